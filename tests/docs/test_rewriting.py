@@ -1,15 +1,23 @@
-"""The page on rewriting has a table of the rules, made from their files."""
+"""Pages have tables of the rewrite rules, made from their files."""
 
-from tests.docs.pages import ROOT, hook
+import pytest
+
+from tests.docs.pages import DOCS, hook
 from tvm_serenity.rewrite import RULES
 
 
-def test_the_page_has_a_row_for_each_rule() -> None:
-    page = hook("rules_table").on_page_markdown((ROOT / "docs" / "rewriting.md").read_text())
-    rows = [
-        [c.strip() for c in row.split("|")[1:-1]] for row in page.splitlines() if row[:1] == "|"
-    ]
-    rules = [row for row in rows if row[0].isdigit()]
-    assert [row[1].strip("`") for row in rules] == list(RULES)
-    assert [row[3] for row in rules] == [str(rule.promise) for rule in RULES.values()]
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("rewriting.md", list(RULES)),
+        ("relay.md", ["channelwise", "kernelwise", "residual"]),
+    ],
+)
+def test_a_page_has_a_row_for_each_rule(page: str, names: list[str]) -> None:
+    text = hook("rules_table").on_page_markdown((DOCS / page).read_text())
+    cells = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| ")]
+    rules = [[cell.strip() for cell in row] for row in cells if row[0].strip().isdigit()]
+    assert [row[1].strip("`") for row in rules] == names
+    assert [row[3] for row in rules] == [str(RULES[name].promise) for name in names]
+    assert [row[0] for row in rules] == [str(list(RULES).index(name) + 1) for name in names]
     assert all(row[2] for row in rules)

@@ -190,6 +190,31 @@ def shuffled(w: Writer, x: Any) -> Any:
     return w.add(w.conv(w.relu(second), 4), w.conv(w.pool(w.concat([first, third])), 4))
 
 
+def shortcut(w: Writer, x: Any) -> Any:
+    """A shortcut around two branches that are joined, as in GhostNet."""
+    x = w.conv(x, 8)
+    return w.conv(w.add(w.concat([w.conv(x, 4, 3), w.conv(x, 4)]), x), 2)
+
+
+def mixed(w: Writer, x: Any) -> Any:
+    """A shortcut around four branches; a depthwise convolution is between it and the next one."""
+    x = w.conv(x, 12)
+    joined = w.concat([w.conv(x, 3, kernel) for kernel in (3, 1, 3, 1)])
+    return w.conv(w.depthwise(w.add(joined, x)), 2)
+
+
+def uneven(w: Writer, x: Any) -> Any:
+    """A sum of two concats that are cut at different channels."""
+    left = w.concat([w.conv(x, 2), w.conv(x, 6)])
+    return w.conv(w.add(left, w.concat([w.conv(x, 4), w.conv(x, 4, 3)])), 2)
+
+
+def paired(w: Writer, x: Any) -> Any:
+    """A sum of two concats that are cut at the same channels."""
+    left = w.concat([w.conv(x, 2), w.conv(x, 6)])
+    return w.conv(w.add(left, w.concat([w.conv(x, 2, 3), w.conv(x, 6, 3)])), 2)
+
+
 NETS: dict[str, Body] = {
     "branches": branches,
     "residual": residual,
@@ -198,4 +223,8 @@ NETS: dict[str, Body] = {
     "misaligned": misaligned,
     "nested": nested,
     "dilated": dilated,
+    "shortcut": shortcut,
+    "mixed": mixed,
+    "uneven": uneven,
+    "paired": paired,
 }

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.rewrite import nets
 from tvm_serenity import zoo
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.relax.rewrite_read import read_net
-from tvm_serenity.rewrite import Net, RewriteOptions, Rewritten, rewrite
+from tvm_serenity.rewrite import RULES, Net, RewriteOptions, Rewritten, rewrite
 from tvm_serenity.schedule import check_schedule
 
 SWIFTNET = "models/swiftnet/swiftnet_vww_224_uint8.tflite"
@@ -42,6 +43,17 @@ def test_all_rules_go_below_the_paper(cell: str, peak: int, layout: str) -> None
     result = run(net(f"swiftnet-cell-{cell}?layout={layout}"))
     assert result.best.peak_bytes == peak
     assert str(result.best.outcome) == "optimal"
+
+
+@pytest.mark.parametrize(
+    ("name", "without", "peak"),
+    [("shortcut", 2_304, 2_016), ("mixed", 3_456, 2_880), ("depthwise", 2_304, 2_304)],
+)
+def test_rules_that_prepare_others_lower_the_peak(name: str, without: int, peak: int) -> None:
+    found: Net = read_net(nets.module(nets.NETS[name]), external=False).net
+    others = ",".join(rule for rule in RULES if rule != "pairwise")
+    assert run(found, others).best.peak_bytes == without
+    assert run(found).best.peak_bytes == peak
 
 
 def test_whole_swiftnet_reaches_the_floor_of_its_stem_and_each_cell_its_own() -> None:

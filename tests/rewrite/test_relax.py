@@ -91,7 +91,12 @@ def test_tvms_own_pipeline_runs_what_overwrites() -> None:
 
 @pytest.mark.parametrize(
     ("name", "layout"),
-    sampled(product(["residual", "depthwise", "grouped", "dilated"], ["NCHW", "NHWC"]), 4),
+    sampled(
+        product(
+            ["residual", "depthwise", "grouped", "dilated", "mixed", "paired"], ["NCHW", "NHWC"]
+        ),
+        6,
+    ),
 )
 def test_integers_stay_bit_identical_under_all_rules(name: str, layout: str) -> None:
     source = nets.module(nets.NETS[name], layout, "int8")

@@ -76,6 +76,27 @@ def test_a_residual_add_is_one_more_term() -> None:
     assert len(merged[-1].biases) == 2
 
 
+def test_a_shortcut_around_joined_branches_is_done_pairwise() -> None:
+    after, done = apply_everywhere(net("shortcut"), "pairwise")
+    assert [m.rule for m in done] == ["pairwise"]
+    made = [line.split(": ", 1)[1] for line in lines(after)[3:]]
+    assert made == [
+        "add lv5 lv2[0:4] -> lv10@0 reads 0:4",
+        "add lv8 lv2[4:8] -> lv10@1 reads 4:8",
+        "concat lv10@0+lv10@1 -> lv10",
+        "conv lv10 -> gv",
+    ]
+    apart, _ = apply_everywhere(after, "channelwise,in-place")
+    assert [len(n.in_place) for n in apart.nodes if str(n.kind) == "add"] == [1, 1]
+    assert "concat" not in {str(n.kind) for n in apart.nodes}
+
+
+def test_concats_that_are_cut_alike_are_added_pairwise() -> None:
+    after, _ = apply_everywhere(net("paired"), "pairwise")
+    added = [n for n in after.nodes if str(n.kind) == "add"]
+    assert [[o.pieces[0].whole for o in n.operands] for n in added] == [[True, True]] * 2
+
+
 def test_a_folded_concat_is_read_in_pieces() -> None:
     after, _ = apply_everywhere(net("nested"), "fold")
     assert "concat" not in {str(n.kind) for n in after.nodes}
@@ -104,6 +125,7 @@ def test_elementwise_ops_may_write_over_what_dies() -> None:
         ("misaligned", "channelwise", "ends within a group of 4 channels"),
         ("misaligned", "kernelwise", "ends within a group of 4 channels"),
         ("dilated", "fold", "the caller gets it"),
+        ("uneven", "pairwise", "its operands are cut at different channels"),
     ],
 )
 def test_refusals_carry_their_reason(name: str, rule: str, reason: str) -> None:

@@ -4,8 +4,8 @@
    overwriting) are applied wherever they match: they win the tie-break, fewer ops.
 2. The others are chosen region by region (``regions``). What a choice is worth is the peak of its
    best order, found by the order search with the incumbent as budget: a loser dies early.
-3. Few matches: every subset. Else hill climbing by single matches from several starts: nothing,
-   everything, and random subsets. Equal peaks: fewer ops.
+3. Few matches: every subset, and everything. Else hill climbing by single matches from several
+   starts: nothing, everything, and random subsets. Equal peaks: fewer ops.
 4. The order of the terms of each sum is part of the search for the order (``chains``).
 5. The parts are put together and ordered as a whole. The result is never worse than what was given.
 
@@ -66,6 +66,9 @@ class Search:
             return nothing
         if len(matches) <= self.exhaustive:
             found = self._all_subsets(nothing, matches)
+            if self.clock.left_s > 0:  # several that only make each other possible
+                chained = self.value(everything, found.peak_bytes)
+                found = found if chained is None else min(found, chained, key=lambda c: c.key)
         else:
             found = nothing
             for applied in self._starts(everything):

@@ -1,6 +1,7 @@
 """Operands in pieces along the channels, and the values that ops on pieces make."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tvm_serenity.graph import Tensor
 from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Piece, Range
@@ -18,6 +19,14 @@ def flat_pieces(net: Net, operand: Operand, axis: int) -> tuple[Piece, ...]:
         else:
             result.append(piece)
     return tuple(result)
+
+
+def is_joined(net: Net, operand: Operand) -> bool:
+    """Return whether an operand is a concat, or has been read in pieces since."""
+    if len(operand.pieces) > 1:
+        return True
+    maker = net.maker(operand.pieces[0].value)
+    return maker is not None and maker.kind is Kind.CONCAT and operand.pieces[0].whole
 
 
 def piece_channels(net: Net, node: Node, pieces: Sequence[Piece]) -> list[Range]:
@@ -79,3 +88,22 @@ def group_parts(net: Net, node: Node) -> list[tuple[Piece, Range, Range]]:
         (piece, (a, b), (a // per_group * made, b // per_group * made))
         for piece, (a, b) in zip(pieces, piece_channels(net, node, pieces), strict=True)
     ]
+
+
+Part = tuple[tuple[Operand, ...], Range, Range]
+"""What an op on a piece reads, and the channels of the whole op's input and output that it is."""
+
+
+def in_pieces(net: Net, node: Node, parts: Sequence[Part]) -> Net:
+    """Return the net with an op on each piece, NAME@NUMBER, and a concat of what they make."""
+    assert node.axis is not None
+    number, like = len(net.values), net.values[node.output]
+    values, nodes = [], []
+    for i, (operands, reads, makes) in enumerate(parts):
+        count = makes[1] - makes[0]
+        values.append(new_value(like, f"{like.name}@{i}", count, node.axis, like.dtype))
+        part = replace(node, name=f"{node.name}@{i}", operands=operands, outputs=(number + i,))
+        nodes.append(replace(part, reads=reads, makes=makes, in_place=()))
+    made = Operand(tuple(Piece(number + i) for i in range(len(parts))), node.axis)
+    joined = Node(f"{node.name}@concat", Kind.CONCAT, (made,), node.outputs, -1, node.axis)
+    return net.edit({node.name: [*nodes, joined]}, values)

@@ -15,6 +15,7 @@ MODULES = (
     "no_copies",
     "fold",
     "in_place",
+    "pairwise",
 )
 """The files of this package, in the order of the rules' numbers, from 1."""
 

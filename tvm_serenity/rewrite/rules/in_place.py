@@ -32,7 +32,7 @@ def _check(net: Net, match: Match) -> str | None:
         return "it is not there any more"
     if node.base is not None or node.into is not None:
         return "it writes into a buffer already"
-    return None if _overwritable(net, node) else _reason(net, node)
+    return None if overwritable(net, node) else _reason(net, node)
 
 
 def _apply(net: Net, match: Match) -> Net:
@@ -43,10 +43,10 @@ def _apply(net: Net, match: Match) -> Net:
 def _apply_all(net: Net, matches: Sequence[Match]) -> Net:
     """The same of several matches: none changes what another may overwrite."""
     nodes = [net.nodes[net.index[match.node]] for match in matches]
-    return net.edit({n.name: [replace(n, in_place=_overwritable(net, n))] for n in nodes})
+    return net.edit({n.name: [replace(n, in_place=overwritable(net, n))] for n in nodes})
 
 
-def _overwritable(net: Net, node: Node) -> tuple[int, ...]:
+def overwritable(net: Net, node: Node) -> tuple[int, ...]:
     """Return the operands an op on elements may write over."""
     pairs = [(o.pieces[0], o) for o in node.operands if len(o.pieces) == 1]
     return tuple(

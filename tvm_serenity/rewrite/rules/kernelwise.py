@@ -1,7 +1,6 @@
 """Kernel-wise partitioning: what treats channels apart is done piece by piece."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tvm_serenity.rewrite.builder import Builder, Expr
 from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Piece, Range
@@ -9,7 +8,8 @@ from tvm_serenity.rewrite.pieces import (
     flat_pieces,
     group_parts,
     group_refusal,
-    new_value,
+    in_pieces,
+    is_joined,
     piece_channels,
 )
 from tvm_serenity.rewrite.reach import of_joined
@@ -34,7 +34,7 @@ def _matches(net: Net) -> list[Match]:
     return [
         Match(_NAME, node.name)
         for node in net.nodes
-        if node.separate and len(node.operands) == 1 and _joined(net, node)
+        if node.separate and len(node.operands) == 1 and is_joined(net, node.operands[0])
     ]
 
 
@@ -62,34 +62,9 @@ def _apply(net: Net, match: Match) -> Net:
     """The net with the op on each piece, and the concat behind."""
     node = net.nodes[net.index[match.node]]
     assert node.axis is not None
-    number, like = len(net.values), net.values[node.output]
-    nodes, values, made = [], [], []
-    for i, (piece, reads, makes) in enumerate(_parts(net, node)):
-        name = f"{node.name}@{i}"
-        values.append(
-            new_value(like, f"{like.name}@{i}", makes[1] - makes[0], node.axis, like.dtype)
-        )
-        made.append(Piece(number + i))
-        nodes.append(
-            replace(
-                node,
-                name=name,
-                operands=(Operand((piece,), node.axis),),
-                outputs=(number + i,),
-                reads=reads,
-                makes=makes,
-                in_place=(),
-            )
-        )
-    joined = Node(
-        f"{node.name}@concat",
-        Kind.CONCAT,
-        (Operand(tuple(made), node.axis),),
-        node.outputs,
-        -1,
-        node.axis,
-    )
-    return net.edit({node.name: [*nodes, joined]}, values)
+    axis = node.axis
+    parts = [((Operand((p,), axis),), reads, makes) for p, reads, makes in _parts(net, node)]
+    return in_pieces(net, node, parts)
 
 
 def emit(build: Builder, node: Node, operands: Sequence[Expr]) -> Expr:
@@ -105,14 +80,6 @@ def _parts(net: Net, node: Node) -> list[tuple[Piece, Range, Range]]:
     pieces = flat_pieces(net, node.operands[0], node.axis)
     spans = piece_channels(net, node, pieces)
     return [(p, span, span) for p, span in zip(pieces, spans, strict=True)]
-
-
-def _joined(net: Net, node: Node) -> bool:
-    operand = node.operands[0]
-    if len(operand.pieces) > 1:
-        return True
-    maker = net.maker(operand.pieces[0].value)
-    return maker is not None and maker.kind is Kind.CONCAT and operand.pieces[0].whole
 
 
 RULE = Rule(
