@@ -27,6 +27,7 @@ from tvm_serenity.frontends._onnx_integer import in_whole_numbers
 from tvm_serenity.frontends._onnx_names import outer_reads
 from tvm_serenity.frontends._onnx_nibbles import with_bytes
 from tvm_serenity.frontends._onnx_qlinear import expanded
+from tvm_serenity.frontends._onnx_scales import check_scales
 from tvm_serenity.frontends._onnx_shapes import set_dims
 from tvm_serenity.frontends._onnx_tensors import MAX_DENSE
 
@@ -64,6 +65,7 @@ def prepared(
     made = expanded(made)
     made = _without_functions(made)
     _make_dense(made.graph)
+    check_scales(made.graph)
     known, _reason = with_branches_taken(made)
     _leave_out_empty(made.graph, known)
     _write_pad_values(made.graph, known)
