@@ -29,6 +29,7 @@ from tvm_serenity.frontends._onnx_integer import in_whole_numbers
 from tvm_serenity.frontends._onnx_names import outer_reads
 from tvm_serenity.frontends._onnx_nibbles import with_bytes
 from tvm_serenity.frontends._onnx_qlinear import expanded
+from tvm_serenity.frontends._onnx_scales import check_scales
 from tvm_serenity.frontends._onnx_shapes import set_dims
 from tvm_serenity.frontends._onnx_tensors import MAX_DENSE
 from tvm_serenity.frontends._onnx_weights import store_quantised
@@ -84,6 +85,7 @@ def _in_the_standard(model: "onnx.ModelProto") -> Any:
     with_bytes(model)
     model = _without_functions(expanded(model))
     _make_dense(model.graph)
+    check_scales(model.graph)
     return model
 
 
