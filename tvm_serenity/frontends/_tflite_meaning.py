@@ -100,7 +100,9 @@ class Meanings:
         if known.read is None or known.compute is None:
             return ""
         alone = known.dynamic is not None and weights_alone(scene.operands, scene.results)
-        given = scene.operands if known.sums is None else [scene.operands[known.sums.source]]
+        given = scene.operands
+        if known.sums is not None:
+            given = given[known.sums.source : known.sums.source + 1]
         tensors = [t for t in (*given, *scene.results) if t is not None]
         if not known.exact and (alone or all(t.params is None for t in tensors)):
             return ""

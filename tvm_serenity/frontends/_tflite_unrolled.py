@@ -332,7 +332,10 @@ class Unrolling:
 
     def _call(self, index: int, given: tuple[int, ...], within: tuple[int, ...]) -> tuple[int, ...]:
         if index in within or len(within) > _DEEPEST:
-            raise UnsupportedError(f"subgraph {index} runs itself, or subgraphs more than 8 deep")
+            raise UnsupportedError(
+                f"operator {_LOOP} or {_BRANCH}: subgraph {index} runs itself, or subgraphs more "
+                "than 8 deep; convert the network without recursion"
+            )
         graph = self.subgraph(index)
         if len(graph.inputs) != len(given):
             raise InputError(f"subgraph {index} has {len(graph.inputs)} inputs, not {len(given)}")

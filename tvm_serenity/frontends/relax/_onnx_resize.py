@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tvm import relax
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends.model_file import SIZED
 from tvm_serenity.frontends.relax._onnx_values import Attributes, constant, dtype_of, shape_of
 
 Array = npt.NDArray[Any]
@@ -90,7 +91,7 @@ def _resized(
 ) -> Any:
     scales, sizes = (None if a is None or not a.size else a for a in asked)
     if scales is None and sizes is None:
-        raise UnsupportedError("to sizes that are known at run time only")
+        raise UnsupportedError(f"to sizes that are known at run time only; {SIZED}")
     if attributes.get("antialias", 0):
         raise UnsupportedError("antialiased; resize without antialias")
     axes, form = _axes(shape_of(x), attributes, scales, sizes), _Form.of(attributes, old)

@@ -57,7 +57,7 @@ def _is_quantised(converter: Converter, op: "tflite.Operator", known: Operator) 
     if known.dynamic is not None and converter.weights_alone(given, made):
         return False
     if known.sums is not None:
-        given = [given[known.sums.source]]
+        given = given[known.sums.source : known.sums.source + 1]
     return any(tensor.qnn_params is not None for tensor in (*given, *made))
 
 
