@@ -1,7 +1,8 @@
 """Models by the hundred that may be refused: one operator each, in forms that few models have."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def onnx_models() -> Iterator[Model]:
     for module in modules():
         for stored in (False, True):
             name = f"{module}, stored={stored}"
-            yield Model(name, ".onnx", lambda m=module, s=stored: _node(m, s))
+            yield Model(name, ".onnx", partial(_node, module, stored))
 
 
 def _node(module: str, stored: bool) -> bytes | None:
@@ -47,12 +48,12 @@ def tflite_models() -> Iterator[Model]:
         for dtype in ("float32", "int8"):
             for count in (1, 2):
                 name = f"{kind} of {count} {dtype}"
-                yield Model(name, ".tflite", lambda k=kind, d=dtype, n=count: _operator(k, d, n))
+                yield Model(name, ".tflite", partial(_operator, kind, dtype, count))
 
 
 def _operator(kind: str, dtype: str, count: int) -> bytes | None:
-    scale = {"float32": None, "int8": 0.1}[dtype]
-    tensors = [T((1, 4, 4, 2), dtype, *([scale] if scale else [])) for _ in range(count + 1)]
+    one = T((1, 4, 4, 2), dtype) if dtype == "float32" else T((1, 4, 4, 2), dtype, 0.1)
+    tensors = [replace(one) for _ in range(count + 1)]
     given = list(range(count))
     return tflite(tensors, [Node(kind, given, [count])], given, [count])
 
@@ -75,7 +76,7 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-class _Function(nn.Module):
+class _Function(nn.Module):  # type: ignore[misc]
     def __init__(self, name: str) -> None:
         super().__init__()
         self.function = _FUNCTIONS[name]
@@ -87,7 +88,7 @@ class _Function(nn.Module):
 def torch_models() -> Iterator[Model]:
     """Functions of PyTorch that few networks have."""
     for name in _FUNCTIONS:
-        yield Model(name, ".pt2", lambda n=name: _program(n))
+        yield Model(name, ".pt2", partial(_program, name))
 
 
 def _program(name: str) -> bytes | None:

@@ -157,7 +157,9 @@ class Unrolling:
         if self.steps > MOST_FOLLOWED or len(self.operators) > MOST_WRITTEN_OUT:
             raise UnsupportedError(
                 f"operator {_LOOP}: written out, it is more than {MOST_WRITTEN_OUT:,} operators, "
-                f"or {MOST_FOLLOWED:,} with its counters and conditions"
+                f"or {MOST_FOLLOWED:,} with its counters and conditions; convert recurrent layers "
+                "to operators of their own (UNIDIRECTIONAL_SEQUENCE_LSTM), run one step at a time "
+                "with the states as variables, or shorten the sequence"
             )
 
     def _named(self, index: int, graph: Subgraph, names: dict[int, int], tensor: int) -> int:
