@@ -45,8 +45,9 @@ class Followed:
 
 _REMEDIES = {
     "If": "compute its condition from constants and shapes alone, or export the branch that runs",
-    "Loop": "export it with a count that is stored in the file, or written out",
-    "Scan": "export it with fixed sizes (--dim), or written out",
+    "Loop": "export it with a count that is stored in the file, shorter, or recurrent layers as "
+    "LSTM, GRU and RNN",
+    "Scan": "export it with fixed sizes (--dim), shorter, or recurrent layers as LSTM, GRU and RNN",
 }
 
 

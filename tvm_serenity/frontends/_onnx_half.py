@@ -29,9 +29,13 @@ def widened(model: "onnx.ModelProto") -> None:
     if not any(_halves(graph)):
         return
     if model.functions:
-        raise UnsupportedError("float16 in a model with functions of its own is unsupported")
+        raise UnsupportedError(
+            "float16 in a model with functions of its own is unsupported; export it in float32"
+        )
     if any(name.endswith(_SUFFIX) for node in graph.node for name in (*node.input, *node.output)):
-        raise UnsupportedError(f"float16 in a model with names that end in {_SUFFIX}")
+        raise UnsupportedError(
+            f"float16 in a model with names that end in {_SUFFIX}; export it in float32"
+        )
     first, last = _read_in(graph), _written_out(graph)
     for node in graph.node:
         _widen_attributes(node)
@@ -78,7 +82,9 @@ def _read_in(graph: "onnx.GraphProto") -> list[Any]:
         if tensor.data_type == TensorProto.FLOAT16:
             _widen(tensor)
     if any(value.name in held and _is_half(value) for value in graph.output):
-        raise UnsupportedError("a float16 constant that is a result is unsupported")
+        raise UnsupportedError(
+            "a float16 constant that is a result is unsupported; export the model in float32"
+        )
     for value in graph.input:
         if value.name in held and _is_half(value):
             value.type.tensor_type.elem_type = TensorProto.FLOAT
@@ -109,11 +115,18 @@ def _rename(graph: "onnx.GraphProto", name: str) -> None:
 def _widen_attributes(node: "onnx.NodeProto") -> None:
     from onnx import TensorProto
 
+    made = next(iter(node.output), "")
     if node.op_type == "BitCast":
-        raise UnsupportedError("operator BitCast: its model computes in float16")
+        raise UnsupportedError(
+            f"operator BitCast (output {made!r}): its model computes in float16; export the model "
+            "in float32"
+        )
     for attribute in node.attribute:
         if attribute.HasField("g") or attribute.graphs:
-            raise UnsupportedError(f"operator {node.op_type}: float16 in a model with branches")
+            raise UnsupportedError(
+                f"operator {node.op_type} (output {made!r}): it runs subgraphs in a model of "
+                "float16; export the model in float32"
+            )
         if attribute.HasField("t") and attribute.t.data_type == TensorProto.FLOAT16:
             _widen(attribute.t)
         if attribute.name in _TYPES and attribute.i == TensorProto.FLOAT16:

@@ -33,6 +33,7 @@ from tvm_serenity.frontends._onnx_scales import check_scales
 from tvm_serenity.frontends._onnx_shapes import set_dims
 from tvm_serenity.frontends._onnx_tensors import MAX_DENSE
 from tvm_serenity.frontends._onnx_weights import store_quantised
+from tvm_serenity.frontends.model_file import REMEDY
 
 if TYPE_CHECKING:
     import onnx
@@ -45,6 +46,8 @@ BY_FUNCTION = (
 )
 """Operators that TVM does not import, or takes for another of that name."""
 
+_DEEPEST = 4
+"""Functions within functions of the standard."""
 _MAX_INLINED_BYTES = 2**31 - 2**20
 """Protobuf's limit of one message: larger models cannot be passed to ONNX's inliner."""
 
@@ -93,26 +96,38 @@ def _without_functions(model: "onnx.ModelProto") -> Any:
     """``model`` with its own functions and those of ``BY_FUNCTION`` inlined."""
     from onnx import helper, inliner
 
-    used = {(node.domain, node.op_type) for node in model.graph.node}
-    asked = [(domain, name) for domain, name in used if not domain and name in BY_FUNCTION]
-    own = [(function.domain, function.name) for function in model.functions]
+    asked, own = _functions(model)
     if not asked and not own:
         return model
+    name = asked[0][1] if asked else own[0][1]
+    made = next((n.output[0] for n in model.graph.node if n.op_type == name), "")
+    where = f"operator {name} (output {made!r})"
     if model.ByteSize() > _MAX_INLINED_BYTES:
-        names = ", ".join(sorted(name for _, name in (*asked, *own)))
-        raise UnsupportedError(f"operator {names}: a function, in a model too large to inline it")
+        raise UnsupportedError(f"{where}: a function, in a model too large to inline it; {REMEDY}")
     for tensor in model.graph.initializer:  # the inliner looks for types here only
         info = helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
         model.graph.value_info.append(info)
     try:
         if own:
             model = inliner.inline_local_functions(model)
-            used = {(node.domain, node.op_type) for node in model.graph.node}
-            asked = [(domain, name) for domain, name in used if not domain and name in BY_FUNCTION]
-        return inliner.inline_selected_functions(model, asked, inline_schema_functions=True)
-    except Exception as error:  # the bindings raise all kinds
-        names = ", ".join(sorted(name for _, name in (*asked, *own)))
-        raise UnsupportedError(f"operator {names}: ONNX cannot inline it: {error}") from None
+        for _ in range(_DEEPEST):
+            asked, _own = _functions(model)
+            if not asked:
+                break
+            model = inliner.inline_selected_functions(model, asked, inline_schema_functions=True)
+    except Exception:  # the bindings raise all kinds
+        raise UnsupportedError(
+            f"{where}: a function that ONNX cannot inline, as types within it are not known; "
+            f"{REMEDY}"
+        ) from None
+    return model
+
+
+def _functions(model: "onnx.ModelProto") -> tuple[list[Any], list[Any]]:
+    """Domain and name of operators to inline: those of ``BY_FUNCTION``, and the model's own."""
+    used = dict.fromkeys((node.domain, node.op_type) for node in model.graph.node)
+    asked = [(domain, name) for domain, name in used if not domain and name in BY_FUNCTION]
+    return asked, [(function.domain, function.name) for function in model.functions]
 
 
 def _make_dense(graph: "onnx.GraphProto") -> None:
@@ -137,7 +152,9 @@ def _dense(sparse: "onnx.SparseTensorProto") -> Any:
 
     name, shape = sparse.values.name, tuple(sparse.dims)
     if any(extent < 0 for extent in shape) or _product(shape) > MAX_DENSE:
-        raise UnsupportedError(f"tensor {name!r}: sparse, of {list(shape)}: too large to fill")
+        raise UnsupportedError(
+            f"tensor {name!r}: sparse, of {list(shape)}: too large to fill; store it as it is used"
+        )
     values = numpy_helper.to_array(sparse.values)
     index = numpy_helper.to_array(sparse.indices)
     result = np.zeros(shape, values.dtype)

@@ -37,7 +37,10 @@ class Shapes:
             raise UnsupportedError(self._unknown(name, "its shape cannot be inferred"))
         kind = self.known.types[name]
         if not kind.HasField("tensor_type"):
-            raise UnsupportedError(f"tensor {name!r}: is a {kind.WhichOneof('value')}, no tensor")
+            raise UnsupportedError(
+                f"tensor {name!r}{self._making(name)}: is a {kind.WhichOneof('value')}, no tensor; "
+                "export the model with plain tensors"
+            )
         tensor = kind.tensor_type
         if not tensor.HasField("shape"):
             raise UnsupportedError(self._unknown(name, "its shape cannot be inferred"))
@@ -62,13 +65,19 @@ class Shapes:
         maker = self.makers.get(name)
         if maker is None:
             return f"tensor {name!r}: {what}{self.reason}; store the model with fixed shapes"
-        kind = (
-            maker.op_type if maker.domain in ("", "ai.onnx") else f"{maker.domain}.{maker.op_type}"
-        )
         return (
-            f"tensor {name!r}: {what} although all inputs have sizes: operator {kind} makes it, "
-            f"and its size depends on values or is not stated{self.reason}"
+            f"tensor {name!r}: {what} although all inputs have sizes:{self._making(name)[1:]}, "
+            f"and its size depends on values or is not stated{self.reason}; compute its size from "
+            "constants and shapes, or state it in the file"
         )
+
+    def _making(self, name: str) -> str:
+        """That an operator makes ``name``, which."""
+        maker = self.makers.get(name)
+        if maker is None:
+            return ""
+        own = maker.domain in ("", "ai.onnx")
+        return f", operator {maker.op_type if own else f'{maker.domain}.{maker.op_type}'} makes it"
 
 
 def known_shapes(model: "onnx.ModelProto", dims: Mapping[str, int], folder: Path) -> Shapes:
@@ -117,4 +126,10 @@ def _dim_names(values: Iterable[Any]) -> Iterator[str]:
 def _dim(dim: "onnx.TensorShapeProto.Dimension") -> int | str:
     if dim.HasField("dim_value"):
         return int(dim.dim_value)
+    if dim.dim_param.startswith(_INVENTED):
+        return "?"
     return dim.dim_param or "?"
+
+
+_INVENTED = "unk__"
+"""How names begin that ONNX's inference gives to dimensions that have none."""

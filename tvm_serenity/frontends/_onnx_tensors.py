@@ -14,7 +14,8 @@ _TYPES = (
     *(("int32", 32), ("int64", 64), ("string", 0), ("bool", 8), ("float16", 16), ("float64", 64)),
     *(("uint32", 32), ("uint64", 64), ("complex64", 64), ("complex128", 128), ("bfloat16", 16)),
     *(("float8_e4m3fn", 8), ("float8_e4m3fnuz", 8), ("float8_e5m2", 8), ("float8_e5m2fnuz", 8)),
-    *(("uint4", 4), ("int4", 4), ("float4_e2m1fn", 4)),
+    *(("uint4", 4), ("int4", 4), ("float4_e2m1fn", 4), ("float8_e8m0fnu", 8)),
+    *(("uint2", 2), ("int2", 2)),
 )
 """Name and bits an element by TensorProto.DataType; 0 where a type has no fixed width."""
 
@@ -62,8 +63,13 @@ def constant_tensor(name: str, node: "onnx.NodeProto") -> Tensor:
 def typed_tensor(name: str, shape: list[int], elem_type: int, role: Role) -> Tensor:
     """Return a tensor of TensorProto.DataType ``elem_type``; :class:`UnsupportedError` as named."""
     if not 0 <= elem_type < len(_TYPES):
-        raise UnsupportedError(f"tensor {name!r}: unknown element type {elem_type}")
+        raise UnsupportedError(
+            f"tensor {name!r}: element type {elem_type}, which is not known here"
+        )
     dtype, bits = _TYPES[elem_type]
     if not bits:
-        raise UnsupportedError(f"tensor {name!r}: {dtype} tensors have no fixed size")
+        raise UnsupportedError(
+            f"tensor {name!r}: {dtype} tensors have no fixed size; compute them outside of the "
+            "network"
+        )
     return Tensor(name, size_bytes(name, shape, bits), tuple(shape), dtype, role)

@@ -100,11 +100,9 @@ class Meanings:
         if known.integers.read is None or known.integers.compute is None:
             return ""
         alone = known.integers.dynamic is not None and weights_alone(scene.operands, scene.results)
-        given = (
-            scene.operands
-            if known.layer.sums is None
-            else [scene.operands[known.layer.sums.source]]
-        )
+        given, sums = scene.operands, known.layer.sums
+        if sums is not None:
+            given = given[sums.source : sums.source + 1]
         tensors = [t for t in (*given, *scene.results) if t is not None]
         if not known.integers.exact and (alone or all(t.params is None for t in tensors)):
             return ""

@@ -158,7 +158,9 @@ class Unrolling:
         if self.steps > MOST_FOLLOWED or len(self.operators) > MOST_WRITTEN_OUT:
             raise UnsupportedError(
                 f"operator {_LOOP}: written out, it is more than {MOST_WRITTEN_OUT:,} operators, "
-                f"or {MOST_FOLLOWED:,} with its counters and conditions"
+                f"or {MOST_FOLLOWED:,} with its counters and conditions; convert recurrent layers "
+                "to operators of their own (UNIDIRECTIONAL_SEQUENCE_LSTM), run one step at a time "
+                "with the states as variables, or shorten the sequence"
             )
 
     def _named(self, index: int, graph: Subgraph, names: dict[int, int], tensor: int) -> int:
@@ -333,7 +335,10 @@ class Unrolling:
 
     def _call(self, index: int, given: tuple[int, ...], within: tuple[int, ...]) -> tuple[int, ...]:
         if index in within or len(within) > _DEEPEST:
-            raise UnsupportedError(f"subgraph {index} runs itself, or subgraphs more than 8 deep")
+            raise UnsupportedError(
+                f"operator {_LOOP} or {_BRANCH}: subgraph {index} runs itself, or subgraphs more "
+                "than 8 deep; convert the network without recursion"
+            )
         graph = self.subgraph(index)
         if len(graph.inputs) != len(given):
             raise InputError(f"subgraph {index} has {len(graph.inputs)} inputs, not {len(given)}")

@@ -47,13 +47,18 @@ class ModelFile(Protocol):
         """
 
 
+def with_remedy(reason: str) -> str:
+    """Return why an operator is refused, and what to do where the reason does not say that."""
+    return reason if "; " in reason else f"{reason}; {REMEDY}"
+
+
 def refused(found: Sequence[tuple[str, str, str]]) -> UnsupportedError:
     """Return the error for operators that stop a model: kind, which one, and why, of each.
 
     It says the first in full, and all kinds with how many there are.
     """
     (kind, which, why), counts = found[0], Counter(kind for kind, _, _ in found)
-    text = f"operator {kind}{which}: {why}"
+    text = f"operator {kind}{which}: {with_remedy(why)}"
     if len(found) == 1:
         return UnsupportedError(text)
     every = ", ".join(f"{count} {name}" for name, count in counts.items())

@@ -21,7 +21,7 @@ from tvm_serenity.frontends._onnx_prepare import prepared
 from tvm_serenity.frontends._onnx_qlinear import is_quantised
 from tvm_serenity.frontends._onnx_shapes import known_shapes
 from tvm_serenity.frontends._onnx_tensors import constant_tensor, is_external, stored_tensor
-from tvm_serenity.frontends.model_file import REMEDY, check_order, printable, refused, unique
+from tvm_serenity.frontends.model_file import check_order, printable, refused, unique
 from tvm_serenity.graph import Graph, Op, Tensor
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def check_domains(graph: "onnx.GraphProto", functions: Container[tuple[str, str]
 
     ``functions``: domain and name of those that the model defines.
     """
-    why = f"a custom operator, whose meaning is not known; {REMEDY}"
+    why = "a custom operator, whose meaning is not known"
     found = [
         (f"{node.domain}.{node.op_type}", f" (output {next(iter(node.output), '')!r})", why)
         for node in _nodes(graph)
@@ -116,7 +116,7 @@ def check_converted(graph: "onnx.GraphProto") -> None:
         (
             node.op_type,
             f" (output {next(iter(node.output), '')!r})",
-            f"it has no conversion; {REMEDY}",
+            "it has no conversion",
         )
         for node in _nodes(graph)
         if not _converted(node)

@@ -14,6 +14,7 @@ from typing import Any
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends.building import Building
+from tvm_serenity.frontends.model_file import SIZED
 from tvm_serenity.graph import MAX_BYTES, Graph, Role, Tensor
 
 _VIEW = "view_copy"
@@ -119,7 +120,7 @@ def _bytes(node: Any, value: Any) -> int:
     count = value.numel()
     if type(count) is not int:  # a symbol, which int() would silently fix at its example's size
         sizes = ", ".join(map(str, value.shape))
-        raise UnsupportedError(f"node {node.name!r} has a symbolic shape ({sizes})")
+        raise UnsupportedError(f"node {node.name!r} has a symbolic shape ({sizes}); {SIZED}")
     return count * int(value.element_size())
 
 

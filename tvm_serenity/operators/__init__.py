@@ -27,6 +27,7 @@ MODULES = (
     "batch_matmul",
     "circular_buffer",
     "comparison",
+    "complex_numbers",
     "concatenation",
     "conv_2d",
     "cumsum",

@@ -18,7 +18,7 @@ import tvm
 from tvm import relax
 
 from tvm_serenity.errors import SerenityError, UnsupportedError
-from tvm_serenity.frontends.model_file import REMEDY
+from tvm_serenity.frontends.model_file import with_remedy
 
 
 def run_importer(convert: Callable[[], tvm.IRModule]) -> tvm.IRModule:
@@ -54,17 +54,17 @@ def placed(where: str, form: Callable[[], str]) -> Iterator[None]:
     except SerenityError as error:
         reason = str(error)
     except Exception:  # the importers assert and raise all kinds
-        reason = f"TVM's importer has no conversion of this form ({form()}); {REMEDY}"
+        reason = f"TVM's importer has no conversion of this form ({form()})"
     else:
         return
-    raise UnsupportedError(f"{where}: {reason}")
+    raise UnsupportedError(f"{where}: {with_remedy(reason)}")
 
 
 def form_of(types: Iterable[relax.Type | None], options: Iterable[tuple[str, Any]] = ()) -> str:
     """Return how messages write what an operator reads, and its options."""
     read = ", ".join(type_text(kind) for kind in types) or "nothing"
     said = ", ".join(f"{name}={_value_text(value)}" for name, value in options)
-    return f"reads {read}" + (f"; {said}" if said else "")
+    return f"reads {read}" + (f" with {said}" if said else "")
 
 
 def type_text(kind: relax.Type | None) -> str:

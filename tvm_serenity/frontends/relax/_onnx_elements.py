@@ -55,6 +55,15 @@ def pad(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, o
     return relax.op.nn.pad(inputs[0], pairs, "constant", float(value))
 
 
+def cut(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
+    """Slice before opset 10, whose bounds are attributes: TVM has the later form alone."""
+    if opset >= 10:
+        return None
+    starts, ends = (list(attributes[name]) for name in ("starts", "ends"))
+    axes = list(attributes.get("axes", range(len(starts))))
+    return relax.op.strided_slice(inputs[0], axes, starts, ends)
+
+
 def _pairwise(
     operator: Callable[[relax.Expr, relax.Expr], Any],
     bb: relax.BlockBuilder,
@@ -82,6 +91,7 @@ ELEMENTS: dict[str, Callable[[Any, Sequence[Any], Attributes, int], Any]] = {
     "Max": partial(_pairwise, relax.op.maximum),
     "Min": partial(_pairwise, relax.op.minimum),
     "Pad": pad,
+    "Slice": cut,
     "Sum": partial(_pairwise, relax.op.add),
 }
 """By operator."""

@@ -62,7 +62,7 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
     ) -> relax.Expr:
         reason = refusal(op_name, inputs, attrs, opset)
         if reason:
-            raise UnsupportedError(f"{reason}, which is not supported; {REMEDY}")
+            raise UnsupportedError(f"{reason}, which is not supported")
         if op_name in CONVERTERS:
             return self.bb.normalize(CONVERTERS[op_name](self.bb, inputs, attrs, opset))
         ours = ELEMENTS[op_name](self.bb, inputs, attrs, opset) if op_name in ELEMENTS else None

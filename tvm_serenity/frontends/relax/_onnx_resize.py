@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tvm import relax
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.frontends.model_file import SIZED
 from tvm_serenity.frontends.relax._onnx_values import Attributes, constant, dtype_of, shape_of
 
 Array = npt.NDArray[Any]
@@ -90,7 +91,7 @@ def _resized(
 ) -> Any:
     scales, sizes = (None if a is None or not a.size else a for a in asked)
     if scales is None and sizes is None:
-        raise UnsupportedError("to sizes that are known at run time only")
+        raise UnsupportedError(f"to sizes that are known at run time only; {SIZED}")
     if attributes.get("antialias", 0):
         raise UnsupportedError("antialiased; resize without antialias")
     axes, form = _axes(shape_of(x), attributes, scales, sizes), _Form.of(attributes, old)
@@ -140,7 +141,7 @@ def _is_image(axes: Sequence[_Axis], form: _Form, rank: int) -> bool:
         rank == 4
         and all(a.index > 1 and a.is_ratio for a in moved)
         and form.coordinates != "half_pixel_symmetric"
-        and not (form.coordinates == "align_corners" and any(a.size == 1 for a in axes))
+        and not (form.coordinates == "align_corners" and any(a.size == 1 for a in axes if a.index > 1))
         and not (form.nearest == "simple" and shrunk)
     )
 

@@ -61,7 +61,7 @@ def _is_quantised(converter: Converter, op: "tflite.Operator", known: Operator) 
     if known.integers.dynamic is not None and converter.weights_alone(given, made):
         return False
     if known.layer.sums is not None:
-        given = [given[known.layer.sums.source]]
+        given = given[known.layer.sums.source : known.layer.sums.source + 1]
     return any(tensor.qnn_params is not None for tensor in (*given, *made))
 
 

@@ -9,6 +9,7 @@ at first, the stored form of zero.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends._tflite_schema import TENSOR_TYPES
 from tvm_serenity.frontends.relax._variables import Variables
 from tvm_serenity.graph import Tensor
@@ -30,7 +31,13 @@ def state_tensors(
     """
     found = []
     for i, kind in enumerate(kinds):
-        found += [int(graph.Operators(i).Inputs(index)) for index in operator(kind).state.inputs]
+        op, places = graph.Operators(i), operator(kind).state.inputs
+        if any(op.InputsLength() <= place or op.Inputs(place) < 0 for place in places):
+            raise UnsupportedError(
+                f"operator {kind} ({i}): it names no tensor for a state that it keeps; convert the "
+                "network again"
+            )
+        found += [int(op.Inputs(place)) for place in places]
         found += kept[i]
     return list(dict.fromkeys(found))
 

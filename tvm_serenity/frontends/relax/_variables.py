@@ -110,7 +110,10 @@ def _held(graph: Graph, handle: int) -> tuple[Tensor, int, bool]:
     types = {(graph.tensors[t].shape, graph.tensors[t].dtype) for t in (*reads, *kept)}
     if len(types) != 1:
         name = graph.tensors[handle].name
-        raise UnsupportedError(f"variable {name!r} holds tensors of {len(types)} shapes or types")
+        raise UnsupportedError(
+            f"operator VAR_HANDLE that makes {name!r}: {len(types)} shapes or types of tensors are "
+            "assigned or read; give a variable one shape and one type"
+        )
     ((shape, dtype),) = types
     value = (*kept, *reads)[0]
     size = graph.tensors[value].size_bytes
@@ -139,7 +142,9 @@ def _first_values(graph: Graph, root: Table, tables: tuple[Table, ...]) -> dict[
         options = table.table(OperatorField.BUILTIN_OPTIONS)
         index = 0 if options is None else options.i32(_SUBGRAPH)
         if not 0 < index < len(subgraphs):
-            raise UnsupportedError(f"operator {op.name}: there is no subgraph {index}")
+            raise UnsupportedError(
+                f"operator {op.name}: there is no subgraph {index}; convert the network again"
+            )
         found.update(_assigned(op.name, root, subgraphs[index]))
     return found
 

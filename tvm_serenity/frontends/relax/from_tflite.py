@@ -279,11 +279,15 @@ class Converter(OperatorConverter):  # type: ignore[misc]
                 raise UnsupportedError(
                     f"operator {index}: TVM's importer does not know its kind; {REMEDY}"
                 ) from None
-            inputs, outputs = self.get_input_tensors(op), self.get_output_tensors(op)
-            if kind not in self.model.opaque and self.weights_alone(inputs, outputs):
-                self.model.dynamic = True
-                if not self._on_the_fly(kind):
-                    self.dequantise_weights(inputs[1:])
+            with placed(_label(self, kind, op), partial(self._form, op)):
+                self._prepare_weights(kind, op)
+
+    def _prepare_weights(self, kind: str, op: tflite.Operator) -> None:
+        inputs, outputs = self.get_input_tensors(op), self.get_output_tensors(op)
+        if kind not in self.model.opaque and self.weights_alone(inputs, outputs):
+            self.model.dynamic = True
+            if not self._on_the_fly(kind):
+                self.dequantise_weights(inputs[1:])
 
     def _on_the_fly(self, kind: str) -> bool:
         """Whether an operator stores its activations as integers while it runs."""

@@ -119,11 +119,7 @@ def _check_converted(program: "torch.export.ExportedProgram", known: Collection[
     """Refuse the operators that nothing converts, all of them by name."""
     calls = [node for node in program.graph.nodes if node.op == "call_function"]
     names = [(node, str(getattr(node.target, "__name__", node.target))) for node in calls]
-    found = [
-        (n, f" ({node.name})", f"it has no conversion; {REMEDY}")
-        for node, n in names
-        if n not in known
-    ]
+    found = [(n, f" ({node.name})", "it has no conversion") for node, n in names if n not in known]
     if found:
         raise refused(found)
 
