@@ -4,6 +4,7 @@ More, of fresh seeds: ``python benchmarks/conformance.py --part options``.
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ def test_a_network_without_rows_is_refused_by_the_options_that_want_them(tmp_pat
 
 @needs_host
 @pytest.mark.parametrize("options", [{"quantized": "off"}, {"dynamic_range": "float"}])
-def test_float_activations_are_compared_widely(options: dict[str, str], tmp_path: Path) -> None:
+def test_float_activations_are_compared_widely(options: dict[str, Any], tmp_path: Path) -> None:
     """The runtime rounds them to 8 bits: on one input, whose results are no longer its own."""
     net = Net(0)
     net.output(net.dense(net.dense(net.input(1, 12), 8), 4))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tvm_serenity import zoo
+from tvm_serenity.cli.models import Part
 from tvm_serenity.errors import InputError
 from tvm_serenity.offchip import Model, simulate, trace_of, traffic_order
 
@@ -35,7 +36,7 @@ def test_a_rewritten_cell_reads_only_what_was_written() -> None:
     from tvm_serenity.offchip.order_search import SearchOptions
     from tvm_serenity.offchip.orders import ORDERS
 
-    network = versions_of(*read_of("zoo:swiftnet-cell-c", [], True))
+    network = versions_of(*read_of("zoo:swiftnet-cell-c", Part(), True))
     assert network.rewritten is not None
     totals = {}
     for name in ("serenity", "rewrite"):

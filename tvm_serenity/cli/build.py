@@ -9,7 +9,7 @@ import typer
 
 from tvm_serenity.boards import board
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.models import source
+from tvm_serenity.cli.models import part, source
 from tvm_serenity.cli.options import (
     Dims,
     InPlace,
@@ -17,6 +17,7 @@ from tvm_serenity.cli.options import (
     Model,
     Opaque,
     Recompute,
+    Signature,
     Sliding,
     StreamInput,
     TimeLimit,
@@ -97,6 +98,7 @@ def build_command(
     force: Annotated[bool, typer.Option("--force", help="Replace what DIR holds.")] = False,
     no_check: NoCheck = False,
     dim: Dims = None,
+    signature: Signature = None,
     opaque: Opaque = None,
     time_limit: TimeLimit = None,
     why: Annotated[
@@ -119,12 +121,13 @@ def build_command(
         serenity build kws.tflite --board netduinoplus2 -o kws && serenity verify kws
         serenity build person.tflite --board microbit -o person
     """
-    opened, target = source(model, dim or (), opaque or ()), board(board_name)
+    opened, target = source(model, part(dim, signature), opaque or ()), board(board_name)
     from tvm_serenity.firmware.settings import Settings
 
     settings = Settings(
         name=name,
         dims=opened.dims,
+        signature=signature,
         opaque=opened.opaque,
         rows=rows,
         ram_bytes=ram,

@@ -1,15 +1,15 @@
 """``serenity check``: verify a certificate without the search that made it."""
 
 import json as json_module
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, Json, Model
+from tvm_serenity.cli.models import Part, part, source
+from tvm_serenity.cli.options import Dims, Json, Model, Signature
 from tvm_serenity.cli.reduce import meaning
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import read_text
@@ -26,6 +26,7 @@ def check_command(
         str, typer.Argument(metavar="CERTIFICATE.json", help="From schedule or rows --certificate.")
     ],
     dim: Dims = None,
+    signature: Signature = None,
     json: Json = False,
 ) -> None:
     """Verify a certificate: the order's peak, and the bound that no order can be below.
@@ -39,7 +40,7 @@ def check_command(
     """
     claims = read_certificate(certificate)
     with show.progress(f"checking {certificate}"):
-        found = _confirmed(model, certificate, claims, dim or ())
+        found = _confirmed(model, certificate, claims, part(dim, signature))
     if json:
         show.print_json(
             {
@@ -62,15 +63,13 @@ def check_command(
     )
 
 
-def _confirmed(
-    model: str, certificate: str, claims: Mapping[str, Any], dims: Sequence[str]
-) -> Confirmed:
+def _confirmed(model: str, certificate: str, claims: Mapping[str, Any], of: Part) -> Confirmed:
     """What is confirmed of an order's certificate, or of one for all bands of rows."""
     if claims.get("format") == FORMAT:
         from tvm_serenity.cli.rows import network_of
 
         how = bool(claims.get("graph_only")), bool(claims.get("recompute"))
-        return check_bound(network_of(model, list(dims), *how), claims)
+        return check_bound(network_of(model, of, *how), claims)
     options = claims.get("options", {})
     if not isinstance(options, Mapping):
         raise InputError(f"{certificate}: its options are not an object")
@@ -80,7 +79,7 @@ def _confirmed(
         bool(options.get("in_place")),
         options.get("slice"),
     )
-    graph = choices.apply(source(model, dims).file().graph).graph
+    graph = choices.apply(source(model, of).file().graph).graph
     return check_certificate(graph, claims)
 
 

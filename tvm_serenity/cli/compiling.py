@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, Json, Model, Rewrite, Target, TimeLimit
+from tvm_serenity.cli.models import part, source
+from tvm_serenity.cli.options import Dims, Json, Model, Rewrite, Signature, Target, TimeLimit
 from tvm_serenity.cli.quantized import (
     Channels,
     DynamicRange,
@@ -74,6 +74,7 @@ def compile_command(
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
     dim: Dims = None,
+    signature: Signature = None,
     json: Json = False,
     inputs: Annotated[
         list[str] | None,
@@ -101,7 +102,7 @@ def compile_command(
     tvm_serenity.runtime.library.load loads (lib.so, bytecode.json, constants.bin), graph.txt and
     report.json.
     """
-    opened = source(model, dim or ())
+    opened = source(model, part(dim, signature))
     opened.check_operators(quantized != OFF)
     module = opened.module("off")
     from tvm_serenity.relax.pipeline import Steps, prepared_for_host
@@ -134,7 +135,7 @@ def compile_command(
             threads=threads,
         )
         made = prepared_for_host(start, steps, machine)
-        checks = _checks(model, module, quantized, rounding, check, output)
+        checks = _checks(opened.judged(), module, quantized, rounding, check, output)
         checks = _loosened(checks, start)
         if made.is_changed and checks.kernels:
             checks = _against(checks, made.integers, rewrite)

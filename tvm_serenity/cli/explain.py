@@ -8,8 +8,8 @@ import typer
 from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as board_of
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.models import ModelSource, source
-from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, TimeLimit
+from tvm_serenity.cli.models import ModelSource, part, source
+from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, Signature, TimeLimit
 from tvm_serenity.cli.reduce import meaning
 from tvm_serenity.cli.rewrite import found_of, unread
 from tvm_serenity.deadline import leaving, within
@@ -26,6 +26,7 @@ from tvm_serenity.explain.channels import channels_claim
 from tvm_serenity.explain.claims import no_time
 from tvm_serenity.explain.measures import measure
 from tvm_serenity.explain.rows import floor_claims, rows_measure
+from tvm_serenity.explain.signatures import SIGNATURES, signature_claims
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.graph import Graph
@@ -39,6 +40,7 @@ INTEGERS = ("int8", "uint8", "int16")
 CLAIMS_S = 3e-6
 """Seconds an operator that claims about a peak take, which no limit can cut short."""
 HEADINGS = {
+    SIGNATURES: "What is read",
     "peak": "Where the peak is",
     "order": "Where the peak is",
     "bound": "What no order can change",
@@ -63,6 +65,7 @@ def explain_command(
     fold_concat: Fold = False,
     in_place: InPlace = False,
     dim: Dims = None,
+    signature: Signature = None,
     json: Json = False,
 ) -> None:
     """Say why MODEL's peak is where it is, and what would lower it.
@@ -78,7 +81,7 @@ def explain_command(
       serenity explain zoo:swiftnet --board nucleo-f767zi
     """
     target = None if board is None else board_of(board)
-    opened = source(model, dim or ())
+    opened = source(model, part(dim, signature))
     choices = meaning(alias_copies, fold_concat, in_place, None)
     file = opened.file()
     graph = choices.apply(file.graph).graph
@@ -95,7 +98,8 @@ def explain_command(
                 tried = all_measures(graph, file, rewritten, time_limit)
             with show.progress("bounding bands of rows"):
                 floors = floor_claims(file, time_limit)
-        claims = [*claims_of(graph, found, tried, target), *floors, *channels]
+        entries = signature_claims(file)
+        claims = [*entries, *claims_of(graph, found, tried, target), *floors, *channels]
     if json:
         show.print_json(explain_json(model, graph, board, claims))
         return

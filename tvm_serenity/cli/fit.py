@@ -11,8 +11,8 @@ from rich.table import Table
 
 from tvm_serenity.boards import board
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, Json, Opaque, Recompute, sized
+from tvm_serenity.cli.models import part, source
+from tvm_serenity.cli.options import Dims, Json, Opaque, Recompute, Signature, sized
 from tvm_serenity.cli.quantized import Channels, DynamicRange
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.choices import STACK_BYTES
@@ -99,6 +99,7 @@ def fit_command(
         typer.Option(metavar="FILE", help="Keep a sweep's finished models here; skip those."),
     ] = None,
     dim: Dims = None,
+    signature: Signature = None,
     opaque: Opaque = None,
     json: Json = False,
 ) -> None:
@@ -147,10 +148,11 @@ def fit_command(
         },
         {"--dask": dask, "--resume": resume},
     )
-    opened = source(models[0], dim or (), opaque or ())
+    opened = source(models[0], part(dim, signature), opaque or ())
     settings = Settings(
         name=name,
         dims=opened.dims,
+        signature=signature,
         opaque=opened.opaque,
         quantized=quantized,
         dynamic_range=dynamic_range,

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tvm_serenity.cli import app, program, show
-from tvm_serenity.cli.models import source
+from tvm_serenity.cli.models import part, source
 from tvm_serenity.cli.options import (
     Alias,
     Dims,
@@ -18,6 +18,7 @@ from tvm_serenity.cli.options import (
     Json,
     Model,
     Opaque,
+    Signature,
     Slice,
     TimeLimit,
 )
@@ -53,6 +54,7 @@ def inspect_command(
     in_place: InPlace = False,
     slice_text: Slice = None,
     dim: Dims = None,
+    signature: Signature = None,
     opaque: Opaque = None,
     json: Json = False,
 ) -> None:
@@ -64,7 +66,7 @@ def inspect_command(
     """
     check_plot(plot)
     choices = meaning(alias_copies, fold_concat, in_place, slice_text)
-    opened = source(model, dim or (), opaque or ()).file()
+    opened = source(model, part(dim, signature), opaque or ()).file()
     reduced = choices.apply(opened.graph)
     with within(time_limit), show.progress("ordering") as report:
         options = Options(progress=report)

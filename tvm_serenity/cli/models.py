@@ -6,8 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tvm_serenity.cli import show
 from tvm_serenity.errors import InputError, SerenityError
-from tvm_serenity.frontends import load
+from tvm_serenity.frontends import judged_file, load, other_signatures
 from tvm_serenity.frontends.model_file import ModelFile, one_line
 from tvm_serenity.frontends.opaque import parsed
 from tvm_serenity.frontends.text_file import TextFile
@@ -17,12 +18,26 @@ ZOO = "zoo:"
 
 
 @dataclass(frozen=True)
+class Part:
+    """What is read of a file: sizes of dimensions as ``NAME=SIZE``, and the signature, if named."""
+
+    dims: Sequence[str] = ()
+    signature: str | None = None
+
+
+def part(dims: Sequence[str] | None, signature: str | None) -> Part:
+    """Return what the options ``--dim`` and ``--signature`` say."""
+    return Part(tuple(dims or ()), signature)
+
+
+@dataclass(frozen=True)
 class ModelSource:
     """Where a model comes from; ``spec`` is what the user wrote."""
 
     spec: str
     dims: Mapping[str, int]
     opaque: Mapping[str, int] = field(default_factory=dict)
+    signature: str | None = None
 
     @property
     def is_zoo(self) -> bool:
@@ -36,7 +51,7 @@ class ModelSource:
     @cached_property
     def _file(self) -> ModelFile:
         if not self.is_zoo:
-            return _kept(load(self.spec, self.dims, self.opaque))
+            return _kept(self._loaded())
         from tvm_serenity.relax.read import module_graph
 
         graph = module_graph(self.module(), self.spec)
@@ -63,8 +78,21 @@ class ModelSource:
         if not self.is_zoo:
             self._checked(integers)
 
+    def _loaded(self) -> ModelFile:
+        """The file as it is read; of several signatures the others are said, once."""
+        model = load(self.spec, self.dims, self.opaque, self.signature)
+        others = other_signatures(model)
+        if others and self.signature is None and self.spec not in _SAID:
+            _SAID.add(self.spec)
+            show.warn(f"{self.spec}: {others}")
+        return model
+
+    def judged(self) -> str:
+        """Return the path of what a runtime is asked to compute: the file, or that part of it."""
+        return self.spec if self.is_zoo else str(judged_file(self._loaded()))
+
     def _checked(self, integers: bool) -> ModelFile:
-        model = load(self.spec, self.dims, self.opaque)
+        model = self._loaded()
         try:
             model.check_operators(integers)
         except SerenityError as error:
@@ -79,19 +107,23 @@ def _kept(model: ModelFile) -> ModelFile:
 
 
 _KEPT: list[ModelFile] = []
+_SAID: set[str] = set()
+"""The files whose other signatures were said."""
 
 
-def source(spec: str, dims: Sequence[str] = (), opaque: Sequence[str] = ()) -> ModelSource:
-    """Return the source ``spec`` names, with sizes for named dimensions as ``NAME=SIZE``.
+def source(spec: str, of: Part | None = None, opaque: Sequence[str] = ()) -> ModelSource:
+    """Return the source ``spec`` names, and what is read of it.
 
     ``opaque``: operators that the user computes, as ``NAME=SIZE``.
     """
-    sizes = {}
-    for item in dims:
-        name, _, size = item.partition("=")
+    sizes, of = {}, of or Part()
+    for item in of.dims:
+        name, _, size = item.rpartition("=")
         if not name or not size.isdigit():
             raise InputError(f"--dim {item!r}: write NAME=SIZE, like batch=1")
         sizes[name] = int(size)
     if opaque and spec.startswith(ZOO):
         raise InputError(f"{spec}: --opaque is for operators of .tflite files")
-    return ModelSource(spec, sizes, parsed(opaque))
+    if of.signature is not None and spec.startswith(ZOO):
+        raise InputError(f"{spec}: --signature is for .tflite files")
+    return ModelSource(spec, sizes, parsed(opaque), of.signature)

@@ -13,8 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import SEARCH_SHARE, Dims, TimeLimit, sized, value_of
+from tvm_serenity.cli.models import Part, part, source
+from tvm_serenity.cli.options import SEARCH_SHARE, Dims, Signature, TimeLimit, sized, value_of
 from tvm_serenity.cli.rewrite import REWRITE_SHARE, read
 from tvm_serenity.cli.sweeping import kept_on_interrupt
 from tvm_serenity.deadline import within
@@ -114,6 +114,7 @@ def offchip_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed of that search.")] = 0,
     time_limit: TimeLimit = None,
     dim: Dims = None,
+    signature: Signature = None,
 ) -> None:
     """Measure what an order costs in off-chip traffic, or find a cheaper one.
 
@@ -143,7 +144,7 @@ def offchip_command(
     if order_for is not None:
         if order_for != "traffic" or capacity is None or len(models) != 1:
             raise InputError("--order-for traffic takes one MODEL and --capacity SIZE")
-        opened = source(models[0], dim or []).file()
+        opened = source(models[0], part(dim, signature)).file()
         with within(None if time_limit is None else SEARCH_SHARE * time_limit):
             _order(opened, models[0], capacity, model, search, output, json)
         return
@@ -156,7 +157,7 @@ def offchip_command(
     settings = Sweep(sizes, _names(orders), _names(policy), model, search)
     show.warn_without_core()
     rewrites = any(ORDERS[order].rewrites for order in settings.orders)
-    given = {spec: read_of(spec, dim or [], rewrites) for spec in dict.fromkeys(models)}
+    given = {spec: read_of(spec, part(dim, signature), rewrites) for spec in dict.fromkeys(models)}
     with within(None if time_limit is None else SEARCH_SHARE * time_limit):
         with within(None, REWRITE_SHARE):
             networks = {spec: versions_of(*read) for spec, read in given.items()}
@@ -171,9 +172,9 @@ def offchip_command(
     _show(rows, json, csv_rows)
 
 
-def read_of(spec: str, dims: list[str], rewrites: bool) -> tuple[Graph, Net | None]:
+def read_of(spec: str, of: Part, rewrites: bool) -> tuple[Graph, Net | None]:
     """Return a model by file or name; to be rewritten too where that is asked for."""
-    opened = source(spec, dims)
+    opened = source(spec, of)
     return opened.file().graph, read(opened) if rewrites else None
 
 

@@ -37,7 +37,13 @@ Model = Annotated[str, typer.Argument(metavar="MODEL", help="File, or zoo:NAME?p
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Dims = Annotated[
     list[str] | None,
-    typer.Option("--dim", metavar="NAME=SIZE", help="Size of a named dimension (.onnx)."),
+    typer.Option(
+        "--dim", metavar="NAME=SIZE", help="Size of a dimension by its name, or by INPUT:AXIS."
+    ),
+]
+Signature = Annotated[
+    str | None,
+    typer.Option("--signature", metavar="NAME", help="Which entry point is read (.tflite)."),
 ]
 Opaque = Annotated[
     list[str] | None,

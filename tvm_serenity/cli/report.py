@@ -22,9 +22,9 @@ from tvm_serenity.cli.explain import (
     claims_of,
     explain_json,
 )
-from tvm_serenity.cli.models import ModelSource, source
+from tvm_serenity.cli.models import ModelSource, Part, part, source
 from tvm_serenity.cli.offchip import versions_of
-from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, TimeLimit
+from tvm_serenity.cli.options import Alias, Dims, Fold, InPlace, Json, Model, Signature, TimeLimit
 from tvm_serenity.cli.reduce import Meaning, meaning
 from tvm_serenity.cli.rewrite import found_of, placed, rewrite_json, unread
 from tvm_serenity.cli.schedule import schedule_json
@@ -56,7 +56,7 @@ class Request:
     """What a report is asked for."""
 
     model: str
-    dims: Sequence[str]
+    of: Part
     choices: Meaning
     time_limit: float | None
     board: str | None
@@ -79,6 +79,7 @@ def report_command(
     fold_concat: Fold = False,
     in_place: InPlace = False,
     dim: Dims = None,
+    signature: Signature = None,
     open_it: Annotated[
         bool,
         typer.Option("--open", help="Show it in the browser; without -o a temporary one."),
@@ -103,7 +104,7 @@ def report_command(
         chart_library()
     choices = meaning(alias_copies, fold_concat, in_place, None)
     show.warn_without_core()
-    data = collect(Request(model, dim or (), choices, time_limit, board_name, firmware))
+    data = collect(Request(model, part(dim, signature), choices, time_limit, board_name, firmware))
     if output is None and open_it:
         output = str(Path(tempfile.mkdtemp(prefix="serenity-report-")) / "report.html")
     if output is not None:
@@ -119,7 +120,7 @@ def report_command(
 def collect(request: Request) -> dict[str, Any]:
     """Return everything the page shows; orders and plans have passed the naive checkers."""
     target = None if request.board is None else board(request.board)
-    opened = source(request.model, request.dims)
+    opened = source(request.model, request.of)
     reduced = request.choices.apply(opened.file().graph)
     graph = reduced.graph
     with show.progress("reading channels"):

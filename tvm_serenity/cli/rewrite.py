@@ -7,8 +7,8 @@ import typer
 
 from tvm_serenity.arena import MANY_OPS, place_in_time
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.models import ModelSource, source
-from tvm_serenity.cli.options import SEARCH_SHARE, Dims, Json, Model, TimeLimit
+from tvm_serenity.cli.models import ModelSource, Part, part, source
+from tvm_serenity.cli.options import SEARCH_SHARE, Dims, Json, Model, Signature, TimeLimit
 from tvm_serenity.deadline import within
 from tvm_serenity.graph import Graph
 from tvm_serenity.plan import Plan, PlanOptions, check_plan
@@ -43,6 +43,7 @@ def rewrite_command(
     ] = False,
     time_limit: TimeLimit = None,
     dim: Dims = None,
+    signature: Signature = None,
     json: Json = False,
     check: Annotated[
         bool, typer.Option("--check", help="Verify orders and plans by the naive checkers.")
@@ -57,12 +58,14 @@ def rewrite_command(
       serenity rewrite zoo:swiftnet-cell-a --explain
       serenity rewrite model.tflite --rules channelwise,fold --json
     """
-    run_rewrite(model, dim or (), rules, time_limit, json=json, check=check, explain=explain)
+    run_rewrite(
+        model, part(dim, signature), rules, time_limit, json=json, check=check, explain=explain
+    )
 
 
 def run_rewrite(
     model: str,
-    dims: Sequence[str],
+    of: Part,
     rules: str,
     time_limit: float | None,
     *,
@@ -72,7 +75,7 @@ def run_rewrite(
     align: int = 1,
 ) -> None:
     """Rewrite, order and place a model, and print what came out."""
-    opened = source(model, dims)
+    opened = source(model, of)
     given = unread(opened)
     options = RewriteOptions(rules=rules, keep_on_interrupt=True)
     rule_names(rules)  # refused before any work

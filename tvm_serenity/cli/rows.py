@@ -8,12 +8,13 @@ import typer
 from rich.table import Table
 
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.models import source
+from tvm_serenity.cli.models import Part, part, source
 from tvm_serenity.cli.options import (
     Dims,
     Json,
     Model,
     Recompute,
+    Signature,
     Sliding,
     StreamInput,
     TimeLimit,
@@ -91,6 +92,7 @@ def rows_command(
     ] = None,
     time_limit: TimeLimit = None,
     dim: Dims = None,
+    signature: Signature = None,
     json: Json = False,
     check: Annotated[
         bool, typer.Option("--check", help="Verify order and plan by the naive checkers.")
@@ -139,7 +141,7 @@ def rows_command(
         sliding_command(
             model,
             sliding,
-            dim or [],
+            part(dim, signature),
             causal=causal,
             ram=ram,
             curve_too=curve_too,
@@ -156,7 +158,7 @@ def rows_command(
         _refuse(graph_only, "--graph", "what is computed again is read off kernels")
         _refuse(curve_too, "--curve", f"it is {once}")
         _refuse(plot, "--plot", f"the curve is {once}")
-    read = rows_of(model, dim or [], graph_only)
+    read = rows_of(model, part(dim, signature), graph_only)
     network = read if isinstance(read, Network) else read.network
     check_splittable(network)
     show.warn_without_core()
@@ -214,12 +216,12 @@ def _refuse(given: object, option: str, why: str) -> None:
         raise InputError(f"--recompute does not take {option}: {why}")
 
 
-def network_of(model: str, dims: list[str], graph_only: bool, again: bool = False) -> Network:
+def network_of(model: str, of: Part, graph_only: bool, again: bool = False) -> Network:
     """Return a model as rows: by its kernels, or by the file alone.
 
     ``again``: as a bound for all that may be made in tiles or computed again has it.
     """
-    read = rows_of(model, dims, graph_only)
+    read = rows_of(model, of, graph_only)
     if again:
         return any_chains(read)
     return read if isinstance(read, Network) else read.network
@@ -234,9 +236,9 @@ def any_chains(read: "Network | RowModule") -> Network:
     return without_between(read.network, chains(read))
 
 
-def rows_of(model: str, dims: list[str], graph_only: bool) -> "Network | RowModule":
+def rows_of(model: str, of: Part, graph_only: bool) -> "Network | RowModule":
     """Return the same with its kernels, where it is read by them."""
-    opened = source(model, dims)
+    opened = source(model, of)
     if graph_only:
         from tvm_serenity.frontends.tflite_file import TfliteFile
         from tvm_serenity.frontends.tflite_rows import network_of as from_file

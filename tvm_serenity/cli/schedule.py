@@ -9,7 +9,7 @@ import typer
 
 from tvm_serenity.arena import ROUNDS, Joint, place_in_time, schedule_for_arena
 from tvm_serenity.cli import app, onnx_session, program, show
-from tvm_serenity.cli.models import source
+from tvm_serenity.cli.models import Part, part, source
 from tvm_serenity.cli.options import (
     SEARCH_SHARE,
     Alias,
@@ -21,6 +21,7 @@ from tvm_serenity.cli.options import (
     Model,
     Opaque,
     Rewrite,
+    Signature,
     Slice,
     TimeLimit,
     sized,
@@ -86,6 +87,7 @@ def schedule_command(
         typer.Option("--for", metavar="onnxruntime[-all]", help="With -o: what it runs in order."),
     ] = None,
     dim: Dims = None,
+    signature: Signature = None,
     opaque: Opaque = None,
     json: Json = False,
     check: Annotated[
@@ -108,13 +110,15 @@ def schedule_command(
     if rewrite and runtime is not None:
         raise InputError("a file cannot hold rewritten ops: --for goes without --rewrite")
     if rewrite:
-        _rewrite(model, dim or (), rules, time_limit, json, check, align, choices, output)
+        _rewrite(
+            model, part(dim, signature), rules, time_limit, json, check, align, choices, output
+        )
         return
     if objective not in OBJECTIVES:
         raise InputError(f"unknown objective {objective!r}; there are {', '.join(OBJECTIVES)}")
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
-    opened = source(model, dim or (), opaque or ()).file()
+    opened = source(model, part(dim, signature), opaque or ()).file()
     _check_suffix(opened, output)
     if output is not None and program.allocated(opened) is not None:
         opened.reordered(range(len(opened.graph.ops)))  # refused before the search
@@ -130,7 +134,7 @@ def schedule_command(
         }
         named = tuple(name for name, value in others.items() if value)
         asked = onnx_session.Asked(output, method, limits, check, json, named)
-        onnx_session.run_for(runtime, opened, source(model, dim or ()).dims, asked)
+        onnx_session.run_for(runtime, opened, source(model, part(dim, signature)).dims, asked)
         return
     if plan_for is not None:
         from tvm_serenity.cli import tflm
@@ -194,7 +198,7 @@ def schedule_command(
 
 def _rewrite(
     model: str,
-    dims: Sequence[str],
+    of: Part,
     rules: str,
     time_limit: float | None,
     json: bool,
@@ -209,7 +213,7 @@ def _rewrite(
         raise InputError("--rewrite chooses copies, concats and in place by its --rules itself")
     from tvm_serenity.cli.rewrite import run_rewrite
 
-    run_rewrite(model, dims, rules, time_limit, json=json, check=check, align=align)
+    run_rewrite(model, of, rules, time_limit, json=json, check=check, align=align)
 
 
 def _check_suffix(opened: ModelFile, output: str | None) -> None:

@@ -201,13 +201,17 @@ def end_interrupted(what: str) -> NoReturn:
     raise typer.Exit(130)
 
 
+def warn(text: str) -> None:
+    """Say something on standard error, in a line."""
+    print(f"serenity: {printable(text)}", file=sys.stderr, flush=True)
+
+
 def warn_without_core() -> None:
     """Say on standard error that the searches run without their native core."""
     try:
         import tvm_serenity._schedule  # noqa: F401
     except ImportError:
-        print(
-            "serenity: the native core is not installed (no C++17 compiler at installation); "
-            "searches run in Python: same results, about 100 times slower",
-            file=sys.stderr,
+        warn(
+            "the native core is not installed (no C++17 compiler at installation); "
+            "searches run in Python: same results, about 100 times slower"
         )

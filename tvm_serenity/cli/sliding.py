@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tvm_serenity.cli import show
-from tvm_serenity.cli.models import ModelSource, source
+from tvm_serenity.cli.models import ModelSource, Part, source
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError, WrongResultError
 from tvm_serenity.files import write_bytes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def sliding_command(
     model: str,
     step: int,
-    dims: list[str],
+    of: Part,
     *,
     causal: str | None,
     ram: int | None,
@@ -43,7 +43,7 @@ def sliding_command(
     for option, value in others.items():
         if value not in (None, False):
             raise InputError(f"{option} does not go with --sliding: a step has bands of one row")
-    opened = source(model, dims)
+    opened = source(model, of)
     opened.check_operators()  # before TVM, whose import takes seconds
     before = None
     if causal is not None:
@@ -78,7 +78,7 @@ def sliding_command(
         check_windows(one, reads)
     result = described_step(found, counts)
     result["causal"] = None if before is None else {"written": causal, "window_before": before}
-    result["run"] = _run(as_module(rows, found, first), opened.spec) if run else None
+    result["run"] = _run(as_module(rows, found, first), opened.judged()) if run else None
     if json:
         shown = [described_point(point) for point in points if curve_too]
         show.print_json({"model": model, **result, "met": met, "curve": shown, "checked": check})

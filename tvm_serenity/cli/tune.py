@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tvm_serenity.cli import app, show
-from tvm_serenity.cli.models import source
-from tvm_serenity.cli.options import Dims, Json, Model, Target
+from tvm_serenity.cli.models import part, source
+from tvm_serenity.cli.options import Dims, Json, Model, Signature, Target
 from tvm_serenity.cli.quantized import Quantized, Rounding, opened_for
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def tune_command(
     rounding: Rounding = "auto",
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     dim: Dims = None,
+    signature: Signature = None,
     json: Json = False,
 ) -> None:
     """Measure forms of MODEL's kernels: tiles, and TVM's own schedule, beside the usual form.
@@ -35,7 +36,7 @@ def tune_command(
     Tiles are those of MetaSchedule with its XGBoost cost model, and of packed layers all. FILE is
     added to where it exists; serenity compile --tuned FILE takes what is clearly faster in it.
     """
-    opened = source(model, dim or ())
+    opened = source(model, part(dim, signature))
     module = opened.module("off")
     from tvm_serenity.kernels.measured import NONE, class_of, write
     from tvm_serenity.relax.pipeline import Steps, prepared_for_host

@@ -44,8 +44,8 @@ class Settings:
 
     * ``name``: prefix of all C names; by default the model file's, else "model".
     * ``model``: the file a module was read from: its runtime judges the outputs. ``dims``: sizes of
-      the named dimensions of an ``.onnx`` file. ``opaque``: operators that the user's C function
-      computes, each with the bytes of workspace it is given.
+      dimensions of its inputs. ``signature``: the entry point of a ``.tflite`` file. ``opaque``:
+      operators that the user's C function computes, each with the bytes of workspace it is given.
     * ``rows``: "needed" for the first way that fits, if the network does not fit whole: in place,
       rewritten, by rows; a number, to run in bands of so many rows; "auto" for whole or else the
       coarsest bands that fit; "off" for whole. ``ram_bytes``: RAM in all, stack included.
@@ -76,6 +76,7 @@ class Settings:
     name: str | None = None
     model: str | None = None
     dims: Mapping[str, int] = field(default_factory=dict)
+    signature: str | None = None
     opaque: Mapping[str, int] = field(default_factory=dict)
     rows: int | str = NEEDED
     ram_bytes: int | None = None

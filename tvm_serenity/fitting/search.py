@@ -72,7 +72,8 @@ def fitted(
     _check_free(settings)
     started = time.perf_counter()
     settings.notify("reading the model")
-    module, file = opened(model, settings)
+    found = opened(model, settings)
+    module, file = found.module, found.file
     name = identifier(settings.name or (Path(file).stem if file else "model"))
     search = _Search(Maker(module, name, target, settings), goal, started + (goal.seconds or inf))
     with tempfile.TemporaryDirectory(prefix="serenity.") as folder, within(goal.seconds):
@@ -84,7 +85,7 @@ def fitted(
     return Fitted(
         board=target,
         goal=goal,
-        origin=Origin(file, loose(module, settings)),
+        origin=Origin(file, found.judged, loose(module, settings)),
         points=tuple(points),
         front=front_of(points),
         chosen=best_of(points, goal),
