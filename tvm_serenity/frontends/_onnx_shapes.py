@@ -12,7 +12,7 @@ from tvm_serenity.frontends._onnx_fold import KnownValues
 from tvm_serenity.frontends._onnx_fused import standard_in
 from tvm_serenity.frontends._onnx_qlinear import expanded
 from tvm_serenity.frontends._onnx_tensors import typed_tensor
-from tvm_serenity.frontends.dims import asking, checked_size, named_axis
+from tvm_serenity.frontends.model_file import asking, checked_size, named_axis
 from tvm_serenity.graph import Role, Tensor
 
 if TYPE_CHECKING:

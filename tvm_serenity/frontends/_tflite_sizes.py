@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._flatbuffer import Table
 from tvm_serenity.frontends._tflite_schema import TensorField
-from tvm_serenity.frontends.dims import asking, checked_size, named_axis
-from tvm_serenity.frontends.model_file import printable
+from tvm_serenity.frontends.model_file import asking, checked_size, named_axis, printable
 
 Shape = tuple[int, ...]
 
