@@ -68,5 +68,9 @@ class WrongResultError(CheckError):
     exit_status = 1
 
 
+class SerenityWarning(UserWarning):
+    """What a user should know of a result that is right; the command line prints it."""
+
+
 class MissingPartError(SerenityError):
     """An optional package or tool is not installed; the message says how to get it."""

@@ -102,12 +102,16 @@ def options_table(kind: str) -> str:
 
 @dataclass(frozen=True)
 class Subgraph:
-    """A further subgraph of a made-up file, which operators run by its number (from 1)."""
+    """A further subgraph of a made-up file, which operators run by its number (from 1).
+
+    ``signature``: the name of the entry point that it is, if it is one.
+    """
 
     tensors: Sequence[T]
     nodes: Sequence[Node]
     inputs: Sequence[int] = ()
     outputs: Sequence[int] = ()
+    signature: str = ""
 
 
 def tflite(
@@ -116,14 +120,23 @@ def tflite(
     inputs: Iterable[int],
     outputs: Iterable[int],
     further: Sequence[Subgraph] = (),
+    signature: str = "",
 ) -> bytes:
-    """Return the bytes of a ``.tflite`` file of one subgraph and those that it runs."""
+    """Return the bytes of a ``.tflite`` file of one subgraph and those that it runs.
+
+    ``signature`` names the first one as an entry point.
+    """
     flatbuffers = pytest.importorskip("flatbuffers")
     schema = _schema()
     model = schema.ModelT()
     model.version, model.buffers, model.operatorCodes = 3, [schema.BufferT()], []
-    main = Subgraph(tensors, nodes, list(inputs), list(outputs))
+    main = Subgraph(tensors, nodes, list(inputs), list(outputs), signature)
     model.subgraphs = [_subgraph(model, graph) for graph in (main, *further)]
+    model.signatureDefs = [
+        _signature(graph, number)
+        for number, graph in enumerate((main, *further))
+        if graph.signature
+    ] or None
     builder = flatbuffers.Builder(1024)
     builder.Finish(model.Pack(builder), b"TFL3")
     return bytes(builder.Output())
@@ -131,6 +144,19 @@ def tflite(
 
 def _schema() -> Any:
     return pytest.importorskip("ai_edge_litert.schema_py_generated")
+
+
+def _signature(graph: Subgraph, number: int) -> Any:
+    made = _schema().SignatureDefT()
+    made.signatureKey, made.subgraphIndex = graph.signature, number
+    for which in ("inputs", "outputs"):
+        entries = []
+        for tensor in getattr(graph, which):
+            entry = _schema().TensorMapT()
+            entry.name, entry.tensorIndex = graph.tensors[tensor].name or f"t{tensor}", tensor
+            entries.append(entry)
+        setattr(made, which, entries)
+    return made
 
 
 def _subgraph(model: Any, graph: Subgraph) -> Any:

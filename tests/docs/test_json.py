@@ -15,7 +15,7 @@ pytest.importorskip("onnxruntime")
 
 from tests.conformance.builder import Net
 from tests.conformance.quantise import integer_file
-from tests.conformance.writer import T
+from tests.conformance.writer import Node, Subgraph, T, tflite
 from tests.docs.json_tables import Tables, tables
 from tests.frontends.programs import program
 from tests.frontends.test_tflite_interface import edged
@@ -50,6 +50,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("explain", "conv.tflite", "--board", "microbit"),
         ("explain", CELL, "--board", "microbit"),
         ("explain", "barren.tflite"),
+        ("explain", "two.tflite"),
     ),
     "rewrite": (
         ("rewrite", CELL),
@@ -134,6 +135,13 @@ def barren() -> bytes:
     return integer_file(net, dict.fromkeys(range(len(net.values)), (-4.0, 4.0)))
 
 
+def two_signatures() -> bytes:
+    """Two entry points of an operator each."""
+    tensors = [T((1, 4), "float32", name=name) for name in "xy"]
+    other = Subgraph(tensors, [Node("ABS", [0], [1])], [0], [1], "two")
+    return tflite(tensors, [Node("RELU", [0], [1])], [0], [1], [other], "one")
+
+
 def forms(model: Path, file: Path) -> None:
     """Write that TVM's own schedules are faster for all kernels of a model."""
     import tvm
@@ -153,6 +161,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small = T((8, 3, 3, 4), "int8", 0.08, data=weights(8, 3, 3, 4) // 64)
     (made / "conv.tflite").write_bytes(conv(IMAGE, small, T((1, 7, 6, 8), "int8", 0.02, -5)))
     (made / "barren.tflite").write_bytes(barren())
+    (made / "two.tflite").write_bytes(two_signatures())
     (made / "edges.tflite").write_bytes(edged(0))
     wired(made / "wired.onnx", n=8, size=16)
     (made / "program.pte").write_bytes(program())

@@ -43,7 +43,7 @@ def test_slopes_are_kept_as_they_are_stored(rows: int | str, tmp_path: Path) -> 
     path = tmp_path / "slopes.tflite"
     path.write_bytes(float_file(net))
     settings = Settings(name="slopes", check=False, time_limit_s=1, rows=rows)
-    program = make(opened(path, settings)[0], "slopes", board("mps2-an386"), settings).program
+    program = make(opened(path, settings).module, "slopes", board("mps2-an386"), settings).program
     outside = 30 * 4 * (rows == 1)  # a row of zeros
     held = sum(v.data.nbytes for v in net.values if v.data is not None)
     assert program.constant_bytes == held + outside

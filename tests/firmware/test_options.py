@@ -235,7 +235,7 @@ def test_the_command_passes_every_option_on(
     monkeypatch.setattr(ModelSource, "check_operators", lambda *_: None)
     line = (
         f"build net --board mps2-an386 -o {tmp_path / 'made'} --name other --arena-limit 1 "
-        "--stack 2 --force --no-check --time-limit 3 --dim batch=1"
+        "--stack 2 --force --no-check --time-limit 3 --dim batch=1 --signature one"
     )
     found = {}
     for more in (

@@ -24,6 +24,7 @@ from tvm_serenity.firmware.tir.opened import opened
 from tvm_serenity.fitting import FitGoal, Fitted, fitted
 from tvm_serenity.graph import complete_order
 from tvm_serenity.memory import live_ranges
+from tvm_serenity.options.model import Reading
 from tvm_serenity.plan import Buffer, PlanOptions, check_plan, plan
 from tvm_serenity.rows import Limits, heights_of, stream
 from tvm_serenity.schedule import Options, check_schedule
@@ -87,7 +88,7 @@ def test_no_plain_build_needs_a_smaller_arena(
 def test_vww_is_written_over_by_rows_with_the_usual_effort() -> None:
     """It was seen to end with rows apart, 28,032 bytes, where other programs ran."""
     file = str(model("mlperf_tiny/vww_mobilenetv1_96_int8.tflite"))
-    module, _ = opened(file, Settings())
+    module = opened(file, Settings()).module
     network = Maker(module, "vww", board(BOARD), Settings()).rows(write_over=True).network
     found = stream(network, heights_of(network, 1))
     assert found.arena_bytes == found.lower_bound_bytes == 27_762
@@ -95,7 +96,7 @@ def test_vww_is_written_over_by_rows_with_the_usual_effort() -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_slow_machine_finds_the_same(streamed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    network = network_of(str(model("mlperf_tiny/ic_resnet8_int8.tflite")), {}, True)
+    network = network_of(str(model("mlperf_tiny/ic_resnet8_int8.tflite")), Reading(), True)
     limits, heights = Limits(effort=0.05), heights_of(network, 2)
     found = stream(network, heights, streamed=streamed, limits=limits)
     clock, real = iter(range(1 << 60)), time.monotonic

@@ -4,9 +4,11 @@ import contextlib
 import random
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.conformance.writer import Node, Subgraph, T, tflite
 from tests.frontends.models import shared, small_tflite
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.frontends import load
@@ -47,21 +49,21 @@ def unmeant(path: Path) -> None:
         load(path).check_operators()
 
 
-def refusal(path: Path) -> str:
+def refusal(path: Path, **how: Any) -> str:
     """What the loader says about the file, or nothing if it can be read."""
     try:
-        load(path)
+        load(path, **how)
     except SerenityError as error:
         return str(error)
     return ""
 
 
-def attack(path: Path, data: bytes) -> None:
+def attack(path: Path, data: bytes, **how: Any) -> None:
     rng = random.Random(path.name)
     for case in range(CASES):
         path.write_bytes(damage(rng, data))
         start = time.process_time()
-        message = refusal(path)
+        message = refusal(path, **how)
         assert time.process_time() - start < 1, case
         assert message.startswith(f"{path}: ") or not message, case
         assert "\n" not in message, case
@@ -79,6 +81,17 @@ def test_made_files(tmp_path: Path) -> None:
 def test_shared_files(tmp_path: Path, name: str) -> None:
     path = shared(name)
     attack(tmp_path / path.name, path.read_bytes())
+
+
+def test_a_signature_and_sizes_of_a_damaged_file(tmp_path: Path) -> None:
+    ends = [T((1, 4), "float32", name=name, signature=(-1, -1)) for name in "xy"]
+    other = Subgraph(ends, [Node("ABS", [0], [1])], [0], [1], "other")
+    data = tflite(ends, [Node("RELU", [0], [1])], [0], [1], [other], "one")
+    how = {"signature": "other", "dims": {"x:0": 3, "x:1": 5}}
+    path = tmp_path / "signed.tflite"
+    path.write_bytes(data)
+    assert refusal(path, **how) == ""
+    attack(path, data, **how)
 
 
 @pytest.mark.parametrize("name", FILES[:2])

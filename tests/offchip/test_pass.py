@@ -6,6 +6,7 @@ import pytest
 from tvm_serenity import zoo
 from tvm_serenity.errors import InputError
 from tvm_serenity.offchip import Model, simulate, trace_of, traffic_order
+from tvm_serenity.options.model import Reading
 
 relax_passes = pytest.importorskip("tvm_serenity.passes", reason="TVM is not installed")
 
@@ -35,7 +36,7 @@ def test_a_rewritten_cell_reads_only_what_was_written() -> None:
     from tvm_serenity.offchip.order_search import SearchOptions
     from tvm_serenity.offchip.orders import ORDERS
 
-    network = versions_of(*read_of("zoo:swiftnet-cell-c", {}, True))
+    network = versions_of(*read_of("zoo:swiftnet-cell-c", Reading(), True))
     assert network.rewritten is not None
     totals = {}
     for name in ("serenity", "rewrite"):

@@ -50,7 +50,7 @@ def build_command(model: Model, board_name: Board, options: Settings, shown: Sho
         serenity build person.tflite --board microbit -o person
     """
     target = board(board_name)
-    opened = source(model, options.dims, options.opaque)
+    opened = source(model, options, options.opaque)
     opened.check_operators(options.quantized != OFF)  # before what takes seconds to import
     from tvm_serenity import firmware
 

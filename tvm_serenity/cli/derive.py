@@ -16,6 +16,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
 
+from tvm_serenity.cli import show
 from tvm_serenity.cli._app import app
 from tvm_serenity.errors import InputError
 from tvm_serenity.options.option import (
@@ -104,7 +105,8 @@ def _flat(handler: Handler, required: Sequence[str]) -> Handler:
     def run(**given: Any) -> None:
         asked = {name: _made(group, given) for name, group in groups.items()}
         left = {one.name: given[one.name] for one in arguments}
-        handler(**left, **asked)
+        with show.warnings_said():
+            handler(**left, **asked)
 
     run.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in listed}

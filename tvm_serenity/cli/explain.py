@@ -7,9 +7,11 @@ from tvm_serenity.cli.derive import command
 from tvm_serenity.cli.options import Model
 from tvm_serenity.commands.explain import ExplainOptions, explain
 from tvm_serenity.explain import Claim
+from tvm_serenity.explain.signatures import SIGNATURES
 from tvm_serenity.options.output import Shown
 
 HEADINGS = {
+    SIGNATURES: "What is read",
     "peak": "Where the peak is",
     "order": "Where the peak is",
     "bound": "What no order can change",

@@ -4,6 +4,7 @@ import json
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from json.encoder import encode_basestring_ascii
@@ -14,6 +15,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
 
+from tvm_serenity.errors import SerenityWarning
 from tvm_serenity.frontends.model_file import printable
 
 if TYPE_CHECKING:
@@ -196,13 +198,34 @@ def end_interrupted(what: str) -> NoReturn:
     raise typer.Exit(130)
 
 
+def warn(text: str) -> None:
+    """Say something on standard error, in a line."""
+    print(f"serenity: {printable(text)}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def warnings_said() -> Iterator[None]:
+    """Say every :class:`SerenityWarning` of the block on standard error."""
+    usual = warnings.showwarning
+
+    def say(message: Any, category: type[Warning], *rest: Any, **named: Any) -> None:
+        if issubclass(category, SerenityWarning):
+            warn(str(message))
+        else:
+            usual(message, category, *rest, **named)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SerenityWarning)
+        warnings.showwarning = say
+        yield
+
+
 def warn_without_core() -> None:
     """Say on standard error that the searches run without their native core."""
     try:
         import tvm_serenity._schedule  # noqa: F401
     except ImportError:
-        print(
-            "serenity: the native core is not installed (no C++17 compiler at installation); "
-            "searches run in Python: same results, about 100 times slower",
-            file=sys.stderr,
+        warn(
+            "the native core is not installed (no C++17 compiler at installation); "
+            "searches run in Python: same results, about 100 times slower"
         )

@@ -11,7 +11,7 @@ from tvm_serenity.commands.models import source
 from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import read_text
-from tvm_serenity.options.model import Dims
+from tvm_serenity.options.model import Reading
 from tvm_serenity.rows.bound import FORMAT, check_bound
 from tvm_serenity.schedule.certificate import Confirmed, check_certificate
 
@@ -19,8 +19,8 @@ MAX_FILE_BYTES = 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckOptions(Dims):
-    """Which sizes a model has."""
+class CheckOptions(Reading):
+    """What is read of a model."""
 
 
 def check(
@@ -32,23 +32,23 @@ def check(
     """
     claims = read_certificate(certificate)
     with tell(f"checking {certificate}"):
-        return _confirmed(model, certificate, claims, (options or CheckOptions()).dims)
+        return _confirmed(model, certificate, claims, options or CheckOptions())
 
 
 def _confirmed(
-    model: str, certificate: str, claims: Mapping[str, Any], dims: Mapping[str, int]
+    model: str, certificate: str, claims: Mapping[str, Any], reading: Reading
 ) -> Confirmed:
     """What is confirmed of an order's certificate, or of one for all bands of rows."""
     if claims.get("format") == FORMAT:
         from tvm_serenity.commands.rows import network_of
 
         how = bool(claims.get("graph_only")), bool(claims.get("recompute"))
-        return check_bound(network_of(model, dims, *how), claims)
+        return check_bound(network_of(model, reading, *how), claims)
     options = claims.get("options", {})
     if not isinstance(options, Mapping):
         raise InputError(f"{certificate}: its options are not an object")
     choices = meaning_of(options)
-    graph = choices.apply(source(model, dims).file().graph).graph
+    graph = choices.apply(source(model, reading).file().graph).graph
     return check_certificate(graph, claims)
 
 

@@ -46,7 +46,7 @@ def compile(model: str, options: CompileOptions | None = None, tell: Progress = 
     Raises :class:`WrongResultError` for a wrong result; nothing is written then.
     """
     options = options or CompileOptions()
-    opened = source(model, options.dims)
+    opened = source(model, options)
     opened.check_operators(options.quantized != OFF)
     module = opened.module("off")
     from tvm_serenity.relax.pipeline import prepared_for_host
@@ -68,7 +68,7 @@ def compile(model: str, options: CompileOptions | None = None, tell: Progress = 
     with spending(options.time_limit_s), tell(f"compiling {model}") as line:
         line.step("reading kernels")
         made = prepared_for_host(start, _steps(options, rounding), machine)
-        checks = _checks(model, module, options, rounding)
+        checks = _checks(opened.judged(), module, options, rounding)
         checks = _loosened(replace(checks, stock=options.compare), start)
         if made.is_changed and checks.kernels:
             checks = _against(checks, made.integers, bool(options.rewrite))

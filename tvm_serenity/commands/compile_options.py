@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tvm_serenity.errors import InputError
 from tvm_serenity.options.checks import Checked
 from tvm_serenity.options.memory import RewritingBy
-from tvm_serenity.options.model import Dims, Integers, Rounding
+from tvm_serenity.options.model import Integers, Reading, Rounding
 from tvm_serenity.options.option import Group, Need, Option, differing, option
 from tvm_serenity.options.output import OUTPUT
 from tvm_serenity.options.rows import ROWS_OPTION
@@ -22,7 +22,7 @@ def _check_rows(value: int | str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompileOptions(Dims, Integers, Rounding, RewritingBy, TimeLimit, Target, Checked):
+class CompileOptions(Reading, Integers, Rounding, RewritingBy, TimeLimit, Target, Checked):
     """How a model becomes a library for this machine.
 
     * ``output``: the directory of the library; ``one_file``: ``lib.so`` alone, constants inside.

@@ -24,11 +24,12 @@ from tvm_serenity.explain.channels import channels_claim
 from tvm_serenity.explain.claims import no_time
 from tvm_serenity.explain.measures import measure
 from tvm_serenity.explain.rows import floor_claims, rows_measure
+from tvm_serenity.explain.signatures import signature_claims
 from tvm_serenity.frontends.formats import compiles
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.graph import Graph
 from tvm_serenity.options.memory import Views
-from tvm_serenity.options.model import Dims
+from tvm_serenity.options.model import Reading
 from tvm_serenity.options.option import Group, Option, option, values_of
 from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.rewrite import RewriteOptions, Rewritten, Unrewritten
@@ -46,7 +47,7 @@ CLAIMS_S = 3e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainOptions(Dims, Views, TimeLimit):
+class ExplainOptions(Reading, Views, TimeLimit):
     """``board``: whether the network fits it, and if not, what stands in the way."""
 
     board: str | None = option(None, BOARD)
@@ -72,7 +73,7 @@ def explain(
     """Return why a model's peak is where it is, and what would lower it, all of it computed."""
     options = options or ExplainOptions()
     target = None if options.board is None else board_of(options.board)
-    opened, limit = source(model, options.dims), options.time_limit_s
+    opened, limit = source(model, options), options.time_limit_s
     file = opened.file()
     graph = Meaning(**values_of(options, Meaning)).apply(file.graph).graph
     with tell("reading channels"):
@@ -87,7 +88,8 @@ def explain(
                 tried = all_measures(graph, file, rewritten, limit)
             with tell("bounding bands of rows"):
                 floors = floor_claims(file, limit)
-        claims = [*claims_of(graph, found, tried, target), *floors, *channels]
+        entries = signature_claims(file)
+        claims = [*entries, *claims_of(graph, found, tried, target), *floors, *channels]
     return Explained(model, graph, options.board, claims)
 
 

@@ -17,7 +17,7 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.fitting.goal import NO, YES, FitGoal
 from tvm_serenity.options.checks import Checked
 from tvm_serenity.options.memory import Stack
-from tvm_serenity.options.model import Dims, Integers, Opaque
+from tvm_serenity.options.model import Integers, Opaque, Reading
 from tvm_serenity.options.option import (
     Group,
     Option,
@@ -53,7 +53,7 @@ def boards_of(text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(FitGoal, Dims, Opaque, Integers, Stack, Prefix, Directory, Checked, Sweeping):
+class FitOptions(FitGoal, Reading, Opaque, Integers, Stack, Prefix, Directory, Checked, Sweeping):
     """What is wanted of a build, and what all builds have in common.
 
     ``boards``: a sweep over them. ``plot``: a figure of RAM and time. ``output``: the directory
@@ -112,7 +112,7 @@ def fit(
     options.check_board(target)
     if options.output is not None:
         check_target(Path(options.output), options.force)
-    opened = source(model, options.dims, options.opaque)
+    opened = source(model, options, options.opaque)
     opened.check_operators(options.quantized != OFF)  # before what takes seconds to import
     from tvm_serenity.fitting.search import build_chosen, fitted
 

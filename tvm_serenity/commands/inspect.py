@@ -12,7 +12,7 @@ from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.deadline import within
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.memory import Profile, profile
-from tvm_serenity.options.model import Dims, Opaque
+from tvm_serenity.options.model import Opaque, Reading
 from tvm_serenity.options.option import Group, Option, differing, option
 from tvm_serenity.options.output import PLOT
 from tvm_serenity.options.speed import TimeLimit
@@ -24,7 +24,7 @@ GIVEN, BEST = "given order", "best order"
 
 
 @dataclass(frozen=True, kw_only=True)
-class InspectOptions(Dims, Opaque, Meaning, TimeLimit):
+class InspectOptions(Reading, Opaque, Meaning, TimeLimit):
     """``method``: whose order is shown. ``plot``: a figure of the given and the best order.
 
     ``compact``: the best order is looked for as well, to show it beside the given one.
@@ -71,7 +71,7 @@ def inspect(
 ) -> Inspected:
     """Return what is in memory at every step of a model; draw it where that is asked for."""
     options = options or InspectOptions()
-    opened = source(model, options.dims, options.opaque).file()
+    opened = source(model, options, options.opaque).file()
     reduced = options.apply(opened.graph)
     with within(options.time_limit_s), tell("ordering") as line:
         search = Options(progress=line)

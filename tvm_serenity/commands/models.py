@@ -1,15 +1,17 @@
 """A model by path or by name: ``x.tflite``, ``x.onnx``, ``x.pt2``, ``x.txt`` or ``zoo:NAME``."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tvm_serenity.errors import InputError, SerenityError
-from tvm_serenity.frontends import load
+from tvm_serenity.errors import InputError, SerenityError, SerenityWarning
+from tvm_serenity.frontends import judged_file, load, other_signatures
 from tvm_serenity.frontends.model_file import ModelFile, one_line
 from tvm_serenity.frontends.text_file import TextFile
+from tvm_serenity.options.model import Reading
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.zoo import ZOO
 
@@ -21,6 +23,7 @@ class ModelSource:
     spec: str
     dims: Mapping[str, int]
     opaque: Mapping[str, int] = field(default_factory=dict)
+    signature: str | None = None
 
     @property
     def is_zoo(self) -> bool:
@@ -34,7 +37,7 @@ class ModelSource:
     @cached_property
     def _file(self) -> ModelFile:
         if not self.is_zoo:
-            return _kept(load(self.spec, self.dims, self.opaque))
+            return _kept(self._loaded())
         from tvm_serenity.relax.read import module_graph
 
         graph = module_graph(self.module(), self.spec)
@@ -65,6 +68,19 @@ class ModelSource:
         if not self.is_zoo:
             self._checked(integers)
 
+    def _loaded(self) -> ModelFile:
+        """The file as it is read; of several signatures the others are said, once."""
+        model = load(self.spec, self.dims, self.opaque, self.signature)
+        others = other_signatures(model)
+        if others and self.signature is None and self.spec not in _SAID:
+            _SAID.add(self.spec)
+            warnings.warn(f"{self.spec}: {others}", SerenityWarning, stacklevel=2)
+        return model
+
+    def judged(self) -> str:
+        """Return the path of what a runtime is asked to compute: the file, or that part of it."""
+        return self.spec if self.is_zoo else str(judged_file(self.file()))
+
     def _checked(self, integers: bool) -> ModelFile:
         model = self.file()
         try:
@@ -81,15 +97,20 @@ def _kept(model: ModelFile) -> ModelFile:
 
 
 _KEPT: list[ModelFile] = []
+_SAID: set[str] = set()
+"""The files whose other signatures were said."""
 
 
 def source(
-    spec: str, dims: Mapping[str, int] | None = None, opaque: Mapping[str, int] | None = None
+    spec: str, reading: Reading | None = None, opaque: Mapping[str, int] | None = None
 ) -> ModelSource:
-    """Return the source ``spec`` names, with sizes for named dimensions.
+    """Return the source ``spec`` names, and what is read of it.
 
     ``opaque``: operators that the user computes, each with its workspace in bytes.
     """
+    reading = reading or Reading()
     if opaque and spec.startswith(ZOO):
         raise InputError(f"{spec}: --opaque is for operators of .tflite files")
-    return ModelSource(spec, dims or {}, opaque or {})
+    if reading.signature is not None and spec.startswith(ZOO):
+        raise InputError(f"{spec}: --signature is for .tflite files")
+    return ModelSource(spec, reading.dims, opaque or {}, reading.signature)

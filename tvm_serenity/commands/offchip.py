@@ -1,6 +1,6 @@
 """``offchip``: traffic between on-chip and off-chip memory, and orders made for it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from tvm_serenity.offchip.orders import Versions
 from tvm_serenity.offchip.points import point_file
 from tvm_serenity.offchip.rewritten import rewritten_subject
 from tvm_serenity.offchip.storages import Subject
+from tvm_serenity.options.model import Reading
 from tvm_serenity.rewrite import Net
 
 
@@ -88,7 +89,7 @@ def _rows(models: Sequence[str], options: OffchipOptions) -> list[dict[str, Any]
     orders, policies = names_of(options.orders), names_of(options.policy)
     settings = Sweep(sizes_of(options.capacities), orders, policies, options.model, options.search)
     rewrites = any(ORDERS[order].rewrites for order in settings.orders)
-    read = {spec: read_of(spec, options.dims, rewrites) for spec in dict.fromkeys(models)}
+    read = {spec: read_of(spec, options, rewrites) for spec in dict.fromkeys(models)}
     with within(searching_s(options.time_limit_s)):
         with within(None, REWRITE_SHARE):
             networks = {spec: versions_of(*one) for spec, one in read.items()}
@@ -105,7 +106,7 @@ def _rows(models: Sequence[str], options: OffchipOptions) -> list[dict[str, Any]
 def _order(spec: str, options: OffchipOptions) -> TrafficFound:
     """Find an order for one model and one capacity, and write the model so."""
     assert options.capacity_bytes is not None
-    opened = source(spec, options.dims).file()
+    opened = source(spec, options).file()
     search = replace(options.search, keep_on_interrupt=True)
     with within(searching_s(options.time_limit_s)):
         found = traffic_order(opened.graph, options.capacity_bytes, options.model, search)
@@ -114,9 +115,9 @@ def _order(spec: str, options: OffchipOptions) -> TrafficFound:
     return TrafficFound(spec, len(opened.graph.ops), found, options.output)
 
 
-def read_of(spec: str, dims: Mapping[str, int], rewrites: bool) -> tuple[Graph, Net | None]:
+def read_of(spec: str, reading: Reading, rewrites: bool) -> tuple[Graph, Net | None]:
     """Return a model by file or name; to be rewritten too where that is asked for."""
-    opened = source(spec, dims)
+    opened = source(spec, reading)
     return opened.file().graph, read(opened) if rewrites else None
 
 

@@ -14,7 +14,7 @@ from tvm_serenity.offchip import (
     capacities_of,
 )
 from tvm_serenity.offchip.energy import REGIONS
-from tvm_serenity.options.model import Dims
+from tvm_serenity.options.model import Reading
 from tvm_serenity.options.option import (
     BYTES,
     Conflict,
@@ -57,7 +57,7 @@ def names_of(text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OffchipOptions(Dims, TimeLimit, Sweeping):
+class OffchipOptions(Reading, TimeLimit, Sweeping):
     """What is measured, and which order is looked for.
 
     * ``capacities``: of on-chip memory. ``orders`` of ``ORDERS``, ``policy`` of ``POLICIES``.

@@ -30,7 +30,7 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.offchip import Model as Traffic
 from tvm_serenity.offchip import Sweep, points_of, run_points
 from tvm_serenity.options.memory import Views
-from tvm_serenity.options.model import Dims
+from tvm_serenity.options.model import Reading
 from tvm_serenity.options.option import Group, Option, differing, option, values_of
 from tvm_serenity.options.output import OUTPUT
 from tvm_serenity.options.speed import TimeLimit
@@ -49,7 +49,7 @@ that any page takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions(Dims, Views, TimeLimit):
+class ReportOptions(Reading, Views, TimeLimit):
     """``output``: the page. ``board``: whether the network fits it. ``firmware``: its time, too."""
 
     output: str | None = option(
@@ -100,7 +100,7 @@ def report(
 def collect(request: Request) -> dict[str, Any]:
     """Return everything the page shows; orders and plans have passed the naive checkers."""
     target = None if request.options.board is None else board(request.options.board)
-    opened = source(request.model, request.options.dims)
+    opened = source(request.model, request.options)
     reduced = request.options.meaning.apply(opened.file().graph)
     graph = reduced.graph
     with request.tell("reading channels"):

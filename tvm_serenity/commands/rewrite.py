@@ -11,7 +11,7 @@ from tvm_serenity.deadline import within
 from tvm_serenity.graph import Graph
 from tvm_serenity.options.checks import Check
 from tvm_serenity.options.memory import ALIGN, ALL_RULES, RULES
-from tvm_serenity.options.model import Dims
+from tvm_serenity.options.model import Reading
 from tvm_serenity.options.option import OptionGroup, option, values_of
 from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.plan import Plan, PlanOptions, check_plan
@@ -37,7 +37,7 @@ PLAN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class RewriteOptions(Dims, TimeLimit, Check):
+class RewriteOptions(Reading, TimeLimit, Check):
     """``rules``: "all", "paper" or names; ``align``: of every tensor in the arena."""
 
     rules: str = option(ALL_RULES, RULES)
@@ -78,7 +78,7 @@ def rewrite(
     is one), a file as it is.
     """
     options = options or RewriteOptions()
-    opened = source(model, options.dims)
+    opened = source(model, options)
     given = unread(opened)
     rules = Rules(rules=options.rules, keep_on_interrupt=True)
     rule_names(options.rules)  # refused before any work

@@ -11,6 +11,7 @@ from tvm_serenity.commands.rows_options import RowsOptions
 from tvm_serenity.deadline import within
 from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends.formats import operation
+from tvm_serenity.options.model import Reading
 from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.choose import (
     Choice,
@@ -67,7 +68,7 @@ def rows(
         from tvm_serenity.commands.sliding import sliding
 
         return sliding(model, options, tell)
-    read = rows_of(model, options.dims, options.graph_only)
+    read = rows_of(model, options, options.graph_only)
     network = read if isinstance(read, Network) else read.network
     check_splittable(network)
     with within(options.time_limit_s), tell(f"rows of {model}") as line:
@@ -125,14 +126,12 @@ def _certify(read: "Network | RowModule", options: RowsOptions, limits: Limits, 
     write_bytes(path, (json_module.dumps(claims) + "\n").encode())
 
 
-def network_of(
-    model: str, dims: Mapping[str, int], graph_only: bool, again: bool = False
-) -> Network:
+def network_of(model: str, reading: Reading, graph_only: bool, again: bool = False) -> Network:
     """Return a model as rows: by its kernels, or by the file alone.
 
     ``again``: as a bound for all that may be made in tiles or computed again has it.
     """
-    read = rows_of(model, dims, graph_only)
+    read = rows_of(model, reading, graph_only)
     if again:
         return any_chains(read)
     return read if isinstance(read, Network) else read.network
@@ -147,9 +146,9 @@ def any_chains(read: "Network | RowModule") -> Network:
     return without_between(read.network, chains(read))
 
 
-def rows_of(model: str, dims: Mapping[str, int], graph_only: bool) -> "Network | RowModule":
+def rows_of(model: str, reading: Reading, graph_only: bool) -> "Network | RowModule":
     """Return the same with its kernels, where it is read by them."""
-    opened = source(model, dims)
+    opened = source(model, reading)
     if graph_only:
         file = opened.file()
         read: Network = operation(file, "rows", f"{model}: --graph reads {{files}} files")(file)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tvm_serenity.options.checks import Check
-from tvm_serenity.options.model import Dims
+from tvm_serenity.options.model import Reading
 from tvm_serenity.options.option import (
     BYTES,
     Conflict,
@@ -25,7 +25,7 @@ _MOVING = (Need("sliding", "it is for windows that move"),)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsOptions(Dims, TimeLimit, Ram, StreamInput, Recompute, Sliding, Check):
+class RowsOptions(Reading, TimeLimit, Ram, StreamInput, Recompute, Sliding, Check):
     """How a network is split into bands, and what is written of it.
 
     * ``rows``: in a band; "auto": of the least arena, or the coarsest that ``ram_bytes`` holds.

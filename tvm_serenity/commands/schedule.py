@@ -74,7 +74,7 @@ def schedule(
         from tvm_serenity.commands.rewrite import rewrite, rewriting
 
         return rewrite(model, rewriting(options), tell)
-    opened = source(model, options.dims, options.opaque).file()
+    opened = source(model, options, options.opaque).file()
     _check_output(opened, options.output)
     if options.runtime is not None:
         return onnx_session.run_for(opened, _for_runtime(options), tell)

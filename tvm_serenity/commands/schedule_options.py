@@ -7,7 +7,7 @@ from tvm_serenity.commands.meaning import Meaning
 from tvm_serenity.onnx_session import LEVELS
 from tvm_serenity.options.checks import Check
 from tvm_serenity.options.memory import ALIGN, RewritingBy
-from tvm_serenity.options.model import Dims, Opaque
+from tvm_serenity.options.model import Opaque, Reading
 from tvm_serenity.options.option import (
     Conflict,
     Group,
@@ -32,7 +32,7 @@ _FOR_REWRITING = Conflict("rewrite", _OWN_SEARCH)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScheduleOptions(Dims, Opaque, Meaning, RewritingBy, TimeLimit, MemoryLimit, Check):
+class ScheduleOptions(Reading, Opaque, Meaning, RewritingBy, TimeLimit, MemoryLimit, Check):
     """How a model is ordered, and what is written.
 
     * ``output``: the reordered model. ``certificate``: what ``check`` verifies. ``plan``: "tflm"

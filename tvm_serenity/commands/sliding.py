@@ -45,7 +45,7 @@ def sliding(model: str, options: RowsOptions, tell: Progress) -> SlidingFound:
     ``ram_bytes``: the step of least work whose arena takes no more.
     """
     assert options.sliding is not None
-    opened = source(model, options.dims)
+    opened = source(model, options)
     opened.check_operators()  # before TVM, whose import takes seconds
     before = None
     if options.causal is not None:

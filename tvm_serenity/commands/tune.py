@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.commands.models import source
 from tvm_serenity.commands.quantized import opened_for
-from tvm_serenity.options.model import Dims, Quantized, Rounding
+from tvm_serenity.options.model import Quantized, Reading, Rounding
 from tvm_serenity.options.option import Group, Option, differing, option
 from tvm_serenity.options.output import OUTPUT
 from tvm_serenity.options.speed import Target
@@ -19,7 +19,7 @@ USUAL = "as it is"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuneOptions(Dims, Quantized, Rounding, Target):
+class TuneOptions(Reading, Quantized, Rounding, Target):
     """``output``: what was measured. ``trials``: tiles to measure a kernel. ``seed``: of it."""
 
     output: str = option(MISSING, differing(OUTPUT, help="Write what was measured here."))
@@ -59,7 +59,7 @@ def tune(
     Tiles are those of MetaSchedule with its XGBoost cost model, and of packed layers all. ``say``
     is told of every kernel.
     """
-    opened = source(model, options.dims)
+    opened = source(model, options)
     module = opened.module("off")
     from tvm_serenity.kernels.measured import NONE, class_of, write
     from tvm_serenity.relax.pipeline import Steps, prepared_for_host

@@ -70,13 +70,14 @@ def build(model: "Model", board: Board | str, settings: Settings | None = None) 
     from tvm_serenity.firmware.tir.opened import opened
 
     check_compilers(target, settings)
-    module, file = opened(model, settings)
+    found = opened(model, settings)
     from tvm_serenity.firmware.tir.made import loose
     from tvm_serenity.firmware.tir.ways import make
 
-    name = identifier(settings.name or (_stem(file) if file else "model"))
-    made = make(module, name, target, settings)
-    return finished(made, target, settings, Origin(file, loose(module, settings)))
+    name = identifier(settings.name or (_stem(found.file) if found.file else "model"))
+    made = make(found.module, name, target, settings)
+    origin = Origin(found.file, found.judged, loose(found.module, settings))
+    return finished(made, target, settings, origin)
 
 
 def check_compilers(board: Board, settings: Settings) -> None:
@@ -93,12 +94,13 @@ def check_compilers(board: Board, settings: Settings) -> None:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a network was read from: its file, if it is known, whose runtime judges the outputs.
+    """What a network was read from: its file, if it is known, and what of it its runtime computes.
 
-    ``loose``: why they may be further from it than its rule says, or "".
+    That judges the outputs. ``loose``: why they may be further from it than its rule says, or "".
     """
 
     file: str | None
+    judged: str | None
     loose: str = ""
 
 
@@ -256,7 +258,7 @@ class _Work:
             settings.notify("computing the reference")
             wanted = settings.format == PROJECT
             return CheckReport(skipped=skipped), reference(
-                made, model=self.origin.file
+                made, model=self.origin.judged
             ) if wanted else {}
         program = made.program
         trial = trial_source(program, settings.external_arena).encode()
@@ -267,11 +269,11 @@ class _Work:
             found = cases(made)
             counted = validate(found, made.library, started, limit_ulp=limit, folder=where)
             settings.notify("computing the reference")
-            expected = reference(made, model=self.origin.file)
+            expected = reference(made, model=self.origin.judged)
             settings.notify("comparing the whole network")
             ran = rehearse(started.library, texts, expected)
             if ran.judged and program.moving is None and not self.origin.loose:
-                runs = more_references(made, self.origin.file, runs_for(steps_together(found)))
+                runs = more_references(made, self.origin.judged, runs_for(steps_together(found)))
                 more = rehearse_more(started.library, texts, runs)
                 ran = replace(ran, inputs=1 + more)
         done = CheckReport(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from tvm_serenity.boards import board as known_board
 from tvm_serenity.firmware import image
-from tvm_serenity.firmware.building import check_compilers
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.opened import opened
@@ -48,8 +47,8 @@ def deployed(model: "Model", board: str, time_limit_s: float | None = None) -> D
     but nothing where it does not fit: the figures say so.
     """
     settings, target = Settings(time_limit_s=time_limit_s, check=False), known_board(board)
-    check_compilers(target, settings)
-    module, file = opened(model, settings)
+    given = opened(model, settings)
+    module, file = given.module, given.file
     name = identifier(Path(file).stem if file else "model")
     made = make(module, name, target, settings)
     how = way_of(settings).how if made.chosen is None else how_in_bands(made)

@@ -69,7 +69,8 @@ def fitted(
     check_compilers(target, settings)
     started = time.perf_counter()
     settings.notify("reading the model")
-    module, file = opened(model, settings)
+    found = opened(model, settings)
+    module, file = found.module, found.file
     name = identifier(settings.name or (Path(file).stem if file else "model"))
     deadline = started + (goal.time_limit_s or inf)
     search = _Search(Maker(module, name, target, settings), goal, deadline)
@@ -82,7 +83,7 @@ def fitted(
     return Fitted(
         board=target,
         goal=goal,
-        origin=Origin(file, loose(module, settings)),
+        origin=Origin(file, found.judged, loose(module, settings)),
         points=tuple(points),
         front=front_of(points),
         chosen=best_of(points, goal),

@@ -101,7 +101,7 @@ class ModelOnBoards:
         from tvm_serenity.firmware.tir.opened import opened
 
         try:
-            module, _ = opened(self.model, self.settings)
+            module = opened(self.model, self.settings).module
         except SerenityError as error:
             yield from (self.row(board, why_not=str(error)) for board in boards)
             return

@@ -6,10 +6,15 @@
 A format is a record in ``frontends.formats``. The frontends to Relax are in ``frontends.relax``.
 """
 
+import atexit
+import hashlib
 import os
+import shutil
 import stat
 import struct
+import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 
 from tvm_serenity.errors import InputError, MissingPartError, SerenityError
@@ -17,6 +22,7 @@ from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends.formats import (
     FORMATS,
     Format,
+    Reader,
     beginning,
     format_at,
     format_of,
@@ -33,8 +39,10 @@ __all__ = [
     "ModelFile",
     "format_at",
     "format_of",
+    "judged_file",
     "left_beside",
     "load",
+    "other_signatures",
     "save",
 ]
 
@@ -46,19 +54,22 @@ def load(
     path: str | os.PathLike[str],
     dims: Mapping[str, int] | None = None,
     opaque: Mapping[str, int] | None = None,
+    signature: str | None = None,
 ) -> ModelFile:
     """Return the model file at ``path`` with its graph, op ``i`` being operator ``i`` of the file.
 
-    ``dims`` gives sizes to the named dimensions of an ``.onnx`` file, e.g. ``{"N": 1}``. ``opaque``
+    ``dims`` gives sizes to dimensions of inputs, e.g. ``{"N": 1}``: to named ones of an ``.onnx``
+    file, else to what a ``.tflite`` or ``.onnx`` file leaves open by ``INPUT:AXIS``. ``opaque``
     names operators of a ``.tflite`` file that the user computes, each with the bytes of workspace
-    that it is given (``frontends.opaque``). Raises
+    that it is given (``frontends.opaque``). ``signature``: the entry point of a ``.tflite`` file
+    that is read, by default that of its first subgraph. Raises
     :class:`InputError` (or a kind of it) with one line that names the file and what is wrong with
     it, and :class:`MissingPartError` where the format needs a package that is not installed.
     """
     path = Path(path)
     form, data = _read(path)
     try:
-        return assumed(form.read(path, data, dims or {}), opaque or {})
+        return assumed(_reader(form, signature)(path, data, dims or {}), opaque or {})
     except MissingPartError:
         raise
     except SerenityError as error:
@@ -67,6 +78,15 @@ def load(
         raise InputError(one_line(f"{path}: the file is corrupt ({error})")) from error
     except MemoryError as error:
         raise InputError(one_line(f"{path}: needs more memory than there is")) from error
+
+
+def _reader(form: Format, signature: str | None) -> Reader:
+    if signature is None:
+        return form.read
+    if form.read_signature is None:
+        able = suffixes([one for one in FORMATS if one.read_signature is not None])
+        raise InputError(f"signature {signature!r}: only {able} files have signatures")
+    return partial(form.read_signature, signature=signature)
 
 
 def save(model: ModelFile, order: Sequence[int], out_path: str | os.PathLike[str]) -> None:
@@ -89,6 +109,40 @@ def left_beside(model: ModelFile, out_path: str | os.PathLike[str]) -> tuple[str
     if Path(out_path).resolve().parent == folder:
         return ()
     return tuple(getattr(model, "data_files", ()))
+
+
+def other_signatures(model: ModelFile) -> str:
+    """Return in words which signatures of a file were not read, "" where there are none."""
+    names, taken = getattr(model, "signatures", ()), getattr(model, "signature", "")
+    others = [name for name in names if name != taken]
+    if not others or len(names) < 2:
+        return ""
+    first = f"signature {taken!r} is" if taken else "the first subgraph, which none names, is"
+    return f"{first} read, not {', '.join(others)}; --signature NAME reads another"
+
+
+def judged_file(model: ModelFile) -> Path:
+    """Return the file that a runtime computes ``model`` from, which knows no signature and size.
+
+    That is its own, or where another signature was read, or sizes were given, one of that alone.
+    """
+    if not getattr(model, "is_changed", False):
+        return model.path
+    data: bytes = getattr(model, "data")  # noqa: B009
+    folder = _aside() / hashlib.sha256(data).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / model.path.name
+    if not path.exists():
+        write_bytes(path, data)
+    return path
+
+
+@cache
+def _aside() -> Path:
+    """A folder for as long as this process runs."""
+    made = tempfile.mkdtemp(prefix="serenity.")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return Path(made)
 
 
 HEAD_BYTES = 16

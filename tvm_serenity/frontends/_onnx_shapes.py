@@ -12,6 +12,7 @@ from tvm_serenity.frontends._onnx_fold import KnownValues
 from tvm_serenity.frontends._onnx_fused import standard_in
 from tvm_serenity.frontends._onnx_qlinear import expanded
 from tvm_serenity.frontends._onnx_tensors import typed_tensor
+from tvm_serenity.frontends.model_file import asking, checked_size, named_axis
 from tvm_serenity.graph import Role, Tensor
 
 if TYPE_CHECKING:
@@ -60,8 +61,7 @@ class Shapes:
     def _unknown(self, name: str, what: str) -> str:
         """That ``what`` is wrong with ``name``, and what can be done about it."""
         if self.unset:
-            sizes = " ".join(f"--dim {dim}=1" for dim in self.unset)
-            return f"tensor {name!r}: {what}; set {sizes}"
+            return f"tensor {name!r}: {what}; set {asking(self.unset)}"
         maker = self.makers.get(name)
         if maker is None:
             return f"tensor {name!r}: {what}{self.reason}; store the model with fixed shapes"
@@ -97,23 +97,28 @@ def known_shapes(model: "onnx.ModelProto", dims: Mapping[str, int], folder: Path
 
 
 def set_dims(graph: "onnx.GraphProto", dims: Mapping[str, int]) -> tuple[str, ...]:
-    """Put ``dims`` into the shapes of ``graph``; return the inputs' names that have no size yet."""
+    """Put ``dims`` into the shapes of ``graph``; return what its inputs have no size for yet.
+
+    A dimension of an input is called as the file does, or ``INPUT:AXIS`` where it has no name.
+    """
     for name, size in dims.items():
-        if size < 1:
-            raise InputError(f"dimension {name!r}: {size} is not a size, it must be at least 1")
+        checked_size(name, size)
     stored = {tensor.name for tensor in graph.initializer}
     inputs = [value for value in graph.input if value.name not in stored]
     named = dict.fromkeys(_dim_names(inputs))
     known = {*named, *_dim_names((*graph.value_info, *graph.output))}
-    for name in dims:
-        if name not in known:
-            there = ", ".join(named) or "none"
+    bare = dict(_unnamed(inputs))
+    for name, size in dims.items():
+        if name in bare:
+            bare[name].dim_value = size
+        elif name not in known:
+            there = ", ".join((*named, *bare)) or "none"
             raise InputError(f"no dimension is named {name!r}; the model's inputs name: {there}")
     for value in (*graph.input, *graph.value_info, *graph.output):
         for dim in value.type.tensor_type.shape.dim:
             if dim.HasField("dim_param") and dim.dim_param in dims:
                 dim.dim_value = dims[dim.dim_param]
-    return tuple(name for name in named if name not in dims)
+    return tuple(name for name in (*named, *bare) if name not in dims)
 
 
 def _dim_names(values: Iterable[Any]) -> Iterator[str]:
@@ -121,6 +126,14 @@ def _dim_names(values: Iterable[Any]) -> Iterator[str]:
         for dim in value.type.tensor_type.shape.dim:
             if dim.HasField("dim_param") and dim.dim_param:
                 yield dim.dim_param
+
+
+def _unnamed(values: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Dimensions that have neither a size nor a name."""
+    for value in values:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if not dim.HasField("dim_value") and not dim.dim_param:
+                yield named_axis(value.name, axis), dim
 
 
 def _dim(dim: "onnx.TensorShapeProto.Dimension") -> int | str:

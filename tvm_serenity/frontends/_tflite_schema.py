@@ -116,6 +116,22 @@ class BufferField(IntEnum):
     SIZE = 2
 
 
+class SignatureField(IntEnum):
+    """Fields of a signature; its inputs and outputs are tables of ``TensorMapField``."""
+
+    INPUTS = 0
+    OUTPUTS = 1
+    KEY = 2
+    SUBGRAPH = 4
+
+
+class TensorMapField(IntEnum):
+    """Fields of an input or output of a signature."""
+
+    NAME = 0
+    TENSOR = 1
+
+
 class MetadataField(IntEnum):
     """Fields of a metadata entry."""
 

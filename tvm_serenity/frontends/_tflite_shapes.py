@@ -9,7 +9,7 @@ the file in place; an operator of which nothing says how its shape follows is re
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,20 +34,23 @@ _MOST = 64
 def settled(
     data: bytes,
     tensors: Sequence[Table],
-    kinds: Sequence[str],
-    tables: Sequence[Table],
+    operators: Sequence[tuple[str, Table]],
     buffers: Sequence[Table],
+    given: Mapping[int, Shape],
 ) -> bytes:
     """Return ``data`` with the shapes of ``tensors`` that follow from the stored batch.
 
-    ``kinds`` and ``tables`` are the operators in file order. A file without unknown extents comes
-    back as it is.
+    ``operators`` are kinds and tables in file order; ``given`` shapes of inputs that are not as
+    stored. A file without unknown extents comes back as it is.
     """
-    unknown = [i for i, t in enumerate(tensors) if -1 in t.ints(TensorField.SHAPE_SIGNATURE)]
-    if not unknown:
+    unknown = any(-1 in t.ints(TensorField.SHAPE_SIGNATURE) for t in tensors)
+    if not unknown and not given:
         return data
-    following = _Following(data, tensors, buffers)
-    for kind, table in zip(kinds, tables, strict=True):
+    changed = {
+        t: shape for t, shape in given.items() if shape != tensors[t].ints(TensorField.SHAPE)
+    }
+    following = _Following(data, tensors, buffers, changed, found=set(given))
+    for kind, table in operators:
         following.step(kind, table)
     return following.patched()
 

@@ -1,6 +1,7 @@
 """What every file frontend returns, and what they share."""
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -114,3 +115,19 @@ def unique(names: Iterable[str]) -> list[str]:
         taken.add(fresh)
         result.append(fresh)
     return result
+
+
+def named_axis(name: str, axis: int) -> str:
+    """Return what a dimension without a name is called: an axis of the input ``name``."""
+    return f"{name}:{axis}"
+
+
+def checked_size(name: str, size: int) -> None:
+    """Raise :class:`InputError` unless a dimension may be of this size."""
+    if size < 1:
+        raise InputError(f"dimension {name!r}: {size} is not a size, it must be at least 1")
+
+
+def asking(names: Iterable[str]) -> str:
+    """Return what to write on the command line to give the dimensions ``names`` a size of 1."""
+    return " ".join(f"--dim {shlex.quote(name)}=1" for name in names)

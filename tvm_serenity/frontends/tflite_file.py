@@ -34,6 +34,8 @@ from tvm_serenity.frontends._tflite_schema import (
     SubgraphField,
 )
 from tvm_serenity.frontends._tflite_shapes import settled
+from tvm_serenity.frontends._tflite_signatures import Entry, entered, left_as_before
+from tvm_serenity.frontends._tflite_sizes import check_sized, given_shapes
 from tvm_serenity.frontends._tflite_state import shared_state
 from tvm_serenity.frontends._tflite_tensors import read_tensors
 from tvm_serenity.frontends._tflite_written import unrolled
@@ -72,6 +74,19 @@ class TfliteFile:
     """Of each operator, its states that the file does not list, or as results; its last inputs."""
     opaque: Mapping[str, int] = field(default_factory=dict)
     """Operators that the user computes, by kind, and the workspace that each is given."""
+    signatures: tuple[str, ...] = ()
+    """Entry points of the file by name."""
+    signature: str = ""
+    """The entry point that was read; "" where the file has none."""
+    entry: Entry | None = field(default=None, repr=False)
+    """What takes the place of the file's first subgraph, where another one was asked for."""
+    sized: bool = False
+    """Whether unknown extents of inputs have sizes that were given."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether ``data`` computes something else than the file does: another signature, sizes."""
+        return self.entry is not None or self.sized
 
     def reordered(self, order: Sequence[int]) -> bytes:
         """The file with its operators stored in ``order``, every other byte kept."""
@@ -130,27 +145,44 @@ class TfliteFile:
             raise UnsupportedError(f"{self.path}: an operator is stored before the operator list")
         result = bytearray(self.data)
         struct.pack_into(f"<{len(order)}I", result, self.slots, *moved)
-        return bytes(result)
+        if self.entry is None:
+            return bytes(result)
+        if len(result) != len(self.entry.data):
+            raise UnsupportedError(
+                f"{self.path}: the loops of signature {self.signature!r} are written out, which "
+                "would leave the others out: nothing is written for it alone"
+            )
+        return left_as_before(bytes(result), self.entry)
 
 
-def read(path: Path, data: bytes, dims: Mapping[str, int]) -> TfliteFile:
+def read(
+    path: Path, data: bytes, dims: Mapping[str, int], signature: str | None = None
+) -> TfliteFile:
     """Return the model in ``data``; ``path`` names it.
 
-    Raises :class:`InputError` where the file is truncated, corrupt or no TFLite model, and
-    :class:`UnsupportedError` where a tensor's size is not known.
+    ``dims``: sizes of unknown extents of its inputs, by ``INPUT:AXIS``. ``signature``: the entry
+    point that is read, by default that of subgraph 0. Raises :class:`InputError` where the file is
+    truncated, corrupt or no TFLite model, and :class:`UnsupportedError` where a tensor's size is
+    not known.
     """
-    if dims:
-        raise InputError("a .tflite file has no named dimensions to set")
+    entry = entered(data, signature)
+    data = entry.data
     model = root_table(data, b"TFL3")
     subgraphs = model.tables(ModelField.SUBGRAPHS)
     if not subgraphs:
         raise InputError("the model has no subgraph")
     written = unrolled(data, model, kinds_of)
+    if written is not data and dims:
+        raise UnsupportedError(
+            "sizes of dimensions are not followed through loops that are written out; convert the "
+            "model with a fixed input shape"
+        )
     if written is not data:
         data, model = written, root_table(written, b"TFL3")
         subgraphs = model.tables(ModelField.SUBGRAPHS)
-    data, model = _settled(data, model, subgraphs[0])
+    data, model = _settled(data, model, subgraphs[0], dims)
     subgraphs = model.tables(ModelField.SUBGRAPHS)
+    check_sized(subgraphs[0].tables(SubgraphField.TENSORS), subgraphs[0].ints(SubgraphField.INPUTS))
     graph, lent, kept = _read_graph(path.name, model, subgraphs[0], data)
     slots, _ = subgraphs[0].span(SubgraphField.OPERATORS, 4)
     count = len(subgraphs[0].tables(SubgraphField.TENSORS))
@@ -164,14 +196,22 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> TfliteFile:
         tensors=count,
         lent=lent,
         kept=kept,
+        signatures=entry.names,
+        signature=entry.name,
+        entry=entry if entry.is_moved else None,
+        sized=bool(dims),
     )
 
 
-def _settled(data: bytes, model: Table, main: Table) -> tuple[bytes, Table]:
-    """The file, and its root, with the shapes that follow from the stored batch."""
+def _settled(
+    data: bytes, model: Table, main: Table, dims: Mapping[str, int]
+) -> tuple[bytes, Table]:
+    """The file, and its root, with the shapes that follow from given sizes or the stored batch."""
     tables = main.tables(SubgraphField.OPERATORS)
     tensors = main.tables(SubgraphField.TENSORS)
-    made = settled(data, tensors, kinds_of(model, tables), tables, model.tables(ModelField.BUFFERS))
+    shapes = given_shapes(tensors, main.ints(SubgraphField.INPUTS), dims)
+    operators = list(zip(kinds_of(model, tables), tables, strict=True))
+    made = settled(data, tensors, operators, model.tables(ModelField.BUFFERS), shapes)
     return (data, model) if made is data else (made, root_table(made, b"TFL3"))
 
 

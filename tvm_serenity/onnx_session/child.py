@@ -58,7 +58,9 @@ def _run(request: dict[str, Any]) -> dict[str, Any]:
     for index, described in enumerate(session.get_inputs()):
         name, shape, dtype, zero = entry(described)
         named = zip(described.shape, shape, strict=True)
-        extents = [request["dims"].get(d, 1) if e < 0 else e for d, e in named]
+        sizes = {axis: d if d else f"{name}:{axis}" for axis, (d, _) in enumerate(named)}
+        given = [request["dims"].get(sizes[axis], 1) for axis in range(len(shape))]
+        extents = [g if e < 0 else e for g, e in zip(given, shape, strict=True)]
         feeds[name] = filled(extents, dtype, zero, _SEED, index)
     _trim()
     with open("/proc/self/clear_refs", "w", encoding="ascii") as clear:

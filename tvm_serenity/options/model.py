@@ -23,7 +23,7 @@ def dims_of(items: Sequence[str]) -> dict[str, int]:
     """Return sizes of named dimensions, each written as NAME=SIZE."""
     sizes = {}
     for item in items:
-        name, _, size = item.partition("=")
+        name, _, size = item.rpartition("=")
         if not name or not size.isdigit():
             raise InputError(f"--dim {item!r}: write NAME=SIZE, like batch=1")
         sizes[name] = int(size)
@@ -44,17 +44,30 @@ def workspaces_of(items: Sequence[str]) -> dict[str, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dims(OptionGroup):
-    """``dims``: sizes of the named dimensions of a model."""
+class Reading(OptionGroup):
+    """What is read of a file.
+
+    * ``dims``: sizes of dimensions of its inputs, by their names or by ``INPUT:AXIS``.
+      ``signature``: its entry point, where it has several.
+    """
 
     dims: Mapping[str, int] = option(
         {},
         Option(
             flag="--dim",
-            help="Size of a named dimension (.onnx).",
+            help="Size of a dimension by its name, or by INPUT:AXIS.",
             group=Group.MODEL,
             metavar="NAME=SIZE",
             read=dims_of,
+        ),
+    )
+    signature: str | None = option(
+        None,
+        Option(
+            flag="--signature",
+            help="Which entry point is read (.tflite).",
+            group=Group.MODEL,
+            metavar="NAME",
         ),
     )
 

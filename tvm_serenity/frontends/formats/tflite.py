@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from tvm_serenity.rows.network import Network
 
 
-def _read(path: Path, data: bytes, dims: Mapping[str, int]) -> "TfliteFile":
+def _read(
+    path: Path, data: bytes, dims: Mapping[str, int], signature: str | None = None
+) -> "TfliteFile":
     from tvm_serenity.frontends import tflite_file
 
-    return tflite_file.read(path, data, dims)
+    return tflite_file.read(path, data, dims, signature)
 
 
 def _to_relax(model: "TfliteFile", _dims: Mapping[str, int], integers: "Integers") -> Any:
@@ -54,6 +56,7 @@ FORMAT = Format(
     suffixes=(".tflite",),
     magic=(4, b"TFL3"),
     read=_read,
+    read_signature=_read,
     to_relax=_to_relax,
     runtime="litert",
     reads_integers=True,

@@ -10,7 +10,7 @@ makes them, which ``SerenityQuantize`` turns into the same kernels.
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tvm_serenity import tvm_installed
 
@@ -19,7 +19,7 @@ tvm_installed.require_relax()  # before anything that fails without
 import tvm
 from tvm import relax
 
-from tvm_serenity.errors import SerenityError, UnsupportedError
+from tvm_serenity.errors import InputError, SerenityError, UnsupportedError
 from tvm_serenity.frontends import format_of, load
 from tvm_serenity.frontends.model_file import SIZED, ModelFile, one_line, refused
 from tvm_serenity.frontends.opaque import TakesOpaque
@@ -46,12 +46,13 @@ def to_relax(
     fold_concat: bool = True,
     stand_ins: bool = False,
     dynamic_range: str = LITERT,
+    signature: str | None = None,
 ) -> tvm.IRModule:
     """Return the model ``source`` as a Relax module.
 
     ``source`` is the path of a ``.tflite``, ``.onnx`` or ``.pt2`` file, what ``load`` returned for
-    it, or a ``torch.export`` program; ``dims`` gives sizes to the named
-    dimensions of an ``.onnx`` file. ``integers``: how integer kernels of a quantised ``.tflite``
+    it with the same ``dims``, or a ``torch.export`` program; ``dims`` and ``signature`` (of a path)
+    are those of ``load``. ``integers``: how integer kernels of a quantised ``.tflite``
     file round ("tflite", "single" or "float", as in ``SerenityQuantize``); "off" leaves in float
     what TVM's importer has in float. With ``fold_concat`` a concat of integers that only
     convolutions read is not materialised: they read its pieces. With ``stand_ins`` an operator that
@@ -61,7 +62,12 @@ def to_relax(
     or are "float"; with ``integers="off"`` they are float. Raises :class:`InputError` for what
     ``load`` refuses and :class:`UnsupportedError` naming the operator that cannot be converted.
     """
-    model = load(source, dims) if isinstance(source, str | os.PathLike) else source
+    if isinstance(source, str | os.PathLike):
+        model: Any = load(source, dims, signature=signature)
+    elif signature is not None:
+        raise InputError(f"signature {signature!r}: give it where the file is read")
+    else:
+        model = source
     form = format_of(model)
     if form is None:
         from tvm_serenity.frontends.relax import from_torch
