@@ -141,7 +141,9 @@ def _is_image(axes: Sequence[_Axis], form: _Form, rank: int) -> bool:
         rank == 4
         and all(a.index > 1 and a.is_ratio for a in moved)
         and form.coordinates != "half_pixel_symmetric"
-        and not (form.coordinates == "align_corners" and any(a.size == 1 for a in axes if a.index > 1))
+        and not (
+            form.coordinates == "align_corners" and any(a.size == 1 for a in axes if a.index > 1)
+        )
         and not (form.nearest == "simple" and shrunk)
     )
 
