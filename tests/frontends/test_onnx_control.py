@@ -17,7 +17,7 @@ from onnx.parser import parse_model
 from tests.cases import cases
 from tests.frontends.onnx_running import check_equal
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.frontends import _onnx_loops, _onnx_prepare, load
+from tvm_serenity.frontends import _onnx_expansion, _onnx_loops, _onnx_prepare, load
 from tvm_serenity.frontends.relax import to_relax
 
 F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -275,11 +275,11 @@ def test_others_are_refused_by_name(
 
 def test_a_turn_too_many_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(net(f"<int64 n = {{3}}> {LOOP}"), tmp_path / "loop.onnx")
-    right = _onnx_loops.Expansion.single
+    right = _onnx_expansion.Expansion.single
 
     def wrong(self: Any, name: str, what: str) -> Any:
         return right(self, name, what) + (what == "how often it runs")
 
-    monkeypatch.setattr(_onnx_loops.Expansion, "single", wrong)
+    monkeypatch.setattr(_onnx_expansion.Expansion, "single", wrong)
     with pytest.raises(AssertionError):
         check_equal(path, [np.ones(SHAPE, np.float32)])

@@ -9,9 +9,10 @@ computed once. What is not known is left as it is, with the reason, to be refuse
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tvm_serenity.frontends._onnx_expansion import Expansion, NotKnownError
 from tvm_serenity.frontends._onnx_fold import KnownValues, follow, followed, standard_version
 from tvm_serenity.frontends._onnx_fold import stored as remembered
-from tvm_serenity.frontends._onnx_loops import EXPAND, Expansion, NotKnownError
+from tvm_serenity.frontends._onnx_loops import EXPAND
 from tvm_serenity.frontends._onnx_names import all_names
 from tvm_serenity.frontends.model_file import refused
 

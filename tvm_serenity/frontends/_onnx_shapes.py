@@ -39,7 +39,7 @@ class Shapes:
         kind = self.known.types[name]
         if not kind.HasField("tensor_type"):
             raise UnsupportedError(
-                f"tensor {name!r}{self._making(name)}: is a {kind.WhichOneof('value')}, no tensor; "
+                f"tensor {name!r}: is a {kind.WhichOneof('value')}, no tensor{self._making(name)}; "
                 "export the model with plain tensors"
             )
         tensor = kind.tensor_type
