@@ -1,5 +1,6 @@
 """A runtime that is wrong accuses nobody, and what is wrong with ours is found all the same."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ pytest.importorskip("tvm")
 from tests.cli.run import answer, serenity
 from tests.conformance.writer import Node, T, tflite
 from tests.firmware.projects import needs_host
+from tests.validation.test_network import small_file
 from tvm_serenity.operators import mean
 from tvm_serenity.quantize.fixed import multiplier
+from tvm_serenity.referees import Answer, Referee
 from tvm_serenity.validation import doubt, rules
 from tvm_serenity.validation.judge import Judge
 from tvm_serenity.validation.network import judge_for, judge_program, judged
@@ -184,6 +187,32 @@ def test_tflm_is_asked_where_litert_differs(tmp_path: Path) -> None:
     assert verdict.outcome == "wrong"
     assert "is 126" in verdict.text()
     assert verdict.text().endswith("operator SUM 'sum_0:y'; TFLM says 127")
+
+
+def test_litert_is_asked_where_tflm_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its fast kernels may be a step off: that excuses one step of ours, and no more."""
+    pytest.importorskip("ai_edge_litert")
+    pytest.importorskip("tflite_micro")
+    path = small_file(tmp_path)
+    x = np.arange(108, dtype=np.int8).reshape(1, 6, 6, 3)
+    with Referee() as referee:
+        referee.open("litert", path)
+        right = referee.run([x]).outputs[0]
+    run = Referee.run
+
+    def off(self: Referee, inputs: Any) -> Answer:
+        answer = run(self, inputs)
+        moved = [np.asarray(np.clip(a, -100, 100) + 5, a.dtype) for a in answer.outputs]
+        return replace(answer, outputs=tuple(moved)) if self.runtime == "tflm" else answer
+
+    monkeypatch.setattr(Referee, "run", off)
+    judge = Judge("tflm", path)
+    assert judged(judge, [([x], [right])]).outcome == "accepted"
+    verdict = judged(judge, [([x], [np.asarray(np.clip(right, -100, 100) + 3, np.int8)])])
+    assert verdict.outcome == "wrong"
+    assert "LiteRT with its fast kernels says" in verdict.text()
 
 
 @needs_host

@@ -1,4 +1,4 @@
-"""LiteRT with its reference kernels."""
+"""LiteRT with its reference kernels, or those it has for this processor."""
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -16,15 +16,21 @@ _DIMENSION = 6
 
 
 class LiteRT:
-    """A ``.tflite`` file on LiteRT; ``keep``: all tensors can be read after a run."""
+    """A ``.tflite`` file on LiteRT; ``keep``: all tensors can be read after a run.
 
-    def __init__(self, data: bytes, keep: bool) -> None:
+    ``fast``: with the kernels for this processor, without delegates. There are some of every
+    operator; those of weights round once where the reference kernels round twice.
+    """
+
+    def __init__(self, data: bytes, keep: bool, fast: bool = False) -> None:
         from ai_edge_litert import interpreter as litert
 
         self.keep = keep
+        kinds = litert.OpResolverType
+        kind = kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES if fast else kinds.BUILTIN_REF
         self._made: Callable[[], Any] = lambda: litert.Interpreter(
             model_content=_with_axes_in_range(data),
-            experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF,
+            experimental_op_resolver_type=kind,
             experimental_preserve_all_tensors=keep,
         )
         self._variables = has_variables(data)

@@ -25,6 +25,7 @@ LIMIT_S = 60.0
 """Seconds a referee may take for one request."""
 _PACKAGES = {
     "litert": ("LiteRT", "pip install 'tvm-serenity[tflite]'"),
+    "fast": ("LiteRT", "pip install 'tvm-serenity[tflite]'"),
     "tflm": ("TensorFlow Lite for Microcontrollers", "pip install tflite-micro"),
     "onnxruntime": ("onnxruntime", "pip install 'tvm-serenity[onnx]'"),
     "qlinear": ("onnxruntime", "pip install 'tvm-serenity[onnx]'"),
@@ -32,6 +33,10 @@ _PACKAGES = {
     "torch": ("PyTorch", "pip install 'tvm-serenity[torch]'"),
     "double": ("PyTorch in float64", "pip install 'tvm-serenity[torch]'"),
 }
+
+
+_OF_BYTES = ("litert", "fast", "tflm")
+"""What is given a file's bytes: the others may need what lies beside it."""
 
 
 class RefereeError(SerenityError):
@@ -92,14 +97,15 @@ class Referee:
     def open(self, runtime: str, model: bytes | Path, *, keep: bool = False) -> None:
         """Load ``model`` with ``runtime``, a name of ``worker.RUNTIMES``.
 
-        "qlinear" is onnxruntime with its optimisations, "exact" onnx's reference evaluator in
+        "fast" is LiteRT with its kernels for this processor, "qlinear" onnxruntime with its
+        optimisations, "exact" onnx's reference evaluator in
         float64, "double" PyTorch in float64.
 
         ``keep``: all tensors can be read after a run, where the runtime can. Raises
         :class:`RefereeError`, and :class:`MissingPartError` where the runtime is not installed.
         """
         self.runtime = runtime
-        if isinstance(model, Path) and runtime in ("litert", "tflm"):
+        if isinstance(model, Path) and runtime in _OF_BYTES:
             model = model.read_bytes()
         given = str(model) if isinstance(model, Path) else model
         inputs, outputs = self._ask(("open", runtime, given, keep))

@@ -19,6 +19,12 @@ def _litert(model: bytes, keep: bool) -> Any:
     return LiteRT(model, keep)
 
 
+def _fast(model: bytes, keep: bool) -> Any:
+    from tvm_serenity.referees.litert import LiteRT
+
+    return LiteRT(model, keep, fast=True)
+
+
 def _tflm(model: bytes, keep: bool) -> Any:
     from tvm_serenity.referees.micro import Micro
 
@@ -57,6 +63,7 @@ def _torch(model: bytes | str, keep: bool) -> Any:
 
 RUNTIMES: dict[str, Callable[[Any, bool], Any]] = {
     "litert": _litert,
+    "fast": _fast,
     "tflm": _tflm,
     "onnxruntime": _onnxruntime,
     "qlinear": _qlinear,
