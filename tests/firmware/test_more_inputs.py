@@ -80,7 +80,7 @@ def test_one_entry_of_a_table_is_found(
     monkeypatch.setattr(lookups, "lookup8", wrong)
     found = built(tmp_path)
     assert found.returncode == 1
-    assert "wrong against the model's own runtime" in found.stderr
+    assert f"LOGISTIC: entry {entry} of its table" in found.stderr
     assert not (tmp_path / "made").exists()
 
 

@@ -23,7 +23,8 @@ class CheckReport:
     """What was compared, or why nothing was (``skipped``).
 
     ``loose``: why outputs need not be the runtime's bit by bit. ``users``: the operators that the
-    user computes, for which zeros stood.
+    user computes, for which zeros stood. ``sums``: how many were requantised in exact integers;
+    ``macros``: of ``model.h``.
     """
 
     kernels: int = 0
@@ -32,6 +33,8 @@ class CheckReport:
     loose: str = ""
     skipped: str = ""
     users: tuple[str, ...] = ()
+    sums: int = 0
+    macros: int = 0
 
     def json(self) -> dict[str, Any]:
         """Return the report as ``--json`` and ``metadata.json`` have it."""
@@ -40,6 +43,8 @@ class CheckReport:
             "skipped": self.skipped or None,
             "kernels": self.kernels,
             "input_sets": self.sets,
+            "requantised_sums": self.sums,
+            "macros": self.macros,
             "tensors": whole.tensors,
             "referee": whole.judged,
             "referee_inputs": whole.inputs or None,
@@ -58,8 +63,10 @@ class CheckReport:
         said = said if self.whole.judged else f"no referee ({self.whole.without})"
         names = ", ".join(self.users)
         zeros = f"; zeros stood for what {names} makes, which is not compared" if names else ""
+        sums = f"; {self.sums:,} sums requantised as exact integers" if self.sums else ""
         return (
-            f"{self.kernels} kernels as TVM's on {self.sets} sets of inputs; whole network: "
+            f"{self.kernels} kernels as TVM's on {self.sets} sets of inputs{sums}; "
+            f"{self.macros} macros as the model's; whole network: "
             f"{self.whole.tensors} tensors as TVM's, {said}{zeros}"
         )
 

@@ -22,14 +22,18 @@ TOTAL = "serenity.total"
 def prim_func(
     tensors: Sequence[Any],
     spec: Described | BatchSteps | DynamicConvolution | DynamicDense | None = None,
+    *,
+    total: bool = False,
 ) -> Any:
     """Return the kernel with ``tensors`` as its parameters; fusion does not extend it.
 
-    ``spec``, what it is made from, stays with it (``spec_of``).
+    ``spec``, what it is made from, stays with it (``spec_of``). ``total``: it may be given any
+    values, though it reads tables at differences of them.
     """
     made = te.create_prim_func(list(tensors), index_dtype_override="int64")
     made = made.without_attr("global_symbol")
     made = made.with_attr({"op_pattern": OPAQUE, "tirx.noalias": True})
+    made = made.with_attr(TOTAL, True) if total else made
     return made if spec is None else described(made, spec)
 
 

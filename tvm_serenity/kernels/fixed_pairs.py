@@ -147,7 +147,7 @@ def quotient(pair: Pair) -> Any:
         return stored(total, pair.result.zero_point, pair.low, pair.high, pair.result.dtype)
 
     out = te.compute(pair.output_shape, value, name="out")
-    return prim_func([a, b, dividends, rooms, inverses, shifts, out])
+    return prim_func([a, b, dividends, rooms, inverses, shifts, out], total=True)
 
 
 def _over_power(x: tirx.Expr, exponent: tirx.Expr) -> Any:

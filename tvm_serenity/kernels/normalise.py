@@ -66,7 +66,8 @@ def log_softmax(rows: int, columns: int, dtype: str, reverse: Multiplier, least:
         near = i32(0) - distance > limit[i]
         return clamped(tirx.Select(near, rest, i32(low)), low, high, dtype)
 
-    return prim_func([x, powers, steps, te.compute((rows, columns), value, name="out")])
+    out = te.compute((rows, columns), value, name="out")
+    return prim_func([x, powers, steps, out], total=True)
 
 
 def _doubled(x: tirx.Expr) -> Any:
@@ -237,4 +238,5 @@ def softmax16(rows: int, columns: int, scale: float) -> Any:
         product = power[i, c].astype("int64") * inverse[i].astype("int64") + half
         return stored(tirx.shift_right(product, right).astype("int32"), 0, 0, 32767, "int16")
 
-    return prim_func([x, powers, inverses, te.compute((rows, columns), value, name="out")])
+    out = te.compute((rows, columns), value, name="out")
+    return prim_func([x, powers, inverses, out], total=True)

@@ -10,6 +10,7 @@ from tvm_serenity.operators.functions import looked_up
 from tvm_serenity.operators.needs import Need, rowwise, stacked
 from tvm_serenity.operators.record import MemoryUse, Operator, Seen, no_scratch
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Stored
+from tvm_serenity.operators.table_bounds import check_table, nearest
 from tvm_serenity.quantize import tables
 
 _AXIS, _ACTIVATION = 0, 1
@@ -26,7 +27,10 @@ class Concatenation:
 
     def table(self, source: Stored) -> Array:
         """Return the 256 stored values of an input in the result's scale."""
-        return tables.concatenated(source.params, self.result.params, self.rounding)
+        made = tables.concatenated(source.params, self.result.params, self.rounding)
+        bounds = nearest(lambda x: x, source.params, self.result.params)
+        limits = self.result.params.limits
+        return check_table("CONCATENATION", made, source.params, bounds.limited(*limits))
 
 
 def _read(scene: Scene) -> Concatenation:

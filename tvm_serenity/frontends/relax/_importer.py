@@ -11,21 +11,26 @@ from io import StringIO
 
 import tvm
 
-from tvm_serenity.errors import SerenityError, UnsupportedError
+from tvm_serenity.errors import SerenityError, UnsupportedError, WrongResultError
 
 
 def run_importer(convert: Callable[[], tvm.IRModule]) -> tvm.IRModule:
     """Return ``convert()``; whatever it raises becomes an :class:`UnsupportedError`.
+
+    A constant that was found to be wrong stays a :class:`WrongResultError`.
 
     TVM's importers print what stops them, warn of deprecated parts, and where one stops halfway
     its block builder complains on the native standard error when it is freed. All that is
     dropped; the exception is freed before, so that its frames do not keep the builder alive.
     """
     printed = StringIO()
+    kind: type[SerenityError] = UnsupportedError
     with _native_errors_dropped(), redirect_stdout(printed), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             return convert()
+        except WrongResultError as error:
+            reason, kind = str(error), WrongResultError
         except SerenityError as error:
             reason = str(error)
         except Exception as error:  # the importers assert and raise all kinds
@@ -33,7 +38,7 @@ def run_importer(convert: Callable[[], tvm.IRModule]) -> tvm.IRModule:
             what = stopped[1] if stopped else "it"
             reason = f"TVM cannot import {what}: {first_line(error)}"
         gc.collect()  # the converter refers to itself
-    raise UnsupportedError(reason)
+    raise kind(reason)
 
 
 def first_line(error: Exception) -> str:

@@ -23,7 +23,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_serenity.errors import MissingPartError, UnsupportedError
+from tvm_serenity.errors import MissingPartError, UnsupportedError, WrongResultError
 from tvm_serenity.frontends.relax._converter import Integers, ReadOperator, Wrapper
 from tvm_serenity.frontends.relax._importer import first_line, run_importer
 from tvm_serenity.frontends.relax._quantisation import INT4, check_parameters, scale_of, unpacked
@@ -216,6 +216,8 @@ class Converter(OperatorConverter):  # type: ignore[misc]
                 return made
             made = self.bb.normalize(made)
             self._check_result(op, made)
+        except WrongResultError as error:
+            raise WrongResultError(f"{label}: {error}") from error
         except Exception as error:
             raise UnsupportedError(f"{label}: {first_line(error)}") from error
         if isinstance(made, relax.Call):
