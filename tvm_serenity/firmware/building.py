@@ -34,6 +34,7 @@ from tvm_serenity.firmware.emit.project import (
 )
 from tvm_serenity.firmware.fit import Fit, boards_that_do, constants_fit, fit
 from tvm_serenity.firmware.forms import files
+from tvm_serenity.firmware.more import DRAWN
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.result import REFERENCE, Project, packed
@@ -129,7 +130,7 @@ class _Work:
             facts = self.fitting(place)
             report, reference = self.checked(texts)
             reference |= self.unknown(reference)
-            layout = self.layout({"check": report.json()})
+            layout = self.layout({"check": report.json(), DRAWN: self.drawn()})
             write_files(self.extras(layout, reference), place)
             if image.linkable():
                 self.settings.notify("compiling")
@@ -158,6 +159,12 @@ class _Work:
         }
         s = self.settings
         return Layout(self.board, s.stack_bytes, s.external_arena, {**about, **more})
+
+    def drawn(self) -> dict[str, Any]:
+        """How the inputs are drawn that the network was compared on."""
+        from tvm_serenity.firmware.tir.reference import drawn_from
+
+        return drawn_from(self.made)
 
     def extras(self, layout: Layout, reference: Mapping[str, Array]) -> Files:
         """The files that hold what was found out."""

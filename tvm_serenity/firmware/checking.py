@@ -47,7 +47,8 @@ class CheckReport:
             "macros": self.macros,
             "tensors": whole.tensors,
             "referee": whole.judged,
-            "referee_inputs": whole.inputs or None,
+            "inputs": whole.inputs or None,
+            "referee_inputs": whole.judged_inputs or None,
             "without_referee": whole.without or None,
             "loose": self.loose or None,
             "opaque": list(self.users),
@@ -58,9 +59,11 @@ class CheckReport:
         if self.skipped or self.whole is None:
             return self.skipped
         said = "outputs as the model's own runtime's"
-        said += f" on {self.whole.inputs} inputs" if self.whole.inputs else ""
+        judged, others = self.whole.judged_inputs, self.whole.inputs - self.whole.judged_inputs
+        said += f" on {judged} inputs" if judged else ""
         said += f" ({self.loose})" if self.loose else ""
         said = said if self.whole.judged else f"no referee ({self.whole.without})"
+        said += f", as TVM's on {others} inputs" if others > 0 else ""
         names = ", ".join(self.users)
         zeros = f"; zeros stood for what {names} makes, which is not compared" if names else ""
         sums = f"; {self.sums:,} sums requantised as exact integers" if self.sums else ""

@@ -9,6 +9,7 @@ import numpy as np
 
 from tvm_serenity.errors import WrongResultError
 from tvm_serenity.firmware.execute import Execution
+from tvm_serenity.firmware.more import LEAST_INPUTS, MOST_INPUTS
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.referee import OUTPUT, note_of
 from tvm_serenity.firmware.result import Project
@@ -16,8 +17,6 @@ from tvm_serenity.firmware.ulp import close
 from tvm_serenity.firmware.verify import Deviation, difference, referee_difference
 from tvm_serenity.validation.isolated import Death, isolated
 
-MOST_INPUTS, LEAST_INPUTS = 90, 4
-"""Inputs that a network is compared on. Of an error that 5 % of all inputs show, 90 find 99 %."""
 MOST_STEPS = 2 * 10**9
 """Innermost steps of all runs of a network together, where that is fewer inputs."""
 LIMIT_S = 300.0
@@ -28,13 +27,15 @@ POISONS = (0xA5, 0x5A)
 class Rehearsed:
     """How many tensors were compared when written; whether the model's runtime agreed, or why not.
 
-    ``without`` is empty where it did; ``inputs``: on how many inputs.
+    ``without`` is empty where it did. ``inputs``: on how many inputs outputs were compared;
+    ``judged_inputs``: on how many of them with the runtime's.
     """
 
     tensors: int
     judged: bool
     without: str
     inputs: int = 0
+    judged_inputs: int = 0
 
 
 def rehearse(
@@ -64,7 +65,8 @@ def rehearse(
             _judge(project, found)
     except Death as death:
         raise WrongResultError(f"{name}: {death} when the whole network runs") from None
-    return Rehearsed(count, f"{OUTPUT}0" in reference, note_of(reference))
+    judged = f"{OUTPUT}0" in reference
+    return Rehearsed(count, judged, note_of(reference), 1, int(judged))
 
 
 def runs_for(steps: int) -> int:
@@ -76,13 +78,14 @@ def rehearse_more(
     library: ctypes.CDLL,
     files: Mapping[str, bytes],
     runs: Sequence[tuple[Sequence[Array], Mapping[str, Array]]],
-) -> int:
-    """Run the network on more inputs; return how many: its outputs are those of the runtime.
+) -> list[tuple[Sequence[Array], list[Array]]]:
+    """Run the network on more inputs; return these with its outputs, which are right.
 
-    ``runs``: inputs, and what ``referee.as_reference`` holds of the runtime's answer to them.
-    Raises :class:`WrongResultError`.
+    ``runs``: inputs, and a reference of each: what ``referee.as_reference`` holds of the runtime's
+    answer, or TVM's outputs. Raises :class:`WrongResultError`.
     """
     metadata = json.loads(files["metadata.json"])
+    made: list[tuple[Sequence[Array], list[Array]]] = []
 
     def work() -> Iterator[Execution]:
         for number, (inputs, reference) in enumerate(runs):
@@ -90,11 +93,22 @@ def rehearse_more(
             yield _run(library, project, inputs, POISONS[number % 2])
 
     try:
-        for (_, reference), found in zip(runs, isolated(work, LIMIT_S), strict=True):
-            _judge(Project(None, metadata, reference), found)
+        for (inputs, reference), found in zip(runs, isolated(work, LIMIT_S), strict=True):
+            project = Project(None, metadata, reference)
+            if "output0" in reference:
+                _outputs(project, found.outputs, reference)
+            _judge(project, found)
+            made.append((inputs, _arrays(project, found)))
     except Death as death:
         raise WrongResultError(f"{metadata['name']}: {death} when the network runs") from None
-    return len(runs)
+    return made
+
+
+def _arrays(project: Project, found: Execution) -> list[Array]:
+    return [
+        np.frombuffer(raw, t["dtype"]).reshape(t["shape"])
+        for raw, t in zip(found.outputs, project.outputs, strict=True)
+    ]
 
 
 def _off(off: Deviation) -> str:

@@ -1,6 +1,6 @@
 """Everything that ``build`` compares before it writes: constants, kernels, macros, the network."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,8 +11,9 @@ from tvm_serenity.firmware.emit.macros import MACROS, macros_source
 from tvm_serenity.firmware.emit.project import Files
 from tvm_serenity.firmware.emit.trial import TRIAL, trial_source
 from tvm_serenity.firmware.facts import compare_macros, expected_macros
+from tvm_serenity.firmware.more import recorded
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.firmware.referee import tolerance_in
+from tvm_serenity.firmware.referee import OUTPUT, tolerance_in
 from tvm_serenity.firmware.rehearsal import Rehearsed, rehearse, rehearse_more, runs_for
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.cases import Case, cases
@@ -25,6 +26,9 @@ from tvm_serenity.firmware.ulp import ULP_LIMIT, ULP_LIMIT_LLVM
 from tvm_serenity.quantize.choices import FLOAT
 from tvm_serenity.validation.kernels import Checked
 from tvm_serenity.validation.tolerances import DYNAMIC
+
+Runs = list[tuple[Sequence[Array], list[Array]]]
+"""Inputs and the outputs they give."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Compared:
             self.settings.notify("computing the reference")
             expected = reference(self.made, model=self.file)
             self.settings.notify("comparing the whole network")
-            ran = self._network(started, expected, steps_together(found))
+            ran, more = self._network(started, expected, steps_together(found))
         report = CheckReport(
             counted.kernels,
             counted.sets,
@@ -73,7 +77,7 @@ class Compared:
             sums=sums,
             macros=told,
         )
-        return report, expected
+        return report, {**expected, **recorded(more)}
 
     def _kernels(self, found: list[Case], started: Compilation) -> Checked:
         """Compare every kernel with TVM's."""
@@ -83,14 +87,17 @@ class Compared:
 
     def _network(
         self, started: Compilation, expected: Mapping[str, Array], steps: int
-    ) -> Rehearsed:
+    ) -> tuple[Rehearsed, Runs]:
         """Compare the whole network, which takes so many innermost steps, on several inputs."""
+        program = self.made.program
         ran = rehearse(started.library, self.texts, expected)
-        if ran.judged and self.made.program.moving is None and not self._apart(expected):
-            runs = more_references(self.made, self.file, runs_for(steps))
-            more = rehearse_more(started.library, self.texts, runs)
-            ran = replace(ran, inputs=1 + more)
-        return ran
+        if program.moving is not None or program.users:
+            return ran, []
+        judged = ran.judged and not self._apart(expected)
+        runs = more_references(self.made, self.file if judged else None, runs_for(steps))
+        more = rehearse_more(started.library, self.texts, runs)
+        answered = ran.judged_inputs + sum(f"{OUTPUT}0" in found for _, found in runs)
+        return replace(ran, inputs=1 + len(more), judged_inputs=answered), more
 
     def _apart(self, expected: Mapping[str, Array]) -> bool:
         """Whether the model's runtime rounds what is computed here in floats.
