@@ -29,6 +29,7 @@ from tvm_serenity.validation.inputs import FILLS, input_sets
 from tvm_serenity.validation.isolated import Death, isolated
 from tvm_serenity.validation.kernels import Checked
 from tvm_serenity.validation.report import (
+    TVMS,
     Difference,
     Tolerance,
     Wrong,
@@ -42,7 +43,7 @@ from tvm_serenity.validation.sweeps import sweeps
 LIMIT_S = 300.0
 """Seconds one kernel may take for its checks."""
 POISONS = (0xA5, 0x5A)
-EXACTLY = "what the operator means in exact integers"
+EXACTLY = "the operator in exact integers"
 FEW_STEPS, MANY_STEPS = 300_000, 30_000_000
 """Innermost steps of a kernel up to which it runs on all sets of inputs, and on three of them."""
 
@@ -107,7 +108,7 @@ class Failure:
     trial: Trial
     poison: int
     expected: Sequence[Array]
-    against: str = "TVM's own kernel"
+    against: str = TVMS
 
 
 def checked(
@@ -175,6 +176,7 @@ def _refuse(case: Case, failure: Failure, compilation: Compilation, folder: Path
     texts = {f.name: f.read_text("utf-8") for f in sorted(here.glob("*_kernels.[ch]"))}
     described, arrays = recorded(failure.trial, failure.poison, failure.expected)
     described |= {"operator": case.operator, "kernel": case.kernel, "sources": texts}
+    described["against"] = failure.against
     described["reference"] = str(case.reference.source.script(show_meta=True))
     place = write_reproducer(folder / f"serenity-wrong-{case.kernel}", described, arrays)
     fail(Wrong(case.operator, case.kernel, failure.against, failure.what), place)
