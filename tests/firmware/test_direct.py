@@ -12,8 +12,9 @@ pytest.importorskip("tvm")
 
 from tests.cli.run import serenity
 from tests.firmware.faults import curves, vision
-from tests.firmware.projects import needs_board
+from tests.firmware.projects import model, needs_board, needs_host
 from tvm_serenity.errors import WrongResultError
+from tvm_serenity.firmware import Settings, build
 from tvm_serenity.firmware.facts import stored_edges
 from tvm_serenity.firmware.result import REFERENCE, load, packed
 from tvm_serenity.firmware.tir.kernel_reference import Reference
@@ -33,6 +34,9 @@ TABLES = """
     LOGISTIC TANH ELU GELU EXP LOG RSQRT SQRT ABS LEAKY_RELU RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1
     HARD_SWISH
 """
+
+
+SVDF = "tflm/keyword_scrambled_8bit.tflite"
 
 
 def half_up(x: Fraction) -> int:
@@ -137,6 +141,13 @@ def test_scales_are_those_of_the_file(tmp_path: Path) -> None:
     inputs, outputs = stored_edges(str(curves(tmp_path)))
     assert [q is not None and 0 < q.scale < 1 for q in (*inputs, *outputs)] == [True] * 3
     assert stored_edges("net.onnx") == ([], [])
+
+
+@needs_host
+def test_limits_wider_than_a_byte_are_no_fault() -> None:
+    """Of SVDF's sums between -178 and 77 no form of the library makes bytes."""
+    made = build(str(model(SVDF)), "mps2-an386", Settings(name="net", time_limit_s=1))
+    assert made.facts["check"]["requantised_sums"] > 1_000
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ from tvm_serenity.operators import MODULES, OPERATORS, MemoryUse, operator
 
 _SHARED = """
     __init__ clamped convolutions dynamic_convolutions dynamic_range dynamic_transposed functions
-    needs pairs picked pieces plain record reductions running scene stored weighted windows
+    needs pairs picked pieces plain record reductions running scene stored table_bounds weighted
+    windows
 """
 SHARED = set(_SHARED.split())
 """Files that declare no operator."""

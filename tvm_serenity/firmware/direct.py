@@ -68,6 +68,11 @@ def compare_forms(
     return count
 
 
+def _is_byte(channel: Channel) -> bool:
+    """Whether results are stored in 8 bits: others are kept within wider limits."""
+    return any(low <= channel.low and channel.high <= high for low, high in _FULL)
+
+
 def _case(channel: Channel) -> _Case:
     sums = telling_sums(channel)
     expected, defined = stored_values(channel, sums)
@@ -84,7 +89,7 @@ def _made(
         return
     small = case.part(np.abs(case.sums) < SMALL)
     yield "requantised, small", small, _general(library, small, _FORMS[channel.rounding][1])
-    if channel.rounding == TWICE and channel.high - channel.low <= 255:
+    if channel.rounding == TWICE and _is_byte(channel):
         yield "store_four", small, _by_fours(library, small)
     added = (2 * channel.zero_point + 1) << (-shift - 1)
     whole = _FULL.get((channel.low, channel.high))
