@@ -14,7 +14,7 @@ from tests.cli.run import serenity
 from tests.firmware.faults import curves, vision
 from tests.firmware.projects import model, needs_board, needs_host
 from tvm_serenity.errors import WrongResultError
-from tvm_serenity.firmware import Settings, build
+from tvm_serenity.firmware import Settings, build, more
 from tvm_serenity.firmware.facts import stored_edges
 from tvm_serenity.firmware.result import REFERENCE, load, packed
 from tvm_serenity.firmware.tir.kernel_reference import Reference
@@ -173,6 +173,13 @@ def test_the_number_of_inputs_is_said(built: Path) -> None:
     refused = serenity("verify", built, "--inputs", 91)
     assert refused.returncode == 2
     assert "build recorded the outputs of 90 inputs; give 1 to 90" in refused.stderr
+
+
+@needs_board
+def test_a_budget_of_qemu_ends_it(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(more, "QEMU_S", -1.0)
+    found = json.loads(serenity("verify", built, "--qemu", "--json").stdout)
+    assert found["qemu"]["inputs"] == more.LEAST_INPUTS
 
 
 @needs_board
