@@ -24,7 +24,7 @@ from tvm_serenity.validation.tolerances import FLOAT
 MOST_INPUTS, LEAST_INPUTS = 90, 4
 """Inputs that a network is compared on. Of an error that 5 % of all inputs show, 90 find 99 %."""
 QEMU_S = 60.0
-"""Seconds of processor time of QEMU after which ``verify`` takes no further input, unless it is told how many."""
+"""Seconds of QEMU on a processor after which ``verify`` ends, unless it is told how many inputs."""
 OUTPUT, CHECKSUM = "more_output", "more_checksum"
 """Keys of a reference: the outputs of all further inputs, and a checksum of these inputs."""
 DRAWN = "drawn"
