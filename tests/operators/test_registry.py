@@ -11,7 +11,7 @@ from tvm_serenity.operators import MODULES, OPERATORS, MemoryUse, operator
 _SHARED = """
     __init__ clamped convolutions dynamic_convolutions dynamic_range dynamic_transposed extents
     functions inferred needs pairs parts picked pieces plain record reductions running scene stored
-    weighted windows
+    table_bounds weighted windows
 """
 SHARED = set(_SHARED.split())
 """Files that declare no operator."""

@@ -8,15 +8,26 @@ from tvm_serenity.errors import WrongResultError
 from tvm_serenity.firmware.report import report
 from tvm_serenity.firmware.result import load
 from tvm_serenity.options.checks import HOST, QEMU
-from tvm_serenity.options.option import OptionGroup, option
+from tvm_serenity.options.option import Group, Option, OptionGroup, option
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyOptions(OptionGroup):
-    """``host`` and ``qemu``: only there; neither: on both."""
+    """``host`` and ``qemu``: only there; neither: on both. ``inputs``: compared in QEMU."""
 
     host: bool = option(False, HOST)
     qemu: bool = option(False, QEMU)
+    inputs: int | None = option(
+        None,
+        Option(
+            flag="--inputs",
+            help="Compare the outputs in QEMU on N inputs; by default on all that build recorded, "
+            "90 at most, as long as QEMU takes no more than a minute.",
+            group=Group.CHECKS,
+            metavar="N",
+            least=1,
+        ),
+    )
 
 
 @dataclass(frozen=True)
@@ -50,7 +61,12 @@ def verify(
     project = load(directory)
     both = options.host == options.qemu
     with tell("running and comparing every tensor"):
-        found = report(project, on_host=options.host or both, on_qemu=options.qemu or both)
+        found = report(
+            project,
+            on_host=options.host or both,
+            on_qemu=options.qemu or both,
+            inputs=options.inputs,
+        )
     return Verified(directory, project.metadata["name"], found)
 
 
@@ -58,6 +74,8 @@ def _first(part: dict[str, Any]) -> str:
     """What is wrong first."""
     if part["first_difference"] is not None:
         return f"first wrong tensor: {part['first_difference']}"
+    if part["input_difference"] is not None:
+        return f"wrong {part['input_difference']}"
     if part["litert_difference"] is not None:
         return f"wrong against the model's runtime: {part['litert_difference']}"
     return "an output changes when tensors are traced"

@@ -9,7 +9,7 @@ and computes what it must; until then whatever ``output`` holds stays as it is.
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,8 @@ import numpy as np
 from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import FitError
-from tvm_serenity.firmware import image
-from tvm_serenity.firmware.checking import CheckReport, host_build, why_not
+from tvm_serenity.firmware import image, loaded
+from tvm_serenity.firmware.checking import CheckReport, why_not
 from tvm_serenity.firmware.emit.project import (
     METADATA,
     Files,
@@ -31,16 +31,14 @@ from tvm_serenity.firmware.emit.project import (
     replaced,
     write_files,
 )
-from tvm_serenity.firmware.emit.trial import TRIAL, trial_source
 from tvm_serenity.firmware.fit import Fit, boards_that_do, constants_fit, fit
 from tvm_serenity.firmware.forms import files
 from tvm_serenity.firmware.isa import check_compiler
+from tvm_serenity.firmware.more import DRAWN
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.firmware.rehearsal import rehearse, rehearse_more, runs_for
 from tvm_serenity.firmware.result import REFERENCE, Project, packed
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.ulp import ULP_LIMIT, ULP_LIMIT_LLVM
 from tvm_serenity.firmware.unknown import UNKNOWN, unknown_steps
 from tvm_serenity.options.output import PROJECT
 from tvm_serenity.zoo import ZOO
@@ -149,11 +147,13 @@ class _Work:
             facts = self.fitting(place)
             report, reference = self.checked(texts)
             reference |= self.unknown(reference)
-            layout = self.layout({"check": report.json()})
+            layout = self.layout({"check": report.json(), DRAWN: self.drawn()})
             write_files(self.extras(layout, reference), place)
             if image.linkable():
                 self.settings.notify("compiling")
                 image.linked(place, self.made.program)
+                if self.settings.check:
+                    loaded.check(place, self.made.program)
         if self.settings.format != PROJECT:
             texts = files(self.made.program, layout, self.settings.format)
             write_files(texts, folder)
@@ -176,6 +176,12 @@ class _Work:
         }
         s = self.settings
         return Layout(self.board, s.stack_bytes, s.external_arena, {**about, **more})
+
+    def drawn(self) -> dict[str, Any]:
+        """How the inputs are drawn that the network was compared on."""
+        from tvm_serenity.firmware.tir.reference import drawn_from
+
+        return drawn_from(self.made)
 
     def extras(self, layout: Layout, reference: Mapping[str, Array]) -> Files:
         """The files that hold what was found out."""
@@ -248,9 +254,8 @@ class _Work:
 
         ``texts`` are the files of the project.
         """
-        from tvm_serenity.firmware.tir.cases import cases
-        from tvm_serenity.firmware.tir.reference import more_references, reference
-        from tvm_serenity.firmware.tir.translation import host_object, steps_together, validate
+        from tvm_serenity.firmware.tir.comparing import Compared
+        from tvm_serenity.firmware.tir.reference import reference
 
         made, settings = self.made, self.settings
         skipped = why_not(settings.check)
@@ -260,26 +265,7 @@ class _Work:
             return CheckReport(skipped=skipped), reference(
                 made, model=self.origin.judged
             ) if wanted else {}
-        program = made.program
-        trial = trial_source(program, settings.external_arena).encode()
-        with host_build(program, {**texts, TRIAL: trial}, host_object(made)) as started:
-            settings.notify("comparing kernels with TVM's")
-            limit = ULP_LIMIT_LLVM if program.objects else ULP_LIMIT
-            where = Path(settings.output or "project").parent
-            found = cases(made)
-            counted = validate(found, made.library, started, limit_ulp=limit, folder=where)
-            settings.notify("computing the reference")
-            expected = reference(made, model=self.origin.judged)
-            settings.notify("comparing the whole network")
-            ran = rehearse(started.library, texts, expected)
-            if ran.judged and program.moving is None and not self.origin.loose:
-                runs = more_references(made, self.origin.judged, runs_for(steps_together(found)))
-                more = rehearse_more(started.library, texts, runs)
-                ran = replace(ran, inputs=1 + more)
-        done = CheckReport(
-            counted.kernels, counted.sets, ran, self.origin.loose, users=program.users
-        )
-        return done, expected
+        return Compared(made, texts, settings, self.origin.judged, self.origin.loose).done()
 
 
 def _shortage(found: Fit, arena: int, limit: int | None) -> str:

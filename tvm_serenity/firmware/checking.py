@@ -23,7 +23,8 @@ class CheckReport:
     """What was compared, or why nothing was (``skipped``).
 
     ``loose``: why outputs need not be the runtime's bit by bit. ``users``: the operators that the
-    user computes, for which zeros stood.
+    user computes, for which zeros stood. ``sums``: how many were requantised in exact integers;
+    ``macros``: of ``model.h``.
     """
 
     kernels: int = 0
@@ -32,6 +33,8 @@ class CheckReport:
     loose: str = ""
     skipped: str = ""
     users: tuple[str, ...] = ()
+    sums: int = 0
+    macros: int = 0
 
     def json(self) -> dict[str, Any]:
         """Return the report as ``--json`` and ``metadata.json`` have it."""
@@ -40,9 +43,12 @@ class CheckReport:
             "skipped": self.skipped or None,
             "kernels": self.kernels,
             "input_sets": self.sets,
+            "requantised_sums": self.sums,
+            "macros": self.macros,
             "tensors": whole.tensors,
             "referee": whole.judged,
-            "referee_inputs": whole.inputs or None,
+            "inputs": whole.inputs or None,
+            "referee_inputs": whole.judged_inputs or None,
             "without_referee": whole.without or None,
             "loose": self.loose or None,
             "opaque": list(self.users),
@@ -53,13 +59,17 @@ class CheckReport:
         if self.skipped or self.whole is None:
             return self.skipped
         said = "outputs as the model's own runtime's"
-        said += f" on {self.whole.inputs} inputs" if self.whole.inputs else ""
+        judged, others = self.whole.judged_inputs, self.whole.inputs - self.whole.judged_inputs
+        said += f" on {judged} inputs" if judged else ""
         said += f" ({self.loose})" if self.loose else ""
         said = said if self.whole.judged else f"no referee ({self.whole.without})"
+        said += f", as TVM's on {others} inputs" if others > 0 else ""
         names = ", ".join(self.users)
         zeros = f"; zeros stood for what {names} makes, which is not compared" if names else ""
+        sums = f"; {self.sums:,} sums requantised as exact integers" if self.sums else ""
         return (
-            f"{self.kernels} kernels as TVM's on {self.sets} sets of inputs; whole network: "
+            f"{self.kernels} kernels as TVM's on {self.sets} sets of inputs{sums}; "
+            f"{self.macros} macros as the model's; whole network: "
             f"{self.whole.tensors} tensors as TVM's, {said}{zeros}"
         )
 

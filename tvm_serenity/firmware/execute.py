@@ -3,8 +3,9 @@
 import struct
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tvm_serenity import cache
@@ -71,6 +72,20 @@ def qemu(
     log: Sequence[str] = (),
 ) -> Execution:
     """Return one run of the firmware on QEMU's ``machine``; ``log``: what it is to write down."""
+    (found,) = qemu_runs(directory, machine, [inputs], output_count, traced=traced, log=log)
+    return found
+
+
+def qemu_runs(
+    directory: Path,
+    machine: str,
+    runs: Iterable[Sequence[bytes]],
+    output_count: int,
+    *,
+    traced: bool = False,
+    log: Sequence[str] = (),
+) -> Iterator[Execution]:
+    """Yield the same for each of several inputs, one after the other."""
     require(QEMU)
     make(directory, "harness")
     elf = (directory / "build" / ("trace.elf" if traced else "harness.elf")).resolve()
@@ -80,11 +95,13 @@ def qemu(
     command += ["-serial", "null", "-semihosting-config", "enable=on,target=native"]
     command += ["-icount", f"shift={ICOUNT_SHIFT}"]
     started = [*command, "-kernel", str(elf), *log]
-    if log:  # what it writes down is read elsewhere
-        return _execution(_run(started, inputs, output_count), SYSTICK_HZ[machine])
-    entry = cache.key("qemu", identity(QEMU), *command, elf.read_bytes(), *inputs)
-    left = cache.remembered(entry, lambda: _run(started, inputs, output_count))
-    return _execution(left, SYSTICK_HZ[machine])
+    for inputs in runs:
+        if log:  # what it writes down is read elsewhere
+            yield _execution(_run(started, inputs, output_count), SYSTICK_HZ[machine])
+            continue
+        entry = cache.key("qemu", identity(QEMU), *command, elf.read_bytes(), *inputs)
+        left = cache.remembered(entry, partial(_run, started, inputs, output_count))
+        yield _execution(left, SYSTICK_HZ[machine])
 
 
 def _run(command: Sequence[str], inputs: Sequence[bytes], output_count: int) -> bytes:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tvm_serenity.errors import WrongResultError
 from tvm_serenity.firmware.execute import Execution
+from tvm_serenity.firmware.more import LEAST_INPUTS, MOST_INPUTS
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.referee import OUTPUT, SAID, Recorded, note_of
 from tvm_serenity.firmware.result import Project
@@ -19,8 +20,8 @@ from tvm_serenity.isolated import Death, isolated
 from tvm_serenity.validation.report import first_difference
 from tvm_serenity.validation.settling import settled
 
-MOST_INPUTS, LEAST_INPUTS = 90, 4
-"""Inputs that a network is compared on. Of an error that 5 % of all inputs show, 90 find 99 %."""
+Runs = list[tuple[Sequence[Array], list[Array]]]
+"""Inputs and the outputs they give."""
 MOST_STEPS = 2 * 10**9
 """Innermost steps of all runs of a network together, where that is fewer inputs."""
 LIMIT_S = 300.0
@@ -31,13 +32,15 @@ POISONS = (0xA5, 0x5A)
 class Rehearsed:
     """How many tensors were compared when written; whether the model's runtime agreed, or why not.
 
-    ``without`` is empty where it did; ``inputs``: on how many inputs.
+    ``without`` is empty where it did. ``inputs``: on how many inputs outputs were compared;
+    ``judged_inputs``: on how many of them with the runtime's.
     """
 
     tensors: int
     judged: bool
     without: str
     inputs: int = 0
+    judged_inputs: int = 0
 
 
 def rehearse(
@@ -67,7 +70,8 @@ def rehearse(
             _judge(project, found)
     except Death as death:
         raise WrongResultError(f"{name}: {death} when the whole network runs") from None
-    return Rehearsed(count, f"{OUTPUT}0" in reference, note_of(reference))
+    judged = f"{OUTPUT}0" in reference
+    return Rehearsed(count, judged, note_of(reference), 1, int(judged))
 
 
 def runs_for(steps: int) -> int:
@@ -78,12 +82,13 @@ def runs_for(steps: int) -> int:
 def rehearse_more(
     library: ctypes.CDLL,
     files: Mapping[str, bytes],
-    runs: Sequence[tuple[Sequence[Array], Recorded]],
-) -> int:
-    """Run the network on more inputs; return how many: its outputs are those of the runtime.
+    runs: Sequence[tuple[Sequence[Array], Recorded | Mapping[str, Array]]],
+) -> Runs:
+    """Run the network on more inputs; return these with its outputs, which are right.
 
-    ``runs``: inputs, and the runtime's answer to them. Where it differs, a second reference is
-    asked. Raises :class:`WrongResultError`.
+    ``runs``: inputs, and the runtime's answer to them, or TVM's outputs by their keys in a
+    reference. Where the runtime differs, a second reference is asked. Raises
+    :class:`WrongResultError`.
     """
     metadata = json.loads(files["metadata.json"])
 
@@ -92,12 +97,21 @@ def rehearse_more(
             yield _run(library, Project(None, metadata, {}), inputs, POISONS[number % 2])
 
     try:
-        made = [_arrays(metadata, found) for found in isolated(work, LIMIT_S)]
+        found = list(isolated(work, LIMIT_S))
     except Death as death:
         raise WrongResultError(f"{metadata['name']}: {death} when the network runs") from None
-    pairs = [(a, r) for (_, a), r in zip(runs, made, strict=True) if _apart(a, r)]
+    made = [_arrays(metadata, one) for one in found]
+    for (_, want), one in zip(runs, found, strict=True):
+        if not isinstance(want, Recorded):
+            _outputs(Project(None, metadata, want), one.outputs, want)
+    answers = [want for _, want in runs]
+    pairs = [
+        (want, outputs)
+        for want, outputs in zip(answers, made, strict=True)
+        if isinstance(want, Recorded) and _apart(want, outputs)
+    ]
     _settle(metadata, pairs)
-    return len(runs)
+    return [(inputs, outputs) for (inputs, _), outputs in zip(runs, made, strict=True)]
 
 
 def _apart(answer: Recorded, made: Sequence[Array]) -> bool:

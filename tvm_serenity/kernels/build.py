@@ -58,5 +58,8 @@ def written_for_any(
 
 
 def for_any(kernel: tirx.PrimFunc) -> tirx.PrimFunc:
-    """Return a kernel that may be given any values: what it indexes has an element for each."""
+    """Return a kernel that may be given any values, though it reads tables at them or differences.
+
+    What it indexes has an element for each.
+    """
     return kernel.with_attr(TOTAL, True)

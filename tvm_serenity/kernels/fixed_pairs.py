@@ -14,7 +14,7 @@ from tvm_serenity.kernels.arithmetic import (
     scaled,
     stored,
 )
-from tvm_serenity.kernels.build import prim_func
+from tvm_serenity.kernels.build import for_any, prim_func
 from tvm_serenity.kernels.records import Pair, Shape
 from tvm_serenity.quantize.fixed import Multiplier, multiplier
 
@@ -147,7 +147,7 @@ def quotient(pair: Pair) -> Any:
         return stored(total, pair.result.zero_point, pair.low, pair.high, pair.result.dtype)
 
     out = te.compute(pair.output_shape, value, name="out")
-    return prim_func([a, b, dividends, rooms, inverses, shifts, out])
+    return for_any(prim_func([a, b, dividends, rooms, inverses, shifts, out]))
 
 
 def _over_power(x: tirx.Expr, exponent: tirx.Expr) -> Any:

@@ -66,7 +66,8 @@ def log_softmax(rows: int, columns: int, dtype: str, reverse: Multiplier, least:
         near = i32(0) - distance > limit[i]
         return clamped(tirx.Select(near, rest, i32(low)), low, high, dtype)
 
-    return prim_func([x, powers, steps, te.compute((rows, columns), value, name="out")])
+    out = te.compute((rows, columns), value, name="out")
+    return for_any(prim_func([x, powers, steps, out]))
 
 
 def _doubled(x: tirx.Expr) -> Any:

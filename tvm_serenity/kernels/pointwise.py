@@ -16,7 +16,7 @@ from tvm_serenity.kernels.arithmetic import (
     scaled,
     stored,
 )
-from tvm_serenity.kernels.build import prim_func
+from tvm_serenity.kernels.build import for_any, prim_func
 from tvm_serenity.kernels.records import Lookup as Lookup
 from tvm_serenity.kernels.records import Pair as Pair
 from tvm_serenity.kernels.records import Product as Product
@@ -154,7 +154,8 @@ def softmax(shape: tuple[int, int], source: str, result: str, entries: int = 256
         rounded = tirx.shift_right(product.astype("int64") + half, exponent).astype("int32")
         return clamped(rounded + i32(limits.min), limits.min, limits.max, result)
 
-    return prim_func([x, table, te.compute((rows, columns), value, name="out")])
+    out = te.compute((rows, columns), value, name="out")
+    return for_any(prim_func([x, table, out]))
 
 
 def real_softmax(spec: RealSoftmax) -> Any:
@@ -177,7 +178,8 @@ def real_softmax(spec: RealSoftmax) -> Any:
         whole = tirx.nearbyint(power(i, c) / total[i] / scale).astype("int32")
         return stored(whole, spec.result.zero_point, spec.low, spec.high, spec.result.dtype)
 
-    return prim_func([x, powers, te.compute((spec.rows, spec.columns), value, name="out")])
+    out = te.compute((spec.rows, spec.columns), value, name="out")
+    return for_any(prim_func([x, powers, out]))
 
 
 def _rounded(x: tirx.Expr, exponent: int) -> Any:

@@ -6,12 +6,21 @@ from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.functions import Function, Widths, function
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import SIGNED, Array, Calls, Expr
+from tvm_serenity.operators.table_bounds import Bounds, nearest, scaled_by
 from tvm_serenity.quantize import lookups
 from tvm_serenity.quantize.fixed import multiplier, scaled
 
 
 def _table(op: Function) -> Array:
     return lookups.absolute(op.source.params, op.result.params)
+
+
+def _bounds(op: Function) -> Bounds:
+    source, result = op.source.params, op.result.params
+    ratio = float(np.float32(source.scale) / np.float32(result.scale))
+    if source.scale == result.scale:  # no multiplication
+        return nearest(np.abs, source, result)
+    return scaled_by((ratio, ratio), source, result, size=True)
 
 
 def _wide(op: Function, x: Expr, calls: Calls) -> Expr:
@@ -33,6 +42,12 @@ def _wide_reference(op: Function, x: Array) -> Array:
 OPERATORS = (
     function(
         elementwise("ABS", "Abs", relax="abs", relay="abs", real=np.abs),
-        Widths(table=_table, wide=_wide, wide_reference=_wide_reference, dtypes=SIGNED),
+        Widths(
+            table=_table,
+            bounds=_bounds,
+            wide=_wide,
+            wide_reference=_wide_reference,
+            dtypes=SIGNED,
+        ),
     ),
 )

@@ -21,6 +21,7 @@ from tvm_serenity.operators.scene import (
     Shape,
     Stored,
 )
+from tvm_serenity.operators.table_bounds import check_table, nearest
 from tvm_serenity.quantize import tables
 
 _AXIS, _ACTIVATION = 0, 1
@@ -37,7 +38,10 @@ class Concatenation:
 
     def table(self, source: Stored) -> Array:
         """Return the 256 stored values of an input in the result's scale."""
-        return tables.concatenated(source.params, self.result.params, self.rounding)
+        made = tables.concatenated(source.params, self.result.params, self.rounding)
+        bounds = nearest(lambda x: x, source.params, self.result.params)
+        limits = self.result.params.limits
+        return check_table("CONCATENATION", made, source.params, bounds.limited(*limits))
 
 
 def _read(scene: Scene) -> Concatenation:

@@ -5,6 +5,7 @@ import numpy as np
 from tvm_serenity.operators.functions import (
     Widths,
     function,
+    nearest_to,
     real,
     real_of,
     sampled,
@@ -19,6 +20,7 @@ OPERATORS = (
         elementwise("EXP", "Exp", relax="exp", relay="exp", real=np.exp),
         Widths(
             table=real(lookups.exp),
+            bounds=nearest_to(np.exp),
             wide=sampled(real_of(lookups.exp)),
             wide_reference=sampled_reference(real_of(lookups.exp)),
             dtypes=SIGNED,

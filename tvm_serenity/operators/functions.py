@@ -9,6 +9,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.parts import Integers
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored, only, symmetric
+from tvm_serenity.operators.table_bounds import Bounds, Real, check_table, nearest
 from tvm_serenity.quantize import lookups
 from tvm_serenity.quantize.params import Affine
 
@@ -35,9 +36,13 @@ WideReference = Callable[[Function, Array], Array]
 
 @dataclass(frozen=True, kw_only=True)
 class Widths:
-    """A function in the widths that LiteRT has it in; ``dtypes`` says which these are."""
+    """A function in the widths that LiteRT has it in; ``dtypes`` says which these are.
+
+    ``bounds``: what each entry of ``table`` may be, computed apart from it.
+    """
 
     table: Table
+    bounds: "Callable[[Function], Bounds]"
     wide: Wide | None = None
     wide_reference: WideReference | None = None
     dtypes: Sequence[str]
@@ -74,7 +79,11 @@ def function(facts: Operator, widths: Widths) -> Operator:
         return np.asarray(table(op)[x.astype(np.int64) - op.source.params.limits[0]])
 
     def table(op: Function) -> Array:
-        return np.clip(widths.table(op), *(op.limits or op.result.params.limits))
+        limits = op.limits or op.result.params.limits
+        made = np.clip(widths.table(op), *limits)
+        return check_table(
+            facts.kinds[0], made, op.source.params, widths.bounds(op).limited(*limits)
+        )
 
     return replace(facts, integers=Integers(read=read, compute=compute, reference=reference))
 
@@ -90,6 +99,11 @@ def looked_up(name: str, source: Stored, table: Array, value: Expr, calls: Calls
 def real(of: Callable[[Array], Array]) -> Table:
     """Return the table of a real function as LiteRT fills it."""
     return lambda op: lookups.lookup8(of, op.source.params, op.result.params)
+
+
+def nearest_to(of: Real) -> Callable[[Function], Bounds]:
+    """Return the bounds of the table of a real function of float64."""
+    return lambda op: nearest(of, op.source.params, op.result.params)
 
 
 def sampled(of: Callable[[Affine, Affine], Callable[[Array], Array]]) -> Wide:

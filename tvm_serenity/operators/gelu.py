@@ -1,7 +1,10 @@
 """GELU: ``x`` times the normal distribution's function, or its approximation by tanh."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from tvm_serenity.operators.functions import (
     Function,
@@ -15,6 +18,7 @@ from tvm_serenity.operators.functions import (
 from tvm_serenity.operators.parts import Numbers
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
+from tvm_serenity.operators.table_bounds import Bounds, nearest
 from tvm_serenity.quantize import lookups
 
 _APPROXIMATE = 0
@@ -30,6 +34,19 @@ def _real(op: Function) -> Callable[[Array], Array]:
 
 def _table(op: Function) -> Array:
     return real(_real(op))(op)
+
+
+def _bounds(op: Function) -> Bounds:
+    return nearest(_exact_by_tanh if op.parameter else _exact, op.source.params, op.result.params)
+
+
+def _exact(x: Array) -> Array:
+    """``gelu`` in float64."""
+    return np.asarray(0.5 * x * np.vectorize(math.erfc)(-x * math.sqrt(0.5)))
+
+
+def _exact_by_tanh(x: Array) -> Array:
+    return np.asarray(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
 
 
 def _wide(op: Function, x: Expr, calls: Calls) -> Expr:
@@ -52,6 +69,7 @@ OPERATORS = (
         ),
         Widths(
             table=_table,
+            bounds=_bounds,
             wide=_wide,
             wide_reference=_wide_reference,
             dtypes=ALL,

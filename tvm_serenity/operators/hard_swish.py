@@ -6,7 +6,11 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.functions import Function, Widths, function
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import EIGHT, Array
+from tvm_serenity.operators.table_bounds import Bounds
 from tvm_serenity.quantize import tables
+from tvm_serenity.quantize.exact import hard_swish
+from tvm_serenity.quantize.fixed import multiplier
+from tvm_serenity.quantize.params import Affine
 
 
 def _table(op: Function) -> Array:
@@ -15,4 +19,25 @@ def _table(op: Function) -> Array:
     return tables.hard_swish(op.source.params, op.result.params)
 
 
-OPERATORS = (function(elementwise("HARD_SWISH", "HardSwish"), Widths(table=_table, dtypes=EIGHT)),)
+def _bounds(op: Function) -> Bounds:
+    source, result = op.source.params, op.result.params
+    hires = np.float32(1 / 128) * np.float32(source.scale)
+    pair = multiplier(
+        (float(hires / np.float32(result.scale)), float(hires / np.float32(3 / 32768)))
+    )
+    output, gate = zip(pair.value, pair.shift, strict=True)
+    found = [hard_swish(x - source.zero_point, output, gate) for x in _stored(source)]
+    made = np.array(found, np.int64) + result.zero_point
+    return Bounds(made, made)
+
+
+def _stored(source: Affine) -> range:
+    low, high = source.limits
+    return range(low, high + 1)
+
+
+OPERATORS = (
+    function(
+        elementwise("HARD_SWISH", "HardSwish"), Widths(table=_table, bounds=_bounds, dtypes=EIGHT)
+    ),
+)

@@ -9,6 +9,7 @@ from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.functions import Function, Widths, function
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
+from tvm_serenity.operators.table_bounds import Bounds, scaled_by
 from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.fixed import multiplier, scaled
 
@@ -21,6 +22,13 @@ def _alpha(scene: Scene) -> float:
 
 def _table(op: Function) -> Array:
     return tables.leaky_relu(op.parameter, op.source.params, op.result.params)
+
+
+def _bounds(op: Function) -> Bounds:
+    f32 = np.float32
+    source, result = f32(op.source.scale), f32(op.result.scale)
+    slope = float(source * f32(op.parameter) / result)
+    return scaled_by((slope, float(source / result)), op.source.params, op.result.params)
 
 
 def _wide(op: Function, x: Expr, calls: Calls) -> Expr:
@@ -46,6 +54,7 @@ OPERATORS = (
         elementwise("LEAKY_RELU", "LeakyRelu", relax="nn.leakyrelu", relay="nn.leaky_relu"),
         Widths(
             table=_table,
+            bounds=_bounds,
             wide=_wide,
             wide_reference=_wide_reference,
             dtypes=ALL,

@@ -7,6 +7,7 @@ import numpy as np
 from tvm_serenity.operators.functions import Function, Widths, function, sampled, sampled_reference
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import SIGNED, Array
+from tvm_serenity.operators.table_bounds import Bounds, nearest
 from tvm_serenity.quantize import lookups
 from tvm_serenity.quantize.params import Affine
 
@@ -21,11 +22,18 @@ def _table(op: Function) -> Array:
     return lookups.lookup8(_log(source, result), source, result)
 
 
+def _bounds(op: Function) -> Bounds:
+    source, result = op.source.params, op.result.params
+    least = (result.limits[0] - result.zero_point) * result.scale
+    return nearest(lambda x: np.where(x <= 0, least, np.log(x)), source, result)
+
+
 OPERATORS = (
     function(
         elementwise("LOG", "Log", relax="log", relay="log", real=np.log),
         Widths(
             table=_table,
+            bounds=_bounds,
             wide=sampled(_log),
             wide_reference=sampled_reference(_log),
             dtypes=SIGNED,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.functions import Function, Widths, function, real
+from tvm_serenity.operators.functions import Function, Widths, function, nearest_to, real
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Shape
 from tvm_serenity.quantize import lookups
@@ -96,6 +96,7 @@ OPERATORS = (
         ),
         Widths(
             table=real(lookups.logistic),
+            bounds=nearest_to(lambda x: 1 / (1 + np.exp(-x))),
             wide=_logistic,
             wide_reference=_logistic_reference,
             dtypes=ALL,
@@ -105,6 +106,7 @@ OPERATORS = (
         elementwise("TANH", "Tanh", relax="tanh", relay="tanh", real=np.tanh, free=True),
         Widths(
             table=real(lookups.tanh),
+            bounds=nearest_to(np.tanh),
             wide=_tanh,
             wide_reference=_tanh_reference,
             dtypes=ALL,

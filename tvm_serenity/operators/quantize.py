@@ -13,6 +13,7 @@ from tvm_serenity.operators.needs import on_elements
 from tvm_serenity.operators.parts import Elements, Integers, Numbers, Rows, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import ALL, EIGHT, Array, Calls, Expr, Scene, Stored
+from tvm_serenity.operators.table_bounds import check_table, nearest, scaled_by
 from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.fixed import multiplier, scaled
 
@@ -49,13 +50,24 @@ def _compute(op: Rescaling, values: Sequence[Expr], calls: Calls) -> Expr:
         return values[0]
     few = int(np.prod(source.shape)) < TABLE_ELEMENTS and op.rounding == "tflite"
     if source.dtype in EIGHT and result.dtype in EIGHT and not few:
-        table = tables.rescaled(source.params, result.params, *limits, op.rounding)
+        table = _table(op)
         return looked_up("q_table", source, table, values[0], calls)
     m = multiplier(source.scale / result.scale)
     finish = Requantise(m, result.zero, *limits, result.dtype, op.rounding)
     return calls.kernel(
         "q_rescale", pointwise.rescale(source.shape, source.params, finish), *values
     )
+
+
+def _table(op: Rescaling) -> Array:
+    """The stored results of all values of 8 bits, each checked."""
+    source, result = op.source.params, op.result.params
+    made = tables.rescaled(source, result, *op.limits, op.rounding)
+    ratio = source.scale / result.scale
+    bounds = scaled_by((ratio, ratio), source, result)
+    if op.rounding != "tflite":
+        bounds = nearest(lambda x: x, source, result)
+    return check_table("QUANTIZE", made, source, bounds.limited(*op.limits))
 
 
 def _reference(op: Rescaling, x: Array) -> Array:

@@ -14,6 +14,7 @@ from tvm_serenity.operators.functions import between
 from tvm_serenity.operators.parts import Integers, Numbers, Shapes, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat, reshaped
+from tvm_serenity.operators.table_bounds import check_exponentials
 from tvm_serenity.quantize import lookups, tables
 from tvm_serenity.quantize.fixed import divided_by_power, high_product, multiplier, scaled
 from tvm_serenity.quantize.gemmlowp import exp_on_negative, leading_zeros, reciprocal
@@ -74,6 +75,7 @@ def _compute(op: Softmax, values: Sequence[Expr], calls: Calls) -> Expr:
         made = calls.kernel("q_softmax", kernel, given, *_samples())
     else:
         table = tables.without_tail(tables.softmax(source.scale, op.beta).exponentials)
+        check_exponentials("SOFTMAX", table, source.scale * op.beta)
         kernel = pointwise.softmax((rows, columns), source.dtype, op.result.dtype, len(table))
         made = calls.kernel("q_softmax", kernel, given, table)
     return reshaped(made, (rows, columns), source.shape, calls)

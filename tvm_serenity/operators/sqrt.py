@@ -6,11 +6,16 @@ from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.functions import Function, Widths, function
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import SIGNED, Array, Calls, Expr
+from tvm_serenity.operators.table_bounds import Bounds, cut_off
 from tvm_serenity.quantize import lookups
 
 
 def _table(op: Function) -> Array:
     return lookups.square_root(op.source.params, op.result.params)
+
+
+def _bounds(op: Function) -> Bounds:
+    return cut_off(lambda x: np.sqrt(np.maximum(x, 0)), op.source.params, op.result.params)
 
 
 def _wide(op: Function, x: Expr, calls: Calls) -> Expr:
@@ -30,6 +35,12 @@ def _wide_reference(op: Function, x: Array) -> Array:
 OPERATORS = (
     function(
         elementwise("SQRT", "Sqrt", relax="sqrt", relay="sqrt", real=np.sqrt),
-        Widths(table=_table, wide=_wide, wide_reference=_wide_reference, dtypes=SIGNED),
+        Widths(
+            table=_table,
+            bounds=_bounds,
+            wide=_wide,
+            wide_reference=_wide_reference,
+            dtypes=SIGNED,
+        ),
     ),
 )

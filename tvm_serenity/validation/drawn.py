@@ -7,6 +7,8 @@ import numpy as np
 import tvm
 
 from tvm_serenity.relax.attributes import STATES
+from tvm_serenity.validation.draws import drawn_inputs
+from tvm_serenity.validation.inputs import Range
 from tvm_serenity.validation.ranges import input_ranges, parameters_of
 
 
@@ -17,26 +19,17 @@ def random_inputs(
 
     Standard normal floats; integers over the whole range of their type, or within what they index.
     """
-    rng = np.random.default_rng(seed)
     parameters = parameters_of(module[function])
-    allowed = {}
-    if any(np.dtype(dtype).kind in "iu" and dtype[-1] != "8" for _, _, dtype in parameters):
-        allowed = input_ranges(module, function)  # 8 bits index nothing, as importers go
-    result = []
-    for position, (_, shape, name) in enumerate(parameters):
-        dtype = np.dtype(name)
-        if position in allowed:
-            held = allowed[position]
-            drawn = rng.integers(held.low, held.high, shape, np.int64, endpoint=True)
-            result.append(np.asarray(drawn, dtype))
-        elif dtype.kind == "f":
-            result.append(np.asarray(rng.standard_normal(shape), dtype))
-        elif dtype.kind == "b":
-            result.append(np.asarray(rng.random(shape) < 0.5))
-        else:
-            limits = np.iinfo(dtype)
-            result.append(rng.integers(limits.min, limits.max, shape, dtype, endpoint=True))
-    return result
+    known = [(shape, dtype) for _, shape, dtype in parameters]
+    return drawn_inputs(known, allowed_inputs(module, function), seed)
+
+
+def allowed_inputs(module: tvm.IRModule, function: str = "main") -> dict[int, Range]:
+    """Return what integers among the parameters of a function must lie within, by position."""
+    types = [dtype for _, _, dtype in parameters_of(module[function])]
+    if any(np.dtype(dtype).kind in "iu" and dtype[-1] != "8" for dtype in types):
+        return input_ranges(module, function)  # 8 bits index nothing, as importers go
+    return {}
 
 
 def states_of(module: tvm.IRModule, function: str = "main") -> tuple[int, ...]:

@@ -52,6 +52,8 @@ class Tolerance:
 
 
 EXACT = Tolerance()
+TVMS = "TVM's own kernel"
+"""What most results are compared with."""
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,6 @@ def concluded(case: Mapping[str, Any], results: Iterable[Difference | str | None
     except Death as death:
         what = str(death)
     if what is not None:
-        wrong = Wrong(case["operator"], case["kernel"], "TVM's own kernel", what)
+        wrong = Wrong(case["operator"], case["kernel"], case.get("against", TVMS), what)
         raise WrongResultError(wrong.line())
-    return f"kernel {case['kernel']!r}: computes what TVM's own kernel computes"
+    return f"kernel {case['kernel']!r}: computes what {case.get('against', TVMS)} computes"

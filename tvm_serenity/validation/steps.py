@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import tvm
 from tvm import s_tir, tirx
 
 from tvm_serenity.kernels.nodes import parts
@@ -20,6 +21,12 @@ def steps_of(kernel: tirx.PrimFunc) -> int:
             steps *= int(getattr(variable.dom.extent, "value", 1))
         total += steps
     return total
+
+
+def reads_table(kernel: tirx.PrimFunc) -> bool:
+    """Return whether ``kernel`` reads a buffer at a place that another buffer decides."""
+    loads = parts(kernel.body, tvm.ir.expr.TensorLoad)
+    return any(parts(index, tvm.ir.expr.TensorLoad) for load in loads for index in load.indices)
 
 
 def zero_of(kernel: tirx.PrimFunc) -> int:

@@ -2,14 +2,19 @@
 
 from tvm_serenity.firmware.emit import caller
 from tvm_serenity.firmware.emit.c import C_TYPES, file, join, symbol
+from tvm_serenity.firmware.emit.forms import FORMS
+from tvm_serenity.firmware.emit.macros import MACROS
 from tvm_serenity.firmware.program import Program
 
 TRIAL = "trial.c"
 
 
 def sources(program: Program) -> tuple[str, ...]:
-    """Return what a trial is compiled from; ``trial.c`` includes ``model.c``."""
-    return (TRIAL, file(program, "kernels.c"), file(program, "weights.c"))
+    """Return what a trial is compiled from.
+
+    ``trial.c`` includes ``model.c``, ``forms.c`` includes ``kernels.c``.
+    """
+    return (TRIAL, FORMS, MACROS, file(program, "weights.c"))
 
 
 def trial_source(program: Program, external: bool) -> str:

@@ -68,10 +68,14 @@ class Reference:
             inputs = one.results(functions[one.name], inputs)
         return inputs
 
+    def arrays(self, inputs: Sequence[Array]) -> list[Array]:
+        """Return all parameters but the results: ``inputs``, and constants."""
+        given = [inputs[n] if isinstance(n, int) else n for n in self.given]
+        return [array.reshape(self.shape(i)) for i, array in enumerate(given)]
+
     def results(self, function: Function, inputs: Sequence[Array]) -> list[Array]:
         """Return what TVM's kernel makes of ``inputs``, which it reads."""
-        given = [inputs[n] if isinstance(n, int) else n for n in self.given]
-        arrays = [array.reshape(self.shape(i)) for i, array in enumerate(given)]
+        arrays = self.arrays(inputs)
         count = len(self.source.params)
         arrays += [np.zeros(self.shape(i), self.dtype(i)) for i in range(len(arrays), count)]
         tensors = [tvm.runtime.tensor(np.asarray(array, order="C")) for array in arrays]

@@ -24,7 +24,7 @@ from tvm_serenity.firmware.referee import (
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.trace import expected, expected_windows, written
 from tvm_serenity.relax.read import BoundGraph
-from tvm_serenity.validation.drawn import random_inputs
+from tvm_serenity.validation.drawn import allowed_inputs, random_inputs
 
 
 def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[str, Array]:
@@ -58,15 +58,37 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
 
 def more_references(
     made: Compiled, model: str | None, count: int
-) -> list[tuple[list[Array], Recorded]]:
+) -> list[tuple[list[Array], Recorded | dict[str, Array]]]:
     """Return other inputs up to ``count`` in all, with what the model's runtime makes of them.
 
-    Inputs it has no answer to are left out.
+    Inputs the runtime has no answer to have TVM's outputs, as ``reference`` has them; so have all
+    without a ``model``.
     """
     drawn = [first_inputs(made.lowered, made.program, seed) for seed in range(1, count)]
+    if model is None:
+        return [(inputs, _own_outputs(made, inputs)) for inputs in drawn]
     answers = recorded_runs(model, drawn, keep=False)
     pairs = zip(drawn, answers, strict=True)
-    return [(inputs, answer) for inputs, answer in pairs if not answer.note]
+    return [
+        (inputs, answer if not answer.note else _own_outputs(made, inputs))
+        for inputs, answer in pairs
+    ]
+
+
+def _own_outputs(made: Compiled, inputs: Sequence[Array]) -> dict[str, Array]:
+    """The outputs of TVM's kernels, by their keys in a reference."""
+    _, outputs = tensors_of(made, inputs)
+    return {f"output{i}": array for i, array in enumerate(outputs)}
+
+
+def drawn_from(made: Compiled) -> dict[str, Any]:
+    """Return what ``metadata.json`` says of how inputs are drawn (``firmware.more``)."""
+    tensors = [made.program.tensors[t] for t in made.program.given]
+    allowed = allowed_inputs(made.lowered)
+    return {
+        "allowed": {str(at): [held.low, held.high] for at, held in allowed.items()},
+        "states": {str(i): t.initial for i, t in enumerate(tensors) if t.initial is not None},
+    }
 
 
 def _on_windows(made: Compiled, seed: int, model: str | None) -> dict[str, Array]:

@@ -14,9 +14,11 @@ import numpy as np
 import tvm
 from tvm import tirx
 
+from tvm_serenity.firmware.meaning import meaning
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.replay import recorded, split
 from tvm_serenity.firmware.tir.cases import Case
+from tvm_serenity.firmware.tir.channels import spec_in
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.kernel_reference import Function
 from tvm_serenity.firmware.tir.llvm import HOST, OBJECT, compile_kernels
@@ -27,6 +29,7 @@ from tvm_serenity.isolated import Death, isolated
 from tvm_serenity.validation.inputs import FILLS, input_sets
 from tvm_serenity.validation.kernels import Checked
 from tvm_serenity.validation.report import (
+    TVMS,
     Difference,
     Tolerance,
     Wrong,
@@ -34,11 +37,13 @@ from tvm_serenity.validation.report import (
     first_difference,
     write_reproducer,
 )
-from tvm_serenity.validation.steps import steps_of
+from tvm_serenity.validation.steps import reads_table, steps_of
+from tvm_serenity.validation.sweeps import sweeps
 
 LIMIT_S = 300.0
 """Seconds one kernel may take for its checks."""
 POISONS = (0xA5, 0x5A)
+EXACTLY = "the operator in exact integers"
 FEW_STEPS, MANY_STEPS = 300_000, 30_000_000
 """Innermost steps of a kernel up to which it runs on all sets of inputs, and on three of them."""
 
@@ -97,12 +102,13 @@ def steps_together(found: Sequence[Case]) -> int:
 
 @dataclass(frozen=True)
 class Failure:
-    """What was wrong in which trial, and what it should have left."""
+    """What was wrong in which trial, what it should have left, and what says so."""
 
     what: Difference | str
     trial: Trial
     poison: int
     expected: Sequence[Array]
+    against: str = TVMS
 
 
 def checked(
@@ -113,13 +119,17 @@ def checked(
     seed: int,
 ) -> tuple[int, Failure | None]:
     """Return the sets that were compared, and the first failure; ``functions``: TVM's by name."""
-    count = 0
-    fills = fills_of(*(one.source for one in case.reference.all))
-    sets = input_sets(case.reference.parameters(), seed, fills)
-    for count, inputs in enumerate(sets, 1):
+    count, spec = 0, spec_in(case.reference)
+    for count, inputs in enumerate(_sets(case, seed), 1):
         read = case.reference.read(functions, inputs)
         expected = case.reference.results(functions[case.reference.name], read)
-        for trial in case.trials(inputs, count):
+        means = meaning(spec, case.reference.arrays(read))
+        trials = case.trials(inputs, count)
+        if means is not None:
+            off = first_difference([means.reshape(expected[0].shape)], expected)
+            if off is not None:
+                return count, Failure(off, trials[0], POISONS[0], [means], EXACTLY)
+        for trial in trials:
             poison = POISONS[count % 2]
             outcome = run(library, trial, poison)
             apart = outcome.damage or difference(expected, outcome, limit_ulp)
@@ -129,6 +139,14 @@ def checked(
             if apart is not None:
                 return count, Failure(apart, trial, poison, expected)
     return count, None
+
+
+def _sets(case: Case, seed: int) -> Iterator[list[Array]]:
+    """The inputs a kernel runs on: drawn ones, and for tables those that read every entry."""
+    parameters = case.reference.parameters()
+    yield from input_sets(parameters, seed, fills_of(*(one.source for one in case.reference.all)))
+    if any(map(reads_table, (one.source for one in case.reference.all))):
+        yield from sweeps(parameters)
 
 
 def difference(
@@ -158,9 +176,10 @@ def _refuse(case: Case, failure: Failure, compilation: Compilation, folder: Path
     texts = {f.name: f.read_text("utf-8") for f in sorted(here.glob("*_kernels.[ch]"))}
     described, arrays = recorded(failure.trial, failure.poison, failure.expected)
     described |= {"operator": case.operator, "kernel": case.kernel, "sources": texts}
+    described["against"] = failure.against
     described["reference"] = str(case.reference.source.script(show_meta=True))
     place = write_reproducer(folder / f"serenity-wrong-{case.kernel}", described, arrays)
-    fail(Wrong(case.operator, case.kernel, "TVM's own kernel", failure.what), place)
+    fail(Wrong(case.operator, case.kernel, failure.against, failure.what), place)
 
 
 def host_object(made: Compiled) -> dict[str, bytes]:

@@ -17,21 +17,26 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from tvm_serenity.errors import SerenityError, UnsupportedError
+from tvm_serenity.errors import SerenityError, UnsupportedError, WrongResultError
 from tvm_serenity.frontends.model_file import with_remedy
 
 
 def run_importer(convert: Callable[[], tvm.IRModule]) -> tvm.IRModule:
     """Return ``convert()``; whatever it raises becomes an :class:`UnsupportedError`.
 
+    A constant that was found to be wrong stays a :class:`WrongResultError`.
+
     TVM's importers print what stops them, warn of deprecated parts, and where one stops halfway
     its block builder complains on the native standard error when it is freed. All that is
     dropped; the exception is freed before, so that its frames do not keep the builder alive.
     """
+    kind: type[SerenityError] = UnsupportedError
     with _native_errors_dropped(), redirect_stdout(StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             return convert()
+        except WrongResultError as error:
+            reason, kind = str(error), WrongResultError
         except SerenityError as error:
             reason = str(error)
         except Exception:  # the importers assert and raise all kinds
@@ -39,7 +44,7 @@ def run_importer(convert: Callable[[], tvm.IRModule]) -> tvm.IRModule:
                 "TVM cannot import the model, for no operator alone; save it in another version"
             )
         gc.collect()  # the converter refers to itself
-    raise UnsupportedError(reason)
+    raise kind(reason)
 
 
 @contextmanager
@@ -51,6 +56,8 @@ def placed(where: str, form: Callable[[], str]) -> Iterator[None]:
     """
     try:
         yield
+    except WrongResultError as error:
+        raise WrongResultError(f"{where}: {error}") from error
     except SerenityError as error:
         reason = str(error)
     except Exception:  # the importers assert and raise all kinds

@@ -1,0 +1,143 @@
+"""What a model says of its inputs and outputs, against the macros that a C program reads.
+
+The facts come from the model: shapes and types from TVM's own network, scales and zero points from
+the tables of a ``.tflite`` file. The writer of ``model.h`` has no part in them.
+"""
+
+import ctypes
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tvm_serenity.errors import WrongResultError
+from tvm_serenity.firmware.program import Program, Quantisation
+from tvm_serenity.frontends._flatbuffer import Table, root_table
+from tvm_serenity.frontends._tflite_schema import (
+    TENSOR_TYPES,
+    ModelField,
+    SubgraphField,
+    TensorField,
+)
+
+_SCALE, _ZERO_POINT = 2, 3
+"""Fields of the table that says how a tensor is quantised."""
+_INTEGERS = {"int32", "uint8", "int64", "int16", "int8", "int4"}
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An input or an output as the model has it."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+def expected_macros(
+    program: Program, inputs: Sequence[Edge], outputs: Sequence[Edge], model: str | None
+) -> dict[str, float]:
+    """Return the value of each macro of ``model.h`` that says something of the model.
+
+    ``inputs``: states included; ``model``: its file, if it is known.
+    """
+    stored = stored_edges(model)
+    states = sum(program.tensors[t].initial is not None for t in program.given)
+    found = _sizes(program)
+    for role, tensors, edges, known in zip(
+        ("INPUT", "OUTPUT"),
+        (program.given, program.outputs),
+        (inputs, outputs),
+        stored,
+        strict=True,
+    ):
+        told = len(known) == len(tensors) - states
+        for i, (tensor, edge) in enumerate(zip(tensors, edges, strict=False)):
+            described = program.tensors[tensor]
+            prefix = f"{program.name}_{role}_{described.name}".upper()
+            found |= _of_edge(prefix, edge)
+            own = known[i] if told and i < len(known) else described.quantisation
+            if own is not None:
+                found |= {f"{prefix}_SCALE": own.scale, f"{prefix}_ZERO_POINT": own.zero_point}
+            if role == "INPUT" and described.initial is not None:
+                found[f"{prefix}_INITIAL"] = described.initial
+    return found | _rows(program, inputs)
+
+
+def compare_macros(library: ctypes.CDLL, program: Program, expected: Mapping[str, float]) -> int:
+    """Return how many macros were compared; raise :class:`WrongResultError` at the first wrong one.
+
+    ``library`` was compiled with ``macros_source`` of the names in ``expected``, in their order.
+    """
+    library.serenity_macro.restype = ctypes.c_int32
+    value = ctypes.c_double()
+    for number, (name, want) in enumerate(expected.items()):
+        defined = library.serenity_macro(ctypes.c_uint32(number), ctypes.byref(value))
+        where = f"{program.name}_model.h: macro {name}"
+        if not defined:
+            raise WrongResultError(f"{where} is not defined; the model's value is {want:g}")
+        if value.value != (float(np.float32(want)) if name.endswith("_SCALE") else want):
+            raise WrongResultError(f"{where} is {value.value:g}; the model's value is {want:g}")
+    return len(expected)
+
+
+def stored_edges(
+    model: str | None,
+) -> tuple[list[Quantisation | None], list[Quantisation | None]]:
+    """Return how a ``.tflite`` file stores its inputs and outputs; none of another model."""
+    path = None if model is None else Path(model)
+    if path is None or path.suffix.lower() != ".tflite" or not path.is_file():
+        return [], []
+    main = root_table(path.read_bytes(), b"TFL3").tables(ModelField.SUBGRAPHS)[0]
+    tensors = main.tables(SubgraphField.TENSORS)
+    given, made = (main.ints(f) for f in (SubgraphField.INPUTS, SubgraphField.OUTPUTS))
+    return [_quantised(tensors[t]) for t in given], [_quantised(tensors[t]) for t in made]
+
+
+def _quantised(tensor: Table) -> Quantisation | None:
+    table = tensor.table(TensorField.QUANTIZATION)
+    dtype, _ = TENSOR_TYPES[tensor.u8(TensorField.TYPE)]
+    if table is None or dtype not in _INTEGERS:
+        return None
+    start, count = table.span(_SCALE, 4)
+    if count != 1:
+        return None
+    scale = np.frombuffer(table.source.data, "<f4", 1, start)[0]
+    return Quantisation(float(scale), int((table.longs(_ZERO_POINT) or (0,))[0]))
+
+
+def _sizes(program: Program) -> dict[str, float]:
+    """The bytes of the arenas and of the constants."""
+    prefix = program.name.upper()
+    regions = {f"{prefix}_ARENA_{n.upper()}_BYTES": v for n, v in program.arena_bytes.items()}
+    return {
+        f"{prefix}_ARENA_BYTES": sum(program.arena_bytes.values()),
+        **regions,
+        f"{prefix}_ARENA_ALIGNMENT": program.alignment_bytes,
+        f"{prefix}_CONSTANT_BYTES": sum(c.array.nbytes for c in program.constants),
+    }
+
+
+def _of_edge(prefix: str, edge: Edge) -> dict[str, float]:
+    elements = math.prod(edge.shape)
+    return {
+        f"{prefix}_BYTES": elements * np.dtype(edge.dtype).itemsize,
+        f"{prefix}_ELEMENTS": elements,
+        f"{prefix}_RANK": len(edge.shape),
+        **{f"{prefix}_DIM_{axis}": extent for axis, extent in enumerate(edge.shape)},
+    }
+
+
+def _rows(program: Program, inputs: Sequence[Edge]) -> dict[str, float]:
+    """Of an input whose rows arrive: its second axis are the rows."""
+    if program.fed is None:
+        return {}
+    edge, name = inputs[0], program.tensors[program.fed.tensor].name
+    prefix, rows = f"{program.name}_INPUT_{name}".upper(), edge.shape[1]
+    size = math.prod(edge.shape) * np.dtype(edge.dtype).itemsize
+    found: dict[str, float] = {f"{prefix}_ROWS": rows, f"{prefix}_ROW_BYTES": size // rows}
+    if program.moving is not None:
+        found[f"{prefix}_STEP_ROWS"] = program.moving.step
+        found[f"{prefix}_STEPS_TO_FILL"] = program.moving.steps_to_fill
+    return found
