@@ -11,7 +11,8 @@ from tests.quantize.running import judge_of
 from tvm_serenity.frontends._flatbuffer import empty_table, root_table
 from tvm_serenity.frontends._tflite_schema import ModelField, OperatorField, SubgraphField
 from tvm_serenity.operators import OPERATORS, operator
-from tvm_serenity.operators.inferred import values_of
+from tvm_serenity.operators.extents import Extents
+from tvm_serenity.operators.inferred import shape_of, values_of
 from tvm_serenity.operators.scene import OptionsTable
 
 RNG = np.random.default_rng(0)
@@ -85,12 +86,16 @@ def options_of(data: bytes) -> OptionsTable:
 
 
 @pytest.mark.parametrize(("kind", "values", "options"), CASES)
-def test_known_integers_are_those_of_litert(
+def test_known_integers_and_shapes_are_those_of_litert(
     kind: str, values: Sequence[Array], options: dict[str, Any]
 ) -> None:
-    data = model(kind, values, options)
+    data, known = model(kind, values, options), operator(kind)
     (wanted,) = judge_of(data).run([values[0]]).outputs
-    found = values_of(operator(kind), values, options_of(data))
+    given: list[Array | None] = [None, *values[1:]]
+    seen = Extents([v.shape for v in values], given, options_of(data), ())
+    if known.shapes.result is not None or known.maps:
+        assert shape_of(known, seen) == wanted.shape
+    found = values_of(known, values, options_of(data))
     assert found is not None
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
     np.testing.assert_array_equal(found, wanted)
@@ -115,3 +120,8 @@ def test_what_is_not_known_is_not_made_up(
     kind: str, values: Sequence[Array], options: dict[str, Any]
 ) -> None:
     assert values_of(operator(kind), values, options_of(model(kind, values, options))) is None
+
+
+def test_operands_that_do_not_fit_have_no_common_shape() -> None:
+    seen = Extents([(3, 4), (5,)], [None, None], empty_table(), (3, 4))
+    assert shape_of(operator("ADD"), seen) is None

@@ -215,6 +215,24 @@ def paired(w: Writer, x: Any) -> Any:
     return w.conv(w.add(left, w.concat([w.conv(x, 2, 3), w.conv(x, 6, 3)])), 2)
 
 
+def crossed(w: Writer, x: Any) -> Any:
+    """A sum of two concats, one along the channels and one along the rows."""
+    rows = w.layout.index("H")
+    left = w.concat([w.conv(x, 4), w.conv(x, 4, 3)])
+    halves = [
+        w.emit(op.strided_slice(w.conv(x, 8), [rows], [at], [at + SIZE // 2]))
+        for at in (0, SIZE // 2)
+    ]
+    return w.conv(w.add(left, w.emit(op.concat(halves, axis=rows))), 2)
+
+
+def stacked(w: Writer, x: Any) -> Any:
+    """A pooling, and a convolution, of a concat along the rows."""
+    rows = w.layout.index("H")
+    joined = w.emit(op.concat([w.conv(x, 4, 3), w.conv(x, 4)], axis=rows))
+    return w.add(w.conv(w.pool(joined), 2), w.conv(joined, 2))
+
+
 NETS: dict[str, Body] = {
     "branches": branches,
     "residual": residual,
@@ -227,4 +245,6 @@ NETS: dict[str, Body] = {
     "mixed": mixed,
     "uneven": uneven,
     "paired": paired,
+    "crossed": crossed,
+    "stacked": stacked,
 }

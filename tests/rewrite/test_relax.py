@@ -89,14 +89,14 @@ def test_tvms_own_pipeline_runs_what_overwrites() -> None:
     assert error(execute(source, source), execute(rewritten, source)) < 1e-5
 
 
+ALONG_CHANNELS = "residual", "depthwise", "grouped", "dilated", "mixed", "paired"
+ALONG_ROWS = "crossed", "stacked"
+LAYOUTS = "NCHW", "NHWC"
+
+
 @pytest.mark.parametrize(
     ("name", "layout"),
-    sampled(
-        product(
-            ["residual", "depthwise", "grouped", "dilated", "mixed", "paired"], ["NCHW", "NHWC"]
-        ),
-        6,
-    ),
+    [*sampled(product(ALONG_CHANNELS, LAYOUTS), 6), *sampled(product(ALONG_ROWS, LAYOUTS), 2)],
 )
 def test_integers_stay_bit_identical_under_all_rules(name: str, layout: str) -> None:
     source = nets.module(nets.NETS[name], layout, "int8")

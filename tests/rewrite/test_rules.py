@@ -134,6 +134,20 @@ def test_refusals_carry_their_reason(name: str, rule: str, reason: str) -> None:
     assert any(reason in r for r in reasons), reasons
 
 
+def test_concats_along_two_axes_are_not_paired() -> None:
+    folded, _ = apply_everywhere(net("crossed"), "fold")
+    (match,) = RULES["pairwise"].matches(folded)
+    assert RULES["pairwise"].check(folded, match) == "an operand is joined along another axis"
+
+
+@pytest.mark.parametrize("rule", ["channelwise", "kernelwise"])
+def test_a_folded_concat_along_another_axis_is_refused(rule: str) -> None:
+    folded, done = apply_everywhere(net("stacked"), "fold")
+    assert done
+    (match,) = RULES[rule].matches(folded)
+    assert RULES[rule].check(folded, match) == "the concat is not along the channels"
+
+
 def test_requantised_sums_are_never_merged() -> None:
     graph = graph_of("uint8")
     found = net_of(graph)

@@ -8,9 +8,12 @@ from tvm_serenity.rewrite.net import Kind, Net, Node, Operand, Piece, Range
 
 
 def flat_pieces(net: Net, operand: Operand, axis: int) -> tuple[Piece, ...]:
-    """Return the pieces of an operand along ``axis``; concats it reads are looked through."""
+    """Return the pieces of an operand along ``axis``; concats it reads are looked through.
+
+    There are none where it is joined along another axis.
+    """
     if len(operand.pieces) > 1 and operand.axis != axis:
-        return operand.pieces
+        return ()
     result: list[Piece] = []
     for piece in operand.pieces:
         maker = net.maker(piece.value) if piece.whole else None

@@ -46,15 +46,16 @@ def _check(net: Net, match: Match) -> str | None:
     if node.makes is not None or node.reads is not None:
         return "it is a part of a larger op already"
     cuts = [_spans(net, node, operand) for operand in node.operands]
+    if not all(cuts):
+        return "an operand is joined along another axis"
     joined = [cut for cut in cuts if len(cut) > 1]
     if not joined:
         return "the concat is not along the channels"
     if any(cut != joined[0] for cut in joined):
         return "its operands are cut at different channels"
-    if not all(piece.whole for operand in node.operands for piece in operand.pieces):
-        return "it reads parts of tensors already"
-    if any(net.values[v].shape is None for o in node.operands for v in o.values):
-        return "the shape of an operand is not known"
+    pieces = [flat_pieces(net, operand, node.axis) for operand in node.operands]
+    if any(len(found) == 1 and not found[0].whole for found in pieces):
+        return "it reads a part of a tensor already"
     return None
 
 
@@ -86,12 +87,9 @@ def _operand(net: Net, node: Node, operand: Operand, index: int, span: Range) ->
 
 
 def _spans(net: Net, node: Node, operand: Operand) -> list[Range]:
-    """The channels of an operand's pieces; one span where it is not joined along the channels."""
+    """The channels of an operand's pieces, one span of a single tensor; none of another axis."""
     assert node.axis is not None
-    pieces = flat_pieces(net, operand, node.axis)
-    if len(pieces) > 1 and len(operand.pieces) > 1 and operand.axis != node.axis:
-        return [(0, 0)]
-    return piece_channels(net, node, pieces)
+    return piece_channels(net, node, flat_pieces(net, operand, node.axis))
 
 
 def _reach(net: Net) -> list[Span]:
