@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from tvm_serenity.errors import InputError, SerenityError
+from tvm_serenity.files import ZOO
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.model_file import ModelFile, one_line
 from tvm_serenity.frontends.opaque import parsed
-from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.quantize.choices import OFF
-from tvm_serenity.zoo import ZOO
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,7 @@ class ModelSource:
     def _file(self) -> ModelFile:
         if not self.is_zoo:
             return _kept(load(self.spec, self.dims, self.opaque))
+        from tvm_serenity.frontends.text_file import TextFile
         from tvm_serenity.relax.read import module_graph
 
         graph = module_graph(self.module(), self.spec)

@@ -10,8 +10,8 @@ from typing import Any
 from tvm_serenity.cli import show
 from tvm_serenity.errors import InputError, SerenityError
 from tvm_serenity.files import write_bytes
-from tvm_serenity.frontends import FORMATS, format_of, left_beside, load, save
-from tvm_serenity.frontends.formats import suffixes
+from tvm_serenity.frontends import format_of, left_beside, load, save
+from tvm_serenity.frontends.formats import all_formats, suffixes
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.onnx_session import (
@@ -61,7 +61,7 @@ def run_for(runtime: str, opened: ModelFile, dims: Mapping[str, int], asked: Ask
         raise InputError(f"--for {runtime!r}: there is {', '.join(LEVELS)}")
     form = format_of(opened)
     if form is None or form.runtime != runtime:
-        able = suffixes([one for one in FORMATS if one.runtime == runtime])
+        able = suffixes([one for one in all_formats() if one.runtime == runtime])
         raise InputError(f"{opened.path}: --for {runtime} is for {able} files")
     if asked.others:
         raise InputError(f"--for {runtime} goes without {', '.join(asked.others)}")

@@ -18,6 +18,7 @@ import numpy as np
 from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import FitError
+from tvm_serenity.files import ZOO
 from tvm_serenity.firmware import image
 from tvm_serenity.firmware.checking import CheckReport, host_build, why_not
 from tvm_serenity.firmware.choices import PROJECT
@@ -46,7 +47,6 @@ from tvm_serenity.firmware.ulp import ULP_LIMIT, ULP_LIMIT_LLVM
 from tvm_serenity.firmware.unknown import UNKNOWN, unknown_steps
 from tvm_serenity.quantize.choices import FLOAT
 from tvm_serenity.validation.tolerances import DYNAMIC
-from tvm_serenity.zoo import ZOO
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.tir.compiled import Compiled

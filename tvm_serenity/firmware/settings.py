@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.choices import (
@@ -25,8 +26,10 @@ from tvm_serenity.quantize.choices import (
     OFF,
     QUANTIZED,
 )
-from tvm_serenity.schedule import Options
 from tvm_serenity.sizes import check_work_factor
+
+if TYPE_CHECKING:
+    from tvm_serenity.schedule import Options
 
 Notify = Callable[[str], None]
 
@@ -142,8 +145,10 @@ class Settings:
         return self.ram_bytes is None or arena_bytes + beside <= self.ram_bytes
 
     @property
-    def options(self) -> Options:
+    def options(self) -> "Options":
         """Options of the search for an order."""
+        from tvm_serenity.schedule import Options  # the searches, which a refusal does not need
+
         return Options(time_limit_s=self.time_limit_s)
 
     @property

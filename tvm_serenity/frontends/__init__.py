@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tvm_serenity.errors import InputError, MissingPartError, SerenityError
-from tvm_serenity.files import write_bytes
+from tvm_serenity.files import ZOO, write_bytes
 from tvm_serenity.frontends.formats import (
-    FORMATS,
     Format,
     beginning,
     format_at,
@@ -24,10 +23,8 @@ from tvm_serenity.frontends.formats import (
 )
 from tvm_serenity.frontends.model_file import ModelFile, one_line
 from tvm_serenity.frontends.opaque import assumed
-from tvm_serenity.zoo import ZOO
 
 __all__ = [
-    "FORMATS",
     "MAX_FILE_BYTES",
     "Format",
     "ModelFile",
@@ -121,8 +118,9 @@ def _read(path: Path) -> tuple[Format, bytes]:
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         reason = getattr(error, "strerror", None) or error
         raise InputError(one_line(f"{path}: cannot be read: {reason}")) from error
-    other = beginning(data[:HEAD_BYTES])
-    if other is not None and other is not form and not form.begins(data[:HEAD_BYTES]):
+    head = data[:HEAD_BYTES]
+    other = None if form.begins(head) else beginning(head)
+    if other is not None:
         raise InputError(one_line(f"{path}: {_holds(other)}"))
     return form, data
 

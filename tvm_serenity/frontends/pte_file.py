@@ -81,8 +81,8 @@ class PteFile:
     def check_operators(self, integers: bool = True) -> None:
         """Raise :class:`UnsupportedError`: only ExecuTorch runs its kernels."""
         raise UnsupportedError(
-            "an ExecuTorch program is read for its memory, not compiled: give what it was exported "
-            "from, a .pt2 file or a torch.export program"
+            "an ExecuTorch program has its kernels already; it is read for its memory, not "
+            "compiled: give what it was exported from, a .pt2 file or a torch.export program"
         )
 
 
