@@ -99,6 +99,16 @@ def test_another_formats_content_is_named(files: dict[str, Path], tmp_path: Path
                 load(wrong)
 
 
+def test_formats_without_sizes_refuse_them_by_name(files: dict[str, Path]) -> None:
+    refused = {form.name for form in all_formats() if form.no_sizes}
+    assert refused == {"pte", "pt2", "text"}
+    for name in refused:
+        form, done = format_at(files[name]), serenity("inspect", files[name], "--dim", "N=1")
+        assert form is not None
+        assert done.returncode == 2
+        assert f"{files[name].name}: {form.no_sizes}" in " ".join(done.stderr.split())
+
+
 COMMANDS = ("schedule", "inspect", "explain", "rewrite", "offchip", "rows", "compile", "build")
 NOT_COMPILED = ("pte", "text")
 

@@ -55,6 +55,8 @@ def load(
     path = Path(path)
     form, data = _read(path)
     try:
+        if dims and form.no_sizes:
+            raise InputError(form.no_sizes)
         return assumed(form.read(path, data, dims or {}), opaque or {})
     except MissingPartError:
         raise

@@ -86,14 +86,12 @@ class PteFile:
         )
 
 
-def read(path: Path, data: bytes, dims: Mapping[str, int]) -> PteFile:
+def read(path: Path, data: bytes) -> PteFile:
     """Return the program in ``data``; ``path`` names it.
 
     Raises :class:`InputError` where the file is truncated, corrupt or no ExecuTorch program, and
     :class:`UnsupportedError` where a size is not known, or instructions jump.
     """
-    if dims:
-        raise InputError("a .pte file has no named dimensions to set")
     methods = root_table(data, IDENTIFIER).tables(ProgramField.EXECUTION_PLAN)
     if not methods:
         raise InputError("the program has no method")

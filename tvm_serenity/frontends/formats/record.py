@@ -24,6 +24,7 @@ class Format:
     * ``name``: as ``ModelFile.format`` says it; ``title`` in words. ``suffixes``: of its files, the
       usual one first. ``magic``: bytes that its files have at an offset.
     * ``read``: from a path, the file's bytes and sizes for ``--dim`` to a :class:`ModelFile`.
+    * ``no_sizes``: why files take no sizes (``--dim``), "" where ``read`` does.
     * ``to_relax``: from a model, sizes and how integers round to a Relax module; None where files
       have nothing to compile: ``ModelFile.check_operators`` says what to do.
     * ``names_module``: the module's inputs and outputs get the names of the graph's.
@@ -44,6 +45,7 @@ class Format:
     suffixes: tuple[str, ...]
     read: Reader
     magic: tuple[int, bytes] | None = None
+    no_sizes: str = ""
     to_relax: "Callable[[Any, Mapping[str, int], Integers], Any] | None" = None
     names_module: bool = True
     runtime: str = ""
