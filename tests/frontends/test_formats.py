@@ -190,10 +190,10 @@ def test_operations_of_one_format_name_the_files_that_have_them(files: dict[str,
             "schedule",
             str(files["tflite"]),
             "--for",
-            "onnxruntime",
+            "onnxruntime-all",
             "-o",
             out,
-        ): "--for onnxruntime is for .onnx files",
+        ): "--for onnxruntime-all is for .onnx files",
     }
     for words, reason in said.items():
         done = serenity(*words)

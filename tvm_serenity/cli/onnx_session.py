@@ -29,6 +29,10 @@ from tvm_serenity.schedule import Options, Schedule, check_schedule, schedule
 from tvm_serenity.transform import Reduced
 
 
+RUNTIME = "onnxruntime"
+"""Whose sessions, at one level of its optimisations or another, ``--for`` names."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """What the command was asked for beside the model."""
@@ -60,8 +64,8 @@ def run_for(runtime: str, opened: ModelFile, dims: Mapping[str, int], asked: Ask
     if runtime not in LEVELS:
         raise InputError(f"--for {runtime!r}: there is {', '.join(LEVELS)}")
     form = format_of(opened)
-    if form is None or form.runtime != runtime:
-        able = suffixes([one for one in all_formats() if one.runtime == runtime])
+    if form is None or form.runtime != RUNTIME:
+        able = suffixes([one for one in all_formats() if one.runtime == RUNTIME])
         raise InputError(f"{opened.path}: --for {runtime} is for {able} files")
     if asked.others:
         raise InputError(f"--for {runtime} goes without {', '.join(asked.others)}")
