@@ -28,7 +28,6 @@ from tvm_serenity.onnx_session import (
 from tvm_serenity.schedule import Options, Schedule, check_schedule, schedule
 from tvm_serenity.transform import Reduced
 
-
 RUNTIME = "onnxruntime"
 """Whose sessions, at one level of its optimisations or another, ``--for`` names."""
 
