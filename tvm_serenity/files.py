@@ -10,6 +10,9 @@ from tvm_serenity.errors import InputError
 MAX_TEXT_BYTES = 2 * 10**9
 """A text above it is no input of ours."""
 
+ZOO = "zoo:"
+"""What the name of a built-in network begins with where a file could stand."""
+
 
 def check_regular(path: str | os.PathLike[str], limit_bytes: int = MAX_TEXT_BYTES) -> None:
     """Raise :class:`OSError` for a file that may have no end: a pipe, a device, or too large."""

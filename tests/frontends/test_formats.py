@@ -1,6 +1,8 @@
 """One record for each file format: every command and entry point goes by it."""
 
 import ast
+import sys
+import types
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,8 @@ from tests.frontends.programs import program
 from tvm_serenity import compat, firmware, frontends, objective, text
 from tvm_serenity.errors import InputError, SerenityError, UnsupportedError
 from tvm_serenity.firmware import Settings
-from tvm_serenity.frontends import FORMATS, format_at, format_of, formats, load
+from tvm_serenity.frontends import format_at, format_of, formats, load
+from tvm_serenity.frontends.formats import all_formats
 from tvm_serenity.frontends.formats.record import Format
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.frontends.text_file import TextFile
@@ -59,7 +62,7 @@ def torch_program(path: Path) -> None:
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A model of each format, by its name."""
     folder = tmp_path_factory.mktemp("formats")
-    made = {form.name: folder / f"net{form.suffixes[0]}" for form in FORMATS}
+    made = {form.name: folder / f"net{form.suffixes[0]}" for form in all_formats()}
     made["tflite"].write_bytes(small_tflite())
     made["onnx"].write_bytes(onnx_model())
     made["pte"].write_bytes(program())
@@ -69,9 +72,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def test_a_model_names_its_format_and_the_records_do_not_overlap(files: dict[str, Path]) -> None:
-    every = [suffix for form in FORMATS for suffix in form.suffixes]
+    every = [suffix for form in all_formats() for suffix in form.suffixes]
     assert len(set(every)) == len(every)
-    assert {form.name for form in FORMATS} == set(files) == set(RUNTIMES)
+    assert {form.name for form in all_formats()} == set(files) == set(RUNTIMES)
     for name, path in files.items():
         form = format_at(path)
         assert form is not None
@@ -79,7 +82,7 @@ def test_a_model_names_its_format_and_the_records_do_not_overlap(files: dict[str
         assert form.name == name
         assert form.runtime == RUNTIMES[name]
         head = path.read_bytes()[:16]
-        others = [one.name for one in FORMATS if one.begins(head)]
+        others = [one.name for one in all_formats() if one.begins(head)]
         assert others == ([name] if form.magic else [])
 
 
@@ -89,11 +92,21 @@ def test_another_formats_content_is_named(files: dict[str, Path], tmp_path: Path
         assert form is not None
         if form.magic is None:
             continue
-        for other in (*(f.suffixes[0] for f in FORMATS if f is not form), ".bin", ".h5"):
+        for other in (*(f.suffixes[0] for f in all_formats() if f is not form), ".bin", ".h5"):
             wrong = tmp_path / f"{name}{other}"
             wrong.write_bytes(path.read_bytes())
             with pytest.raises(InputError, match=f"rename it to end in .{name}"):
                 load(wrong)
+
+
+def test_formats_without_sizes_refuse_them_by_name(files: dict[str, Path]) -> None:
+    refused = {form.name for form in all_formats() if form.no_sizes}
+    assert refused == {"pte", "pt2", "text"}
+    for name in refused:
+        form, done = format_at(files[name]), serenity("inspect", files[name], "--dim", "N=1")
+        assert form is not None
+        assert done.returncode == 2
+        assert f"{files[name].name}: {form.no_sizes}" in " ".join(done.stderr.split())
 
 
 COMMANDS = ("schedule", "inspect", "explain", "rewrite", "offchip", "rows", "compile", "build")
@@ -177,10 +190,10 @@ def test_operations_of_one_format_name_the_files_that_have_them(files: dict[str,
             "schedule",
             str(files["tflite"]),
             "--for",
-            "onnxruntime",
+            "onnxruntime-all",
             "-o",
             out,
-        ): "--for onnxruntime is for .onnx files",
+        ): "--for onnxruntime-all is for .onnx files",
     }
     for words, reason in said.items():
         done = serenity(*words)
@@ -274,7 +287,10 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Format:
         to_relax=convert,
         after_order="toys run in the order of the file",
     )
-    monkeypatch.setattr(formats, "FORMATS", (*FORMATS, made))
+    file = types.ModuleType(f"{formats.__name__}.toy")
+    file.FORMAT = made  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, file.__name__, file)
+    monkeypatch.setattr(formats, "MODULES", (*formats.MODULES, "toy"))
     return made
 
 
@@ -303,7 +319,7 @@ def test_a_format_that_cannot_compile_must_say_so(toy: Format, tmp_path: Path) -
     path.write_text(f"TOY!\n{TEXT}")
     model = load(path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(formats, "FORMATS", (*FORMATS, replace(toy, to_relax=None)))
+        patch.setattr(sys.modules[f"{formats.__name__}.toy"], "FORMAT", replace(toy, to_relax=None))
         with pytest.raises(UnsupportedError, match="a Toy file has nothing that can be compiled"):
             to_relax(model)
 
@@ -313,7 +329,7 @@ READER_CLASSES = {"TfliteFile", "OnnxFile", "PteFile", "ProgramFile", "TextFile"
 
 def test_no_other_file_tells_formats_by_suffix_or_class() -> None:
     """But for ``frontends.formats``, whose records say both."""
-    suffixes = {suffix for form in FORMATS for suffix in form.suffixes}
+    suffixes = {suffix for form in all_formats() for suffix in form.suffixes}
     found = []
     for path in sorted(ROOT.rglob("*.py")):
         if "formats" in path.parts:

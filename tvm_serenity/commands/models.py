@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tvm_serenity.errors import InputError, SerenityError, SerenityWarning
+from tvm_serenity.files import ZOO
 from tvm_serenity.frontends import judged_file, load, other_signatures
 from tvm_serenity.frontends.model_file import ModelFile, one_line
-from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.options.model import Reading
 from tvm_serenity.quantize.choices import OFF
-from tvm_serenity.zoo import ZOO
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,7 @@ class ModelSource:
     def _file(self) -> ModelFile:
         if not self.is_zoo:
             return _kept(self._loaded())
+        from tvm_serenity.frontends.text_file import TextFile
         from tvm_serenity.relax.read import module_graph
 
         graph = module_graph(self.module(), self.spec)

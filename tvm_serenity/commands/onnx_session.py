@@ -10,8 +10,8 @@ from typing import Any
 from tvm_serenity.commands.progress import Progress
 from tvm_serenity.errors import InputError, SerenityError
 from tvm_serenity.files import write_bytes
-from tvm_serenity.frontends import FORMATS, format_of, left_beside, load, save
-from tvm_serenity.frontends.formats import suffixes
+from tvm_serenity.frontends import format_of, left_beside, load, save
+from tvm_serenity.frontends.formats import all_formats, suffixes
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.onnx_session import (
@@ -26,6 +26,9 @@ from tvm_serenity.onnx_session import (
 )
 from tvm_serenity.schedule import Options, Schedule, check_schedule, schedule
 from tvm_serenity.transform import Reduced
+
+RUNTIME = "onnxruntime"
+"""Whose sessions, at one level of its optimisations or another, ``--for`` names."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,8 @@ def run_for(opened: ModelFile, asked: Asked, tell: Progress) -> SessionFile:
     """Optimise ``opened``, order what comes out, write and measure it; return what was found."""
     runtime, target = asked.runtime, asked.target
     form = format_of(opened)
-    if form is None or form.runtime != runtime:
-        able = suffixes([one for one in FORMATS if one.runtime == runtime])
+    if form is None or form.runtime != RUNTIME:
+        able = suffixes([one for one in all_formats() if one.runtime == RUNTIME])
         raise InputError(f"{opened.path}: --for {runtime} is for {able} files")
     with tempfile.TemporaryDirectory() as folder:
         optimised, ordered = (Path(folder) / f"{name}.onnx" for name in ("optimised", "ordered"))

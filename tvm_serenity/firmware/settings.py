@@ -85,7 +85,7 @@ class Settings(
     @property
     def options(self) -> "Options":
         """Options of the search for an order."""
-        from tvm_serenity.schedule import Options  # what refuses a model does without
+        from tvm_serenity.schedule import Options  # the searches, which a refusal does not need
 
         return Options(time_limit_s=self.time_limit_s)
 

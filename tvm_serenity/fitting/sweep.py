@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tvm_serenity.boards import Board
 from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError, SerenityError, UnsupportedError
+from tvm_serenity.files import ZOO
 from tvm_serenity.firmware import image
 from tvm_serenity.firmware.fit import boards_that_do
 from tvm_serenity.firmware.names import identifier
@@ -27,7 +28,6 @@ from tvm_serenity.fitting.shared import SharedConstants
 from tvm_serenity.isolated import Death, isolated
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.sweeps import PointFile, Row
-from tvm_serenity.zoo import ZOO
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.tir.made import Maker

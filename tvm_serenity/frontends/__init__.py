@@ -18,11 +18,11 @@ from functools import cache, partial
 from pathlib import Path
 
 from tvm_serenity.errors import InputError, MissingPartError, SerenityError
-from tvm_serenity.files import write_bytes
+from tvm_serenity.files import ZOO, write_bytes
 from tvm_serenity.frontends.formats import (
-    FORMATS,
     Format,
     Reader,
+    all_formats,
     beginning,
     format_at,
     format_of,
@@ -30,10 +30,8 @@ from tvm_serenity.frontends.formats import (
 )
 from tvm_serenity.frontends.model_file import ModelFile, one_line
 from tvm_serenity.frontends.opaque import assumed
-from tvm_serenity.zoo import ZOO
 
 __all__ = [
-    "FORMATS",
     "MAX_FILE_BYTES",
     "Format",
     "ModelFile",
@@ -69,6 +67,8 @@ def load(
     path = Path(path)
     form, data = _read(path)
     try:
+        if dims and form.no_sizes:
+            raise InputError(form.no_sizes)
         return assumed(_reader(form, signature)(path, data, dims or {}), opaque or {})
     except MissingPartError:
         raise
@@ -84,7 +84,7 @@ def _reader(form: Format, signature: str | None) -> Reader:
     if signature is None:
         return form.read
     if form.read_signature is None:
-        able = suffixes([one for one in FORMATS if one.read_signature is not None])
+        able = suffixes([one for one in all_formats() if one.read_signature is not None])
         raise InputError(f"signature {signature!r}: only {able} files have signatures")
     return partial(form.read_signature, signature=signature)
 
@@ -175,8 +175,9 @@ def _read(path: Path) -> tuple[Format, bytes]:
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         reason = getattr(error, "strerror", None) or error
         raise InputError(one_line(f"{path}: cannot be read: {reason}")) from error
-    other = beginning(data[:HEAD_BYTES])
-    if other is not None and other is not form and not form.begins(data[:HEAD_BYTES]):
+    head = data[:HEAD_BYTES]
+    other = None if form.begins(head) else beginning(head)
+    if other is not None:
         raise InputError(one_line(f"{path}: {_holds(other)}"))
     return form, data
 

@@ -7,7 +7,7 @@ nodes; a file of another order is exported again, after ``torch.compile`` or ano
 import io
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +47,7 @@ class ProgramFile:
         """Every node is tried when the program is converted, which names what has no meaning."""
 
 
-def read(path: Path, data: bytes, dims: Mapping[str, int]) -> ProgramFile:
+def read(path: Path, data: bytes) -> ProgramFile:
     """Return the program in ``data``.
 
     Raises :class:`InputError` for what is none, and :class:`MissingPartError` without PyTorch.
@@ -59,8 +59,6 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> ProgramFile:
         raise MissingPartError(
             f"{path}: needs PyTorch: pip install 'tvm-serenity[torch]'"
         ) from None
-    if dims:
-        raise InputError("the sizes of a PyTorch program are set when it is exported")
     try:
         with with_torch(), _numbers_only():
             program = torch.export.load(io.BytesIO(data))

@@ -81,19 +81,17 @@ class PteFile:
     def check_operators(self, integers: bool = True) -> None:
         """Raise :class:`UnsupportedError`: only ExecuTorch runs its kernels."""
         raise UnsupportedError(
-            "an ExecuTorch program is read for its memory, not compiled: give what it was exported "
-            "from, a .pt2 file or a torch.export program"
+            "an ExecuTorch program has its kernels already; it is read for its memory, not "
+            "compiled: give what it was exported from, a .pt2 file or a torch.export program"
         )
 
 
-def read(path: Path, data: bytes, dims: Mapping[str, int]) -> PteFile:
+def read(path: Path, data: bytes) -> PteFile:
     """Return the program in ``data``; ``path`` names it.
 
     Raises :class:`InputError` where the file is truncated, corrupt or no ExecuTorch program, and
     :class:`UnsupportedError` where a size is not known, or instructions jump.
     """
-    if dims:
-        raise InputError("a .pte file has no named dimensions to set")
     methods = root_table(data, IDENTIFIER).tables(ProgramField.EXECUTION_PLAN)
     if not methods:
         raise InputError("the program has no method")

@@ -1,6 +1,6 @@
 """The text form of a graph as a model file: comments are lost when it is written reordered."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -30,10 +30,8 @@ class TextFile:
         raise InputError(f"a {self.path.suffix} file has no operators that can be compiled")
 
 
-def read(path: Path, data: bytes, dims: Mapping[str, int]) -> TextFile:
+def read(path: Path, data: bytes) -> TextFile:
     """Return the graph in ``data``; a :class:`ParseError` names the line."""
-    if dims:
-        raise InputError("the text form has no named dimensions to set")
     try:
         source = data.decode("utf-8")
     except UnicodeDecodeError as error:

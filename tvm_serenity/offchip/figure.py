@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tvm_serenity.files import ZOO
 from tvm_serenity.plots import new_figure, open_frame, write_figure
 
 if TYPE_CHECKING:
@@ -92,5 +93,5 @@ def _panel(
 
 def _short(model: str) -> str:
     """The part of a model's name that tells it from others."""
-    name = model.removeprefix("zoo:") if model.startswith("zoo:") else Path(model).name
+    name = model.removeprefix(ZOO) if model.startswith(ZOO) else Path(model).name
     return name if len(name) <= 28 else f"{name[:27]}…"

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tvm_serenity.errors import InputError
+from tvm_serenity.files import ZOO
 from tvm_serenity.zoo import darts, liberis_lane, mobilenet_v2, nasnet, randwire, swiftnet
-from tvm_serenity.zoo.entry import ZOO, ZooEntry, ZooParameter
+from tvm_serenity.zoo.entry import ZooEntry, ZooParameter
 
 if TYPE_CHECKING:
     from tvm import IRModule
 
-__all__ = ["NAMES", "ZOO", "ZooEntry", "ZooParameter", "build"]
+__all__ = ["NAMES", "ZooEntry", "ZooParameter", "build"]
 
 NAMES: dict[str, ZooEntry] = {
     entry.name: entry

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
 Value = int | float | str | None
 
-ZOO = "zoo:"
-"""What the name of a built-in network begins with where a file could stand."""
-
 
 @dataclass(frozen=True)
 class ZooParameter:

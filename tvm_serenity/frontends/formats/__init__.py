@@ -15,7 +15,17 @@ from typing import Any
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends.formats.record import Format, Reader
 
-__all__ = ["FORMATS", "Format", "Reader", "format_at", "format_of", "operation", "suffixes"]
+__all__ = [
+    "Format",
+    "Reader",
+    "all_formats",
+    "beginning",
+    "compiles",
+    "format_at",
+    "format_of",
+    "operation",
+    "suffixes",
+]
 
 MODULES = (
     "tflite",
@@ -24,19 +34,33 @@ MODULES = (
     "pt2",
     "text",
 )
-FORMATS: tuple[Format, ...] = tuple(import_module(f"{__name__}.{m}").FORMAT for m in MODULES)
+"""Formats by name, which is that of their file here, as well as ``ModelFile.format``."""
+
+
+def _record(name: str) -> Format:
+    found: Format = import_module(f"{__name__}.{name}").FORMAT
+    return found
+
+
+def all_formats() -> tuple[Format, ...]:
+    """Return the records of all formats."""
+    return tuple(_record(name) for name in MODULES)
 
 
 def format_at(path: str | os.PathLike[str]) -> Format | None:
     """Return the format of a file by the suffix of its path, None where there is none."""
     suffix = Path(path).suffix.lower()
-    return next((form for form in FORMATS if suffix in form.suffixes), None)
+    if suffix[1:] in MODULES:  # most are named so: the other records need not be read
+        found = _record(suffix[1:])
+        if suffix in found.suffixes:
+            return found
+    return next((form for form in all_formats() if suffix in form.suffixes), None)
 
 
 def format_of(model: Any) -> Format | None:
     """Return the format that ``model`` was read from, None for what is no :class:`ModelFile`."""
     name = getattr(model, "format", None)
-    return next((form for form in FORMATS if form.name == name), None)
+    return _record(name) if isinstance(name, str) and name in MODULES else None
 
 
 def compiles(model: Any) -> bool:
@@ -47,12 +71,12 @@ def compiles(model: Any) -> bool:
 
 def beginning(head: bytes) -> Format | None:
     """Return the format whose magic bytes a file has that begins with ``head``, if any."""
-    return next((form for form in FORMATS if form.begins(head)), None)
+    return next((form for form in all_formats() if form.begins(head)), None)
 
 
 def suffixes(formats: Sequence[Format] | None = None) -> str:
     """Return the suffixes of formats, by default of all, as a list in words."""
-    listed = FORMATS if formats is None else formats
+    listed = all_formats() if formats is None else formats
     return ", ".join(suffix for form in listed for suffix in form.suffixes)
 
 
@@ -66,6 +90,6 @@ def operation(model: Any, name: str, said: str) -> Any:
     form = format_at(model) if isinstance(model, str | os.PathLike) else format_of(model)
     found = getattr(form, name, None)
     if found is None:
-        able = suffixes([one for one in FORMATS if getattr(one, name) is not None])
+        able = suffixes([one for one in all_formats() if getattr(one, name) is not None])
         raise InputError(said.replace("{files}", able))
     return found

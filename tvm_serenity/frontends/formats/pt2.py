@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from tvm_serenity.frontends.relax._converter import Integers
 
 
-def _read(path: Path, data: bytes, dims: Mapping[str, int]) -> "ProgramFile":
+def _read(path: Path, data: bytes, _dims: Mapping[str, int]) -> "ProgramFile":
     from tvm_serenity.frontends import program_file
 
-    return program_file.read(path, data, dims)
+    return program_file.read(path, data)
 
 
 def _to_relax(model: "ProgramFile", _dims: Mapping[str, int], _integers: "Integers") -> Any:
@@ -29,6 +29,7 @@ FORMAT = Format(
     suffixes=(".pt2",),
     magic=(0, b"PK\x03\x04"),
     read=_read,
+    no_sizes="the sizes of a PyTorch program are set when it is exported",
     to_relax=_to_relax,
     names_module=False,  # TVM's importer has the names of the program
     runtime="torch",

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from tvm_serenity.frontends.pte_file import Allocated, PteFile
 
 
-def _read(path: Path, data: bytes, dims: Mapping[str, int]) -> "PteFile":
+def _read(path: Path, data: bytes, _dims: Mapping[str, int]) -> "PteFile":
     from tvm_serenity.frontends import pte_file
 
-    return pte_file.read(path, data, dims)
+    return pte_file.read(path, data)
 
 
 def _allocated(model: "PteFile") -> "Allocated":
@@ -26,6 +26,7 @@ FORMAT = Format(
     suffixes=(".pte",),
     magic=(4, b"ET12"),
     read=_read,
+    no_sizes="a .pte file has no named dimensions to set",
     written=False,
     allocated=_allocated,
 )

@@ -26,6 +26,7 @@ class Format:
     * ``read``: from a path, the file's bytes and sizes for ``--dim`` to a :class:`ModelFile`.
     * ``read_signature``: the same of one of several entry points, by its name as ``signature``;
       None where files have one.
+    * ``no_sizes``: why files take no sizes (``--dim``), "" where ``read`` does.
     * ``to_relax``: from a model, sizes and how integers round to a Relax module; None where files
       have nothing to compile: ``ModelFile.check_operators`` says what to do.
     * ``names_module``: the module's inputs and outputs get the names of the graph's.
@@ -47,6 +48,7 @@ class Format:
     read: Reader
     magic: tuple[int, bytes] | None = None
     read_signature: Callable[..., ModelFile] | None = None
+    no_sizes: str = ""
     to_relax: "Callable[[Any, Mapping[str, int], Integers], Any] | None" = None
     names_module: bool = True
     runtime: str = ""
