@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import MISSING
-from pathlib import Path
 from typing import Any
 
 MARK = "<!-- options -->"
@@ -97,7 +96,10 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return markdown
 
 
-def on_post_build(config: Any, **_: Any) -> None:
-    """MkDocs' hook: write the schemas beside the page."""
-    path = Path(config["site_dir"]) / "reference" / "options.schema.json"
-    path.write_text(json.dumps(schemas(), indent=2), encoding="utf-8")
+def on_files(files: Any, config: Any, **_: Any) -> Any:
+    """MkDocs' hook: add the schemas as a file beside the page."""
+    from mkdocs.structure.files import File
+
+    text = json.dumps(schemas(), indent=2)
+    files.append(File.generated(config, "reference/options.schema.json", content=text))
+    return files

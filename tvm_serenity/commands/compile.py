@@ -68,7 +68,7 @@ def compile(model: str, options: CompileOptions | None = None, tell: Progress = 
     with spending(options.time_limit_s), tell(f"compiling {model}") as line:
         line.step("reading kernels")
         made = prepared_for_host(start, _steps(options, rounding), machine)
-        checks = _checks(opened.judged(), module, options, rounding)
+        checks = _checks(opened.judged(), module, options)
         checks = _loosened(replace(checks, stock=options.compare), start)
         if made.is_changed and checks.kernels:
             checks = _against(checks, made.integers, bool(options.rewrite))
@@ -110,7 +110,7 @@ def _steps(options: CompileOptions, rounding: str) -> "Steps":
     )
 
 
-def _checks(model: str, module: "tvm.IRModule", options: CompileOptions, rounding: str) -> "Checks":
+def _checks(model: str, module: "tvm.IRModule", options: CompileOptions) -> "Checks":
     """What is checked: nothing after --no-check."""
     from tvm_serenity.relax.quantize import is_quantised
     from tvm_serenity.runtime.checks import Checks
@@ -122,7 +122,7 @@ def _checks(model: str, module: "tvm.IRModule", options: CompileOptions, roundin
     judge = judge_for(model)
     if judge is not None and is_quantised(module):
         usual = "float" if judge.runtime in ("onnxruntime", "qlinear") else "tflite"
-        if options.quantized == OFF or rounding not in (AUTO, usual):
+        if options.quantized == OFF or options.rounding not in (AUTO, usual):
             judge = replace(judge, tolerance=LOOSE)
     return Checks(judge=judge, folder=Path(options.output or ".").parent)
 
