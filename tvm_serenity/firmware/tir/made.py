@@ -10,11 +10,11 @@ import tvm
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.check import check
 from tvm_serenity.firmware.emit.table import tables
+from tvm_serenity.firmware.kernels.core import Extensions
 from tvm_serenity.firmware.memory import Placed, Room, largest, rooms
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.banded import banded_program, sources
-from tvm_serenity.firmware.tir.candidates import Extensions
 from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.interface import interface
 from tvm_serenity.firmware.tir.lying import Lying, on_board
