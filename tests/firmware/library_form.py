@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tvm_serenity.firmware.tir.candidates import Extensions, NotCovered, Tuned
+from tvm_serenity.firmware.kernels.core import Extensions
+from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.firmware.tir.tuned import tuned
 
 

@@ -2,8 +2,8 @@
 
 Records of the library's kernels say in which order these go over pixels; of kernels from TIR those
 do that make their result line after line (``by_lines``); others stay apart. What is allowed here is
-placed by ``tvm_serenity.plan``, replayed byte by byte by ``firmware.check`` and run, overlapping, by
-the comparisons of the build.
+placed by ``tvm_serenity.plan``, replayed byte by byte by ``firmware.check`` and run, overlapping,
+by the comparisons of the build.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,6 @@
 #pragma once
 /* Small functions that generated kernels share. */
+#include <stdint.h>
 #if defined(__ARM_FEATURE_MVE)
 #include <arm_mve.h>
 #endif

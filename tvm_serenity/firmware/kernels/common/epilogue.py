@@ -1,4 +1,4 @@
-"""Requantisation in five instructions (``epilogue.h``): kernels for one instruction set share it."""
+"""Requantisation in five instructions (``epilogue.h``), for kernels of one instruction set."""
 
 import numpy as np
 import numpy.typing as npt

@@ -36,11 +36,11 @@
     "muls r5, r2, r5\n adds r7, r7, r5\n" \
     "movs r5, r6\n muls r5, r3, r5\n adds r7, r7, r5\n" \
     "muls r6, r2, r6\n lsls r6, r6, #1\n asrs r7, r7, #15\n"
-#define FINISHED_SHIFT "asrs r5, r4, #9\n asrs r6, r6, r4\n adcs r6, r6, r5\n"
+#define FINISHED_RIGHT "asrs r5, r4, #9\n asrs r6, r6, r4\n adcs r6, r6, r5\n"
 #define FINISHED_INPUT \
-    FINISHED_PRODUCT "adcs r6, r6, r7\n asrs r7, r6, #31\n adds r6, r6, r7\n" FINISHED_SHIFT \
+    FINISHED_PRODUCT "adcs r6, r6, r7\n asrs r7, r6, #31\n adds r6, r6, r7\n" FINISHED_RIGHT \
     FINISHED_CLAMP_INPUT
 /* ROUND_ONCE_SMALL. */
 #define FINISHED_ONCE_INPUT \
-    FINISHED_PRODUCT "adds r6, r6, r7\n" FINISHED_SHIFT FINISHED_CLAMP_INPUT
+    FINISHED_PRODUCT "adds r6, r6, r7\n" FINISHED_RIGHT FINISHED_CLAMP_INPUT
 #endif

@@ -121,7 +121,7 @@ NOT_INLINED void two_windows_INPUT(const two_INPUT *t)
 NOT_INLINED void two_positive_INPUT(const two_INPUT *t) { two_windows_INPUT(t); }
 #endif
 
-__attribute__((unused)) static const making_INPUT making_input_twos = {
+__attribute__((unused)) static const making_INPUT making_INPUT_twos = {
     two_windows_INPUT, two_windows_INPUT, 2, TWO_BLOCK_BYTES, TWO_BLOCK_BYTES, 16, 6};
-__attribute__((unused)) static const making_INPUT making_input_twos_positive = {
+__attribute__((unused)) static const making_INPUT making_INPUT_twos_positive = {
     two_positive_INPUT, two_positive_INPUT, 2, TWO_BLOCK_BYTES, TWO_BLOCK_BYTES, 16, 6};

@@ -21,15 +21,15 @@ typedef struct {
 #define LIFTED_ONE_uint8(i) "ldrb r3, [r1, #" i "]\n"
 #define LIFTED_ADD(at, x, sum) "ldrb r5, [r0, #" at "]\n muls r5, " x ", r5\n add " sum ", " sum ", r5\n"
 #define LIFTED_TWO(at, a, b) LIFTED_ADD(at, "r3", a) LIFTED_ADD(at, "r4", b)
-#define LIFTED_INPUT_TWO_INPUT(i, w0, w1, w2, w3) \
+#define LIFTED_BYTE_TWO_INPUT(i, w0, w1, w2, w3) \
     LIFTED_PAIR_INPUT(i) LIFTED_TWO(w0, "r6", "r7") LIFTED_TWO(w1, "r8", "r9") \
     LIFTED_TWO(w2, "r10", "r11") LIFTED_TWO(w3, "r12", "lr")
-#define LIFTED_INPUT_ONE_INPUT(i, w0, w1, w2, w3) \
+#define LIFTED_BYTE_ONE_INPUT(i, w0, w1, w2, w3) \
     LIFTED_ONE_INPUT(i) LIFTED_ADD(w0, "r3", "r6") LIFTED_ADD(w1, "r3", "r7") \
     LIFTED_ADD(w2, "r3", "r8") LIFTED_ADD(w3, "r3", "r9")
-#define LIFTED_BLOCK(INPUT) \
-    INPUT("0", "0", "1", "2", "3") INPUT("1", "4", "5", "6", "7") \
-    INPUT("2", "8", "9", "10", "11") INPUT("3", "12", "13", "14", "15")
+#define LIFTED_BLOCK(BYTE) \
+    BYTE("0", "0", "1", "2", "3") BYTE("1", "4", "5", "6", "7") \
+    BYTE("2", "8", "9", "10", "11") BYTE("3", "12", "13", "14", "15")
 /* r0: numbers of the channel; r1: out. */
 #define LIFTED_NUMBERS "ldrh r3, [r0]\n ldrh r2, [r0, #2]\n ldr r4, [r0, #4]\n adds r0, #8\n adds r4, #1\n"
 #define LIFTED_FIRST(FINISH) FINISH "strb r6, [r1]\n"
@@ -89,7 +89,7 @@ typedef struct {
     "adds r7, r5, r1\n mov r10, r7\n adds r7, r5, r2\n mov r11, r7\n" \
     "adds r7, r4, r1\n mov r8, r7\n adds r7, r4, r2\n mov r9, r7\n" \
     "adds r6, r3, r1\n adds r7, r3, r2\n" \
-    LIFTED_STRETCHES(LIFTED_BLOCK(LIFTED_INPUT_TWO_INPUT) "adds r0, #16\n adds r1, #4\n adds r2, #4\n") \
+    LIFTED_STRETCHES(LIFTED_BLOCK(LIFTED_BYTE_TWO_INPUT) "adds r0, #16\n adds r1, #4\n adds r2, #4\n") \
     "str r7, [sp, #44]\n" \
     "ldr r0, [sp, #4]\n" \
     "ldr r1, [sp, #8]\n" \
@@ -100,7 +100,7 @@ typedef struct {
     LIFTED_ENTER \
     "adds r7, r6, r1\n mov r9, r7\n adds r7, r5, r1\n mov r8, r7\n" \
     "adds r7, r4, r1\n adds r6, r3, r1\n" \
-    LIFTED_STRETCHES(LIFTED_BLOCK(LIFTED_INPUT_ONE_INPUT) "adds r0, #16\n adds r1, #4\n") \
+    LIFTED_STRETCHES(LIFTED_BLOCK(LIFTED_BYTE_ONE_INPUT) "adds r0, #16\n adds r1, #4\n") \
     "str r7, [sp, #44]\n" \
     "ldr r0, [sp, #4]\n" \
     "ldr r1, [sp, #8]\n" \

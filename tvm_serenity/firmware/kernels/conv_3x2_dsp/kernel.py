@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.firmware.kernels.common import layer as limits
+from tvm_serenity.firmware.kernels.common import pairs
 from tvm_serenity.firmware.kernels.common.calls import (
     Called,
     Shape,
@@ -27,7 +28,6 @@ from tvm_serenity.firmware.kernels.common.layer import (
 )
 from tvm_serenity.firmware.kernels.common.overlap import in_order
 from tvm_serenity.firmware.kernels.common.packing import by_sources, zeros
-from tvm_serenity.firmware.kernels.common.pairs import pair_numbers, paired_words, words_of
 from tvm_serenity.firmware.kernels.core import Isa
 from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
 from tvm_serenity.firmware.pack import BLOCK
@@ -40,7 +40,7 @@ def refuses(layer: RoundedConvolution) -> str:
     """Return why it does not make a layer."""
     once = layer.how.name != "ROUND_TWICE_SMALL"
     apart = _ragged(layer) and layer.spec.dilation[1] != 1
-    none = joined_rows(layer) or words_of(layer, by_sources(layer)) is None
+    none = joined_rows(layer) or pairs.words_of(layer, by_sources(layer)) is None
     return refusal(layer) if none or layer.alone or once or apart else ""
 
 
@@ -86,9 +86,9 @@ def _ragged(layer: RoundedConvolution) -> bool:
 
 def pack(layer: RoundedConvolution) -> Array:
     """Return biases, weights and numbers of each pair of outputs."""
-    words = paired_words(blocks_first(layer, by_sources(layer)))
+    words = pairs.paired_words(blocks_first(layer, by_sources(layer)))
     assert words is not None, "the same weights in another order"
-    numbers = pair_numbers(layer)
+    numbers = pairs.pair_numbers(layer)
     return np.concatenate([numbers[:, :2], words.reshape(len(words), -1), numbers[:, 2:]], axis=1)
 
 

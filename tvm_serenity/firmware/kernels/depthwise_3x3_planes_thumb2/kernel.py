@@ -1,4 +1,4 @@
-"""Depthwise convolutions of 3x3 for Thumb-2 without extensions (Cortex-M3), by planes of a channel."""
+"""Depthwise convolutions of 3x3 for Thumb-2 alone (Cortex-M3), by planes of a channel."""
 
 from tvm_serenity.firmware.kernels.common import planes
 from tvm_serenity.firmware.kernels.common.counts import CASES_OF_STRIDE, case_of_stride
