@@ -36,7 +36,7 @@ from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.tir import tuned
 from tvm_serenity.kernels.convolution import Convolution
-from tvm_serenity.kernels.records import AveragePool, Pair, Requantise
+from tvm_serenity.kernels.records import AveragePool, MaxPool, Pair, Requantise
 from tvm_serenity.operators.add import sum_of
 from tvm_serenity.quantize.fixed import multiplier
 from tvm_serenity.quantize.params import Affine
@@ -257,6 +257,13 @@ def plain_layers(seed: int, core: Extensions) -> Iterator[Layer]:
         *("NHWC", shape, result, dtype, window, (1, 1), (0, 0, 0, 0), limits.min, limits.max, 0)
     )
     yield PlainLayer(mean, shape, (), False, core.vectors)
+    (kh, kw), (sy, sx) = rng.integers(1, 5, 2).tolist(), rng.integers(1, 3, 2).tolist()
+    height, width, channels = kh + shape[1], kw + shape[2], int(rng.integers(1, 65))
+    made = (1, (height - kh) // sy + 1, (width - kw) // sx + 1, channels)
+    given = (1, height, width, channels)
+    pool = MaxPool(given, made, dtype, (kh, kw), (sy, sx), (1, 1), (0, 0))
+    yield PlainLayer(pool, given)
+    yield PlainLayer(pool, given, (0,) * kh, True)
 
 
 def kernels(

@@ -16,6 +16,7 @@ from tvm_serenity.firmware.kernels.core import Extensions
 from tvm_serenity.firmware.kernels.prices import Row
 from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.firmware.tir import tuned
+from tvm_serenity.kernels.records import MaxPool
 from tvm_serenity.quantize.fixed import multiplier
 
 CORES = {
@@ -100,19 +101,52 @@ def _of_row(layer: Drawn, core: Extensions, seed: int) -> Iterator[DrawnKernel]:
         return
 
 
+def max_pool(seed: int) -> tuple[MaxPool, Any, Any]:
+    """A pool of any window, step and border, its input and its result."""
+    rng = np.random.default_rng(seed)
+    dtype = ("int8", "uint8")[seed % 2]
+    limits = np.iinfo(dtype)
+    (kh, kw), (sy, sx) = rng.integers(1, 4, 2).tolist(), rng.integers(1, 4, 2).tolist()
+    dy, dx = rng.integers(1, 3, 2).tolist()
+    reach = ((kh - 1) * dy + 1, (kw - 1) * dx + 1)
+    top, left = int(rng.integers(0, reach[0])), int(rng.integers(0, reach[1]))
+    height, width = (int(n) for n in rng.integers(3, 10, 2))
+    channels = int(rng.choice([1, 3, 4, 8, 16, 20, 33]))
+    lines = max(1, (height + 2 * top - reach[0]) // sy + 1)
+    pixels = max(1, (width + 2 * left - reach[1]) // sx + 1)
+    x = rng.integers(limits.min, limits.max, (height, width, channels), endpoint=True)
+    padded = np.pad(x, ((top, 64), (left, 64), (0, 0)), constant_values=limits.min)
+    made = np.zeros((lines, pixels, channels), dtype)
+    for row, column in np.ndindex(lines, pixels):
+        under = padded[row * sy :, column * sx :][: kh * dy : dy, : kw * dx : dx]
+        made[row, column] = under.max(axis=(0, 1))
+    shapes = (1, height, width, channels), (1, lines, pixels, channels)
+    spec = MaxPool(*shapes, dtype, (kh, kw), (sy, sx), (dy, dx), (top, left))
+    return spec, x.astype(dtype)[None], made
+
+
 def _plain(seed: int, core: Extensions) -> Iterator[DrawnKernel]:
     spec, operands, expected = summed(seed)
     shape = spec.pair.output_shape
     mean, x, averaged = drawn_mean(seed)
     rows = tuple(a[0, 0] for a in operands)
-    layers = [
+    layers: list[tuple[PlainLayer, tuple[Any, ...], Any]] = [
         (PlainLayer(spec, shape, (), False, core.vectors), operands, expected),
         (PlainLayer(spec, shape, (0, 1), True, core.vectors), rows, expected[0, 0]),
         (PlainLayer(mean, mean.shape, (), False, core.vectors), (x,), averaged),
     ]
+    pool, image, largest = max_pool(seed)
+    layers.append((PlainLayer(pool, pool.shape), (image,), largest))
+    y = seed % pool.output_shape[1]
+    rows_of = [y * pool.strides[0] + k * pool.dilation[0] for k in range(pool.window[0])]
+    least = np.iinfo(pool.dtype).min
+    padded = np.pad(image[0], ((pool.before[0], 64), (0, 0), (0, 0)), constant_values=least)
+    row_layer = PlainLayer(pool, pool.shape, (0,) * pool.window[0], True)
+    layers.append((row_layer, tuple(padded[r] for r in rows_of), largest[y]))
     for layer, given, result in layers:
         try:
             for made in unpriced("k", layer, core):
-                yield DrawnKernel(layer, made, given, tuple(range(len(given))), result)
+                read = layer.slots or tuple(range(len(given)))
+                yield DrawnKernel(layer, made, given, read, result)
         except NotCovered:
             continue

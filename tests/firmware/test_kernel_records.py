@@ -26,6 +26,8 @@ from tvm_serenity.firmware.windows import Passage, distance_bytes, starts_togeth
 
 FIRMWARE = Path(firmware.__file__).parent
 SEEDS = range(5000, 5012)
+Lying = tuple[DrawnKernel, int, int]
+"""A kernel, the operand that its result lies below, and how many bytes."""
 GCC = "arm-none-eabi-gcc -mthumb -O2 -std=gnu11 -Wall -Wextra -Werror -nostartfiles"
 LINK = "--specs=nano.specs --specs=nosys.specs -Wl,--section-start=.vectors=0 -Wl,-Ttext=0x400"
 MACHINES = {
@@ -131,9 +133,9 @@ def test_a_kernel_without_a_price_is_an_error(monkeypatch: pytest.MonkeyPatch) -
         candidates("k", drawn.layer, CORES["cortex-m4"])
 
 
-def overlaps(found: list[DrawnKernel], far_of: Callable[[Passage], int | None]) -> list[Any]:
+def overlaps(found: list[DrawnKernel], far_of: Callable[[Passage], int | None]) -> list[Lying]:
     """Each kernel with an operand, or row, and how far its result lies below: just not over it."""
-    lying = []
+    lying: list[Lying] = []
     for drawn in found:
         for index, operand in enumerate(drawn.operand):
             passage = drawn.made.passages[operand]
@@ -147,14 +149,15 @@ def allowed(passage: Passage) -> int | None:
     return 0 if starts_together(passage) else distance_bytes(passage)
 
 
-def wrong_on_board(lying: list[Any], core: str, folder: Path) -> list[str]:
+def wrong_on_board(lying: list[Lying], core: str, folder: Path) -> list[str]:
     """The names of the kernels whose result is wrong where it lies over what they read."""
     texts = [replace(d.made.kernel, name=f"k{i}") for i, (d, _, _) in enumerate(lying)]
     held: dict[bytes, str] = {}
-    lines = [_call(i, *one, held) for i, one in enumerate(lying)]
+    lines = [_call(f"k{i}", one, held) for i, one in enumerate(lying)]
     room = max(far + d.given[at].nbytes + d.expected.nbytes for d, at, far in lying)
     room = max(room, *(d.made.workspace_bytes for d, _, _ in lying)) + 16
-    program = Program("net", tuple(replace(k, restrict=False) for k in texts), *[()] * 6, {})
+    lying_over = tuple(replace(k, restrict=False) for k in texts)
+    program = Program("net", lying_over, (), (), (), (), (), (), {})
     (folder / "net_kernels.h").write_text(kernels_header(program))
     (folder / "net_kernels.c").write_text(kernels_source(program))
     arrays = "\n".join(
@@ -180,8 +183,9 @@ def wrong_on_board(lying: list[Any], core: str, folder: Path) -> list[str]:
     return [lying[int(n)][0].made.form.text for n in re.findall(r"bad (\d+)", said)]
 
 
-def _call(number: int, drawn: DrawnKernel, at: int, far: int, held: dict[bytes, str]) -> str:
-    """A call whose operand ``at`` lies ``far`` bytes above its result."""
+def _call(name: str, one: Lying, held: dict[bytes, str]) -> str:
+    """A call whose operand lies some bytes above its result."""
+    drawn, at, far = one
 
     def array(values: Any) -> str:
         data = np.ascontiguousarray(values).tobytes()
@@ -197,7 +201,7 @@ def _call(number: int, drawn: DrawnKernel, at: int, far: int, held: dict[bytes, 
     want, size = array(drawn.expected), drawn.expected.nbytes
     return (
         f"    begin({far}, {read[at]}, {drawn.given[at].nbytes}); "
-        f"net_k{number}({', '.join(given)}); end({number}, {want}, {size});"
+        f"net_{name}({', '.join(given)}); end({name[1:]}, {want}, {size});"
     )
 
 

@@ -15,7 +15,7 @@ from tvm_serenity.firmware.kernels.prices import Prices, prices_for
 from tvm_serenity.firmware.kernels.record import Form, LibraryKernel, NotCovered, Tuned
 
 Layer = RoundedConvolution | PlainLayer
-NONE = "has convolutions, dense layers, sums of two tensors and some means"
+NONE = "has convolutions, dense layers, sums of two tensors, some means and max pools"
 
 
 def candidates(name: str, layer: Layer, core: Extensions) -> tuple[Tuned, ...]:

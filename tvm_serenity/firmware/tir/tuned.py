@@ -27,7 +27,8 @@ from tvm_serenity.firmware.pack import (
 )
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.kernels.convolution import Convolution, Dense
-from tvm_serenity.kernels.records import AveragePool, Sum
+from tvm_serenity.kernels.pool_read import max_pool_of
+from tvm_serenity.kernels.records import AveragePool, MaxPool, Sum
 from tvm_serenity.kernels.rows import RowKernel
 from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.quantize.fixed import Multiplier
@@ -49,9 +50,9 @@ def tuned(
     None. ``rows``: the kernel makes one row at a time, or several that follow each other.
     Raises :class:`NotCovered` with the condition that is not met.
     """
-    spec = spec_of(function, arguments)
+    spec = spec_of(function, arguments) or max_pool_of(function)
     constants = [a for a in arguments if a is not None]
-    if isinstance(spec, Sum | AveragePool) and not constants:
+    if isinstance(spec, Sum | AveragePool | MaxPool) and not constants:
         return candidates(name, plain_layer(spec, rows, core), core)
     if isinstance(spec, Dense):
         if rows is not None:
@@ -77,7 +78,9 @@ def of_rows(
     return candidates(name, replace(layer, by_rows=True, vectors=core.vectors), core)
 
 
-def plain_layer(spec: Sum | AveragePool, rows: RowKernel | None, core: Extensions) -> PlainLayer:
+def plain_layer(
+    spec: Sum | AveragePool | MaxPool, rows: RowKernel | None, core: Extensions
+) -> PlainLayer:
     """Return a layer without weights as kernels of the library see it."""
     shape = spec.pair.output_shape if isinstance(spec, Sum) else spec.shape
     if rows is not None and len(rows.variants) > 1:
