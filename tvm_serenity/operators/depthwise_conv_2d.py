@@ -25,7 +25,7 @@ OPERATORS = (
         by_rows=partial(by_rows, fields=_FIELDS),
         weights=_WEIGHTS,
         sums=Sums(),
-        library="depthwise",
+        library="depthwise convolution",
         scratch=int8_scratch(2, _scratch),
         read=partial(read, fields=_FIELDS),
         compute=compute,

@@ -77,7 +77,7 @@ class Operator:
     inputs. ``cheap``: each reader may compute it again; ``plain_cheap``: on plain numbers.
     ``calls``: it runs other subgraphs of the file. ``real``: what one on elements computes of real
     numbers, on numpy arrays.
-    ``library``: the kernels of ``firmware/kernels`` that serve it on a Cortex-M.
+    ``library``: what kernels of ``firmware/kernels`` that serve it on a Cortex-M compute.
     ``relax``, ``relay``: TVM's operators, by their names in Relax and Relay, of which what is said
     here of memory, weights and elements holds too.
     ``scratch``: bytes of scratch that its kernel in CMSIS-NN asks for on a Cortex-M with DSP
