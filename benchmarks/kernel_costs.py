@@ -2,20 +2,20 @@
 
 Layers are drawn, every kernel that there is for each is compiled and called once: under QEMU on a
 Cortex-M55, in the emulator of ``serenity latency`` on cores that have a table of cycles, their
-memory without waits. Prices of the counts of ``firmware/tir/work.py``, least squares none below 0,
-are written to ``tvm_serenity/firmware/kernel_costs.json``. ``--check``: layers that were not
-seen; how far off, how often the cheapest was the fastest, and what was lost.
+memory without waits. Prices of the counts of each kernel's record, least squares none below 0, are
+written to ``prices.json`` in the folder of the kernel (``tvm_serenity/firmware/kernels``).
+``--missing``: only cases without prices, from layers drawn for them. ``--check``: layers that were
+not seen; how far off, how often the cheapest was the fastest, and what was lost.
 """
 
 import argparse
 import json
-import re
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,17 +26,24 @@ from tvm_serenity.boards import Board, Core, board
 from tvm_serenity.cores import core_model
 from tvm_serenity.cycles import MeasuredCall, cycles_of
 from tvm_serenity.cycles.core import core_names
+from tvm_serenity.firmware import kernels as folders
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
 from tvm_serenity.firmware.isa import Extensions
+from tvm_serenity.firmware.kernels import all_kernels
+from tvm_serenity.firmware.kernels.candidates import Layer, unpriced
+from tvm_serenity.firmware.kernels.common.calls import COUNT
+from tvm_serenity.firmware.kernels.common.layer import PlainLayer
+from tvm_serenity.firmware.kernels.prices import CORES, TABLE, Row, cores, table_of
+from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.firmware.program import Program
-from tvm_serenity.firmware.tir import cost, tuned, work
-from tvm_serenity.firmware.tir.candidates import NotCovered, Tuned, candidates
-from tvm_serenity.firmware.tir.library import COUNT, RoundedConvolution
+from tvm_serenity.firmware.tir import tuned
 from tvm_serenity.kernels.convolution import Convolution
-from tvm_serenity.kernels.records import Requantise
+from tvm_serenity.kernels.records import AveragePool, MaxPool, Pair, Requantise
+from tvm_serenity.operators.add import sum_of
 from tvm_serenity.quantize.fixed import multiplier
+from tvm_serenity.quantize.params import Affine
 
-TABLE = Path(cost.__file__).parents[1] / cost.TABLE
+FOLDERS = Path(folders.__file__).parent
 LAYERS, CHECKED = 480, 120
 FIRST_CHECKED = 1_000_000
 KINDS = (
@@ -52,7 +59,7 @@ BATCH = 60
 """Layers of one program."""
 MOST_PRODUCTS = 250_000
 BUFFER = 160_000
-CORES = ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m55")
+PRICED = ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m55")
 """Cores that are priced, on the machine of QEMU that their files name."""
 FLAGS = "-std=gnu11 -O2 -ffp-contract=off -w -nostartfiles --specs=nano.specs --specs=nosys.specs"
 MAIN = """
@@ -109,25 +116,50 @@ __attribute__((section(".vectors"), used)) static const void *const vectors[] = 
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What a layer is drawn to be, where that is rare: None and nothing: as networks have them.
+
+    ``ragged``: pixels are no whole words; ``large``: sums are shifted to the left.
+    """
+
+    dtype: str = ""
+    what: str = ""
+    narrow: bool | None = None
+    ragged: bool | None = None
+    joined: bool | None = None
+    large: bool = False
+
+
+RARE = tuple(
+    Wanted(dtype, what, narrow, ragged, joined, large)
+    for dtype in ("int8", "uint8")
+    for what in ("plain", "windows")
+    for joined in (False, True)
+    for ragged in (False, True)
+    for narrow, large in ((True, False), (False, True), (False, False))
+) + tuple(Wanted(dtype, "apart", narrow=True) for dtype in ("int8", "uint8"))
+
+
+@dataclass(frozen=True)
 class MeasuredKernel:
     """What one call of a kernel took, and the counts of its work."""
 
     layer: int
-    kind: str
+    kind: Row
     counts: list[float]
     instructions: int
     cycles: int
 
 
-def drawn(seed: int) -> tuple[Convolution, Any, Any]:
-    """A layer as networks have them, its weights and its biases."""
+def drawn(seed: int, wanted: Wanted = Wanted()) -> tuple[Convolution, Any, Any]:
+    """A layer, its weights and its biases."""
     rng = np.random.default_rng(seed)
 
     def one(*choices: int) -> int:
         return int(rng.choice(choices))
 
-    dtype = ("int8", "int8", "uint8")[seed % 3]
-    what = KINDS[seed % len(KINDS)]
+    dtype = wanted.dtype or ("int8", "int8", "uint8")[seed % 3]
+    what = wanted.what or KINDS[seed % len(KINDS)]
     while True:
         kh, kw = one(1, 3, 3, 3, 2, 5, 7), one(1, 3, 3, 3, 2, 5, 4)
         stride = one(1, 1, 2)
@@ -151,6 +183,12 @@ def drawn(seed: int) -> tuple[Convolution, Any, Any]:
         if what == "joined":
             pieces, ins = one(2, 2, 3, 4, 5, 6, 8), one(4, 8, 8, 12, 16, 24, 36)
             kh, kw = (1, 1) if rng.random() < 0.7 else (3, 3)
+        if wanted.joined is not None:
+            pieces = one(2, 3, 4) if wanted.joined else 1
+        if wanted.ragged is not None:
+            ins = one(6, 9, 13, 18, 27, 50) if wanted.ragged else -(-ins // 4) * 4
+        if wanted.narrow and what != "apart":
+            outs = max(outs, -(-300 // (kh * kw * ins * pieces)))
         same = what in ("windows", "few", "apart", "joined") and rng.random() < 0.75
         high, wide = max(high, kh), max(wide, kw)
         top, left = ((kh - 1) // 2, (kw - 1) // 2) if same else (0, 0)
@@ -162,6 +200,7 @@ def drawn(seed: int) -> tuple[Convolution, Any, Any]:
         taps = kh * kw * (1 if what == "apart" else ins * pieces)
         each = rng.random() < (0.4 if what == "dense" else 0.8)
         reals = rng.uniform(0.2, 1, outs if each else 1) / (taps**0.5 * 4000)
+        reals = reals * 0 + rng.uniform(1, 1.9) if wanted.large else reals
         finish = Requantise(multiplier(np.broadcast_to(reals, outs)), zero, *ends, dtype, "tflite")
         spec = Convolution(
             "NHWC",
@@ -181,54 +220,122 @@ def drawn(seed: int) -> tuple[Convolution, Any, Any]:
         sizes = [int(np.prod(spec.pieces[0])), int(np.prod(shape)), int(np.prod(spec.output_shape))]
         if products <= MOST_PRODUCTS and max(sizes) < BUFFER // 4:
             break
-    few = rng.random() < 0.1
+    few = rng.random() < 0.1 if wanted.narrow is None else wanted.narrow
     weights = rng.integers(*((-8, 7) if few else (-127, 127)), shape, endpoint=True)
     bias = rng.integers(-30_000, 30_000, outs)
     return spec, weights.astype(np.int8), bias.astype(np.int32)
 
 
-def kernels(seed: int, core: Extensions) -> Iterator[tuple[RoundedConvolution, Tuned]]:
-    """All kernels of a drawn layer, whole and by rows."""
-    spec, weights, bias = drawn(seed)
+def drawn_layers(seed: int, core: Extensions, wanted: Wanted = Wanted()) -> Iterator[Layer]:
+    """A drawn layer, whole and by rows."""
+    spec, weights, bias = drawn(seed, wanted)
     for by_rows in (False, True):
         if by_rows and spec.output_shape[1] == 1:
             continue
         layer = tuned._layer(spec if by_rows else tuned._lying(spec), weights, bias)
-        layer = replace(layer, by_rows=by_rows, vectors=core.vectors)
+        yield replace(layer, by_rows=by_rows, vectors=core.vectors)
+
+
+def plain_layers(seed: int, core: Extensions) -> Iterator[Layer]:
+    """Layers without weights: a sum of two tensors, whole and by rows, and a mean of all pixels."""
+    rng = np.random.default_rng(seed)
+    dtype = ("int8", "uint8")[seed % 2]
+    limits = np.iinfo(dtype)
+    shape = (1, *(int(n) for n in rng.integers(2, 13, 2)), 4 * int(rng.integers(1, 17)))
+    zeros = rng.integers(limits.min, limits.max, 3)
+    scales = rng.choice([1.0, 0.5, 0.37, 0.051], 3).astype(np.float32)
+    a, b, out = (Affine((float(s),), (int(z),), dtype) for s, z in zip(scales, zeros, strict=True))
+    summed = sum_of(Pair((shape, shape), (a, b), out, limits.min, limits.max), False)
+    yield PlainLayer(summed, shape, (), False, core.vectors)
+    yield PlainLayer(summed, shape, (0, 1), True, core.vectors)
+    result, window = (1, 1, 1, shape[3]), shape[1:3]
+    mean = AveragePool(
+        *("NHWC", shape, result, dtype, window, (1, 1), (0, 0, 0, 0), limits.min, limits.max, 0)
+    )
+    yield PlainLayer(mean, shape, (), False, core.vectors)
+    (kh, kw), (sy, sx) = rng.integers(1, 5, 2).tolist(), rng.integers(1, 3, 2).tolist()
+    height, width, channels = kh + shape[1], kw + shape[2], int(rng.integers(1, 65))
+    made = (1, (height - kh) // sy + 1, (width - kw) // sx + 1, channels)
+    given = (1, height, width, channels)
+    pool = MaxPool(given, made, dtype, (kh, kw), (sy, sx), (1, 1), (0, 0))
+    yield PlainLayer(pool, given)
+    yield PlainLayer(pool, given, (0,) * kh, True)
+
+
+def kernels(
+    seed: int, core: Extensions, wanted: Wanted = Wanted()
+) -> Iterator[tuple[Layer, Tuned]]:
+    """All kernels of a drawn layer, whole and by rows."""
+    layers = list(drawn_layers(seed, core, wanted))
+    for layer in [*layers, *(plain_layers(seed, core) if wanted == Wanted() else ())]:
         try:
-            for made in candidates("k", layer, core):
+            for made in unpriced("k", layer, core):
                 yield layer, made
         except NotCovered:
             continue
 
 
-def call(name: str, number: int, layer: RoundedConvolution, made: Tuned) -> str:
-    """A call of a kernel: inputs that are as long as rows, one buffer for all constants."""
-    names = [param.name for param in made.kernel.params]
-    given = []
-    for index, name_of in enumerate(names):
-        if re.fullmatch(r"x\d+", name_of):
-            row = layer.spec.pieces[0][2] * layer.spec.pieces[0][3]
-            at = index * row if layer.by_rows else -(-index * row // 16) * 16
-            given.append(f"(const void *)(in + {at})")
-        elif name_of == "out":
-            given.append("(void *)out")
-        elif name_of == "workspace":
-            given.append("(void *)work")
-        else:
-            given.append("(const void *)&one" if name_of == COUNT else "(const void *)held")
-    return f"    BEGIN net_{name}({', '.join(given)}); END({number})"
+@dataclass(frozen=True)
+class Sample:
+    """A kernel of a drawn layer; ``number``: of the layer."""
+
+    number: int
+    layer: Layer
+    made: Tuned
+
+    @property
+    def kind(self) -> Row:
+        """Which row of a table prices it."""
+        form = self.made.form
+        return form.kernel.name, form.kernel.case(self.layer, form.options)
+
+    @property
+    def counts(self) -> list[float]:
+        """The counts of its work."""
+        return self.made.form.kernel.counts(self.layer, self.made.form.options)
+
+    @property
+    def row_bytes(self) -> int:
+        """What lies between two operands."""
+        layer = self.layer
+        shape = layer.shape if isinstance(layer, PlainLayer) else layer.spec.pieces[0]
+        row = shape[2] * shape[3]
+        whole = isinstance(layer, PlainLayer) and not layer.by_rows
+        return row * shape[1] if whole else row
+
+    def call(self, name: str, number: int) -> str:
+        """A call: inputs that are as long as rows, one buffer for all constants."""
+        given = []
+        constants = {"w", "b", "m", "r", "q", "o"} if self.made.constants else set()
+        for index, param in enumerate(self.made.kernel.params):
+            if param.name == "out":
+                given.append("(void *)out")
+            elif param.name == "workspace":
+                given.append("(void *)work")
+            elif param.name in constants:
+                given.append("(const void *)held")
+            elif param.name == COUNT:
+                given.append("(const void *)&one")
+            else:
+                at = index * self.row_bytes
+                at = at if self.layer.by_rows else -(-at // 16) * 16
+                given.append(f"(const void *)(in + {at})")
+        return f"    BEGIN net_{name}({', '.join(given)}); END({number})"
 
 
-def program(seeds: Sequence[int], target: Board, core: Extensions, folder: Path) -> list[Any]:
-    """The kernels of layers as one linked program, in the order they are called."""
-    made, texts, lines = [], [], []
-    for seed in seeds:
-        for layer, found in kernels(seed, core):
-            name = f"k{len(made)}"
-            made.append((seed * 2 + layer.by_rows, layer, found))
-            texts.append(replace(found.kernel, name=name))
-            lines.append(call(name, len(made) - 1, layer, found))
+def samples(seeds: Iterable[int], core: Extensions, wanted: Wanted = Wanted()) -> list[Sample]:
+    """All kernels of drawn layers."""
+    return [
+        Sample(seed * 2 + layer.by_rows, layer, made)
+        for seed in seeds
+        for layer, made in kernels(seed, core, wanted)
+    ]
+
+
+def program(drawn: Sequence[Sample], target: Board, folder: Path) -> None:
+    """The kernels as one linked program, in the order they are called."""
+    texts = [replace(one.made.kernel, name=f"k{i}") for i, one in enumerate(drawn)]
+    lines = [one.call(f"k{i}", i) for i, one in enumerate(drawn)]
     written = Program("net", tuple(texts), (), (), (), (), (), (), {})
     (folder / "net_kernels.h").write_text(kernels_header(written))
     (folder / "net_kernels.c").write_text(kernels_source(written))
@@ -238,7 +345,7 @@ def program(seeds: Sequence[int], target: Board, core: Extensions, folder: Path)
     timed = target.core.name not in core_names()
     define = {
         "BUFFER": BUFFER,
-        "CALLS": len(made),
+        "CALLS": len(drawn),
         "STACK_TOP": hex(ram.address + ram.size_bytes),
         "BEGIN": "before = TICKS;" if timed else "",
         "END(i)": "took[i] = (before - TICKS) & 0xFFFFFF;" if timed else "",
@@ -251,7 +358,6 @@ def program(seeds: Sequence[int], target: Board, core: Extensions, folder: Path)
     subprocess.run(
         [*command.split(), "net_kernels.c", "main.c", "-o", "all.elf"], cwd=folder, check=True
     )
-    return made
 
 
 def counted(target: Board, folder: Path, count: int) -> list[tuple[int, int]]:
@@ -299,35 +405,27 @@ def machine(core: str) -> Board:
     return made
 
 
-def measured(core: str, seeds: Sequence[int]) -> list[MeasuredKernel]:
-    """All kernels of layers on a core."""
-    target = machine(core)
-    has, found = Extensions.of(target.core), []
-    for first in range(0, len(seeds), BATCH):
+def measured(core: str, drawn: Sequence[Sample]) -> list[MeasuredKernel]:
+    """What the kernels take on a core."""
+    target, found = machine(core), []
+    for first in range(0, len(drawn), BATCH):
+        batch = drawn[first : first + BATCH]
         with tempfile.TemporaryDirectory(prefix="serenity.") as made_in:
             folder = Path(made_in)
-            made = program(seeds[first : first + BATCH], target, has, folder)
-            both = counted(target, folder, len(made))
-        for (number, layer, one), (instructions, cycles) in zip(made, both, strict=True):
-            kind = work.kind(one.form, layer)
-            counts = work.work(one.form, layer, one.plane_rows)
-            found.append(MeasuredKernel(number, kind, counts, instructions, cycles))
-        print(f"{core}: {first + BATCH} layers, {len(found)} kernels", file=sys.stderr)
+            program(batch, target, folder)
+            both = counted(target, folder, len(batch))
+        for one, (instructions, cycles) in zip(batch, both, strict=True):
+            found.append(MeasuredKernel(one.number, one.kind, one.counts, instructions, cycles))
+        print(f"{core}: {len(found)} of {len(drawn)} kernels", file=sys.stderr)
     return found
 
 
-def code_of(core: str, kinds: set[str], seeds: Sequence[int]) -> dict[str, dict[str, int]]:
+def code_of(core: str, drawn: Iterable[Sample], kinds: set[Row]) -> dict[Row, dict[str, int]]:
     """The functions of the library that each kind calls, each with its bytes."""
-    target = machine(core)
-    has = Extensions.of(target.core)
-    found: dict[str, dict[str, int]] = {}
-    for seed in seeds:
-        for layer, made in kernels(seed, has):
-            kind = work.kind(made.form, layer)
-            if kind in kinds and kind not in found:
-                found[kind] = functions(made, target)
-        if len(found) == len(kinds):
-            break
+    target, found = machine(core), {}
+    for one in drawn:
+        if one.kind in kinds and one.kind not in found:
+            found[one.kind] = functions(one.made, target)
     return found
 
 
@@ -351,19 +449,35 @@ def functions(made: Tuned, target: Board) -> dict[str, int]:
     return {name: int(size, 16) for _, size, kind, name in rows if kind == "t"}
 
 
-def rare(core: str, points: Sequence[MeasuredKernel], tried: Sequence[int]) -> list[int]:
-    """Further layers that have kernels of kinds of which few were measured."""
-    count = Counter(p.kind for p in points)
-    has, chosen = Extensions.of(machine(core).core), []
-    for seed in tried:
-        kinds = {work.kind(made.form, layer) for layer, made in kernels(seed, has)}
-        if any(count[kind] < ENOUGH for kind in kinds):
-            chosen.append(seed)
-            count.update(kinds)
+def rare(drawn: Sequence[Sample], tried: Sequence[Sample]) -> list[Sample]:
+    """Further kernels of kinds of which few were drawn."""
+    count, chosen = Counter(one.kind for one in drawn), []
+    for one in tried:
+        if count[one.kind] < ENOUGH:
+            chosen.append(one)
+            count[one.kind] += 1
     return chosen
 
 
-def fitted(points: Sequence[MeasuredKernel], unit: str) -> dict[str, list[float]]:
+def missing(core: Extensions) -> set[Row]:
+    """The cases of kernels that a core has no prices for."""
+    return {
+        (kernel.name, case)
+        for kernel in all_kernels()
+        if core.isa in kernel.isa
+        for case in set(kernel.cases) - set(prices_of(kernel.name).get(core.name, {}))
+    }
+
+
+def wanted_for(core: Extensions, kinds: set[Row]) -> list[Sample]:
+    """Kernels of certain kinds, of layers that are drawn for them, enough of each."""
+    pool = samples(range(2 * ENOUGH), core)
+    for rarely in RARE:
+        pool += samples(range(2 * ENOUGH), core, rarely)
+    return rare([], [one for one in pool if one.kind in kinds])
+
+
+def fitted(points: Sequence[MeasuredKernel], unit: str) -> dict[Row, list[float]]:
     """Prices of each kind: least squares of relative errors, none below 0."""
     from scipy.optimize import nnls
 
@@ -380,7 +494,7 @@ def fitted(points: Sequence[MeasuredKernel], unit: str) -> dict[str, list[float]
 
 
 def errors(
-    points: Sequence[MeasuredKernel], prices: dict[str, list[float]], unit: str
+    points: Sequence[MeasuredKernel], prices: Mapping[Row, list[float]], unit: str
 ) -> list[float]:
     """How far off each is, of 1."""
     return [
@@ -393,7 +507,7 @@ def errors(
 
 
 def regret(
-    points: Sequence[MeasuredKernel], prices: dict[str, list[float]], unit: str
+    points: Sequence[MeasuredKernel], prices: Mapping[Row, list[float]], unit: str
 ) -> list[float]:
     """Of each layer with several kernels what the cheapest takes more than the fastest, of 1."""
     layers: dict[int, list[MeasuredKernel]] = {}
@@ -412,59 +526,93 @@ def regret(
 
 
 def text_of(table: dict[str, Any]) -> str:
-    """JSON with a line for each kind."""
+    """JSON with two lines for each case."""
     parts = []
     for core in sorted(table):
-        known = table[core]
-        head = f'"unit": "{known["unit"]}", "error_percent": {known["error_percent"]}'
         rows = [
-            f'"{of}": {{\n'
-            + ",\n".join(
-                f'"{kind}": {json.dumps(each)}' for kind, each in sorted(known[of].items())
-            )
-            + "\n}"
-            for of in ("prices", "code")
+            f' {json.dumps(case)}: {{"prices": {json.dumps(row["prices"])},\n'
+            f'  "code": {json.dumps(row["code"])}}}'
+            for case, row in sorted(table[core].items())
         ]
-        parts.append(f'"{core}": {{{head}, {", ".join(rows)}}}')
+        parts.append(f'"{core}": {{\n' + ",\n".join(rows) + "\n}")
     return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def prices_of(kernel: str) -> dict[str, Any]:
+    """A kernel's table of prices; none of a new kernel."""
+    return dict(table_of(kernel)) if (FOLDERS / kernel / TABLE).is_file() else {}
+
+
+def store(core: str, prices: Mapping[Row, list[float]], code: Mapping[Row, Any]) -> None:
+    """Write prices to the folders of their kernels; those of other cases stay."""
+    for name in {kernel for kernel, _ in prices}:
+        table = prices_of(name)
+        rows = {case: row for (kernel, case), row in prices.items() if kernel == name}
+        made = {c: {"prices": row, "code": code[name, c]} for c, row in rows.items()}
+        table[core] = table.get(core, {}) | made
+        (FOLDERS / name / TABLE).write_text(text_of(table))
+    table_of.cache_clear()
+
+
+def measure(core: str, layers: int, only_missing: bool) -> None:
+    """Measure and store the prices of a core's kernels."""
+    has, unit = Extensions.of(machine(core).core), unit_of(core)
+    if only_missing:
+        drawn = wanted_for(has, missing(has))
+    else:
+        drawn = samples(range(layers), has)
+        drawn += rare(drawn, samples(range(layers, 4 * layers), has))
+        drawn += wanted_for(has, missing(has))
+    prices = fitted(measured(core, drawn), unit)
+    store(core, prices, code_of(core, drawn, set(prices)))
+
+
+def unit_of(core: str) -> str:
+    """In what a core is counted."""
+    return "cycles" if core in core_names() else "instructions"
+
+
+def check(core: str) -> list[float]:
+    """How far off prices are for layers that were not seen: median, 19 of 20; prints all of it."""
+    has, unit = Extensions.of(machine(core).core), unit_of(core)
+    points = measured(core, samples(range(FIRST_CHECKED, FIRST_CHECKED + CHECKED), has))
+    prices = {
+        (kernel.name, case): row["prices"]
+        for kernel in all_kernels()
+        for case, row in prices_of(kernel.name).get(core, {}).items()
+    }
+    off, lost = errors(points, prices, unit), regret(points, prices, unit)
+    print(
+        f"{core}, {unit}: {len(points)} kernels of {CHECKED} other layers: off by "
+        f"{100 * statistics.median(off):.1f} % (median), {100 * np.quantile(off, 0.95):.1f} % "
+        f"(19 of 20), {100 * max(off):.0f} % (worst); of {len(lost)} choices "
+        f"{sum(r == 0 for r in lost)} are the fastest, lost "
+        f"{100 * statistics.mean(lost):.2f} % "
+        f"(mean), {100 * max(lost):.1f} % (worst)"
+    )
+    both = statistics.median(off), float(np.quantile(off, 0.95))
+    return [round(100 * one, 1) for one in both]
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("cores", nargs="*", default=list(CORES))
+    options.add_argument("cores", nargs="*", default=list(PRICED))
     options.add_argument("--check", action="store_true")
+    options.add_argument("--missing", action="store_true")
     options.add_argument("--layers", type=int, default=LAYERS)
     given = options.parse_args()
-    if not TABLE.is_file():
-        TABLE.write_text("{}\n")
-    table = json.loads(TABLE.read_text())
+    known = dict(cores())
     for core in given.cores:
-        unit = "cycles" if core in core_names() else "instructions"
         if not given.check:
-            points = measured(core, range(given.layers))
-            points += measured(core, rare(core, points, range(given.layers, 4 * given.layers)))
-            prices = fitted(points, unit)
-            table[core] = {
-                "unit": unit,
-                "prices": prices,
-                "code": code_of(core, set(prices), range(4 * given.layers)),
-            }
-        seeds = range(FIRST_CHECKED, FIRST_CHECKED + CHECKED)
-        points = measured(core, seeds)
-        prices = table[core]["prices"]
-        off, lost = errors(points, prices, unit), regret(points, prices, unit)
+            measure(core, given.layers, given.missing)
+        if given.missing:
+            continue
+        error = check(core)
         if not given.check:
-            both = statistics.median(off), float(np.quantile(off, 0.95))
-            table[core]["error_percent"] = [round(100 * one, 1) for one in both]
-            TABLE.write_text(text_of(table))
-        print(
-            f"{core}, {unit}: {len(points)} kernels of {CHECKED} other layers: off by "
-            f"{100 * statistics.median(off):.1f} % (median), {100 * np.quantile(off, 0.95):.1f} % "
-            f"(19 of 20), {100 * max(off):.0f} % (worst); of {len(lost)} choices "
-            f"{sum(r == 0 for r in lost)} are the fastest, lost "
-            f"{100 * statistics.mean(lost):.2f} % "
-            f"(mean), {100 * max(lost):.1f} % (worst)"
-        )
+            isa = Extensions.of(machine(core).core).isa.name
+            known[core] = {"isa": isa, "unit": unit_of(core), "error_percent": error}
+            rows = [f'"{name}": {json.dumps(row)}' for name, row in known.items()]
+            (FOLDERS / CORES).write_text("{\n" + ",\n".join(rows) + "\n}\n")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware import isa, toolchain
 from tvm_serenity.firmware.emit.buildfiles import toolchain_file
 from tvm_serenity.firmware.isa import Extensions, check_compiler
-from tvm_serenity.firmware.tir.cost import prices_of, unit_of
+from tvm_serenity.firmware.kernels.prices import prices_of, unit_of
 from tvm_serenity.firmware.tir.llvm import check_core, llvm_target
 
 OF_CORE = "fpu = true\ndsp = true\nmve = false\n"
@@ -82,7 +82,7 @@ def test_every_core_has_prices_and_every_variant_compiles(name: str) -> None:
 def test_the_cortex_m85_is_one_file_that_is_priced_as_the_m55(tmp_path: Path) -> None:
     found = board(written(tmp_path, "cortex-m85"))
     assert Extensions.of(found.core) == Extensions(vectors=True, name="cortex-m55")
-    assert unit_of(found.core.prices) == "instructions"
+    assert unit_of(Extensions.of(found.core)) == "instructions"
     assert found.core.cycles == "cortex-m55"
     assert found.core.cycles not in core_names()
     assert claim_of(found) == COUNTS
@@ -206,7 +206,11 @@ def test_a_core_of_another_kind_has_kernels_in_c_and_its_own_compiler(
     (tmp_path / "rv.toml").write_text(RISCV)
     found = board(written(tmp_path, "rv.toml"))
     assert Extensions.of(found.core) == isa.PLAIN
-    assert (found.core.prices, found.core.cycles, unit_of(found.core.prices)) == ("", "", "")
+    assert (found.core.prices, found.core.cycles, unit_of(Extensions.of(found.core))) == (
+        "",
+        "",
+        "",
+    )
     said = toolchain_file(found)
     assert "set(CMAKE_C_COMPILER riscv64-unknown-elf-gcc)" in said
     assert "set(CMAKE_SYSTEM_PROCESSOR riscv64)" in said

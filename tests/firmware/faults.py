@@ -17,9 +17,12 @@ from tests.conformance.quantise import integer_file
 from tests.firmware.test_mutants import wrong
 from tvm_serenity import firmware
 from tvm_serenity.errors import CheckError
-from tvm_serenity.firmware.emit import c, calls, header, linker, model, sources, walker
+from tvm_serenity.firmware.emit import c, calls, header, linker, model, walker
+from tvm_serenity.firmware.emit import sources as emitted
+from tvm_serenity.firmware.kernels import sources as library
+from tvm_serenity.firmware.kernels.common import epilogue, fours, pairs
 from tvm_serenity.firmware.report import report
-from tvm_serenity.firmware.tir import banded, dsp, interface, short, thumb, tuned, whole
+from tvm_serenity.firmware.tir import banded, interface, tuned, whole
 from tvm_serenity.kernels import arithmetic, pooling
 from tvm_serenity.quantize import fixed, lookups, tables
 
@@ -110,7 +113,7 @@ def outcome(fault: Fault, path: Path, folder: Path) -> tuple[str, str]:
 
 def in_library(before: str, after: str) -> Patch:
     """Change a line of the kernel library."""
-    return _in_text(sources, "library", before, after)
+    return _in_text(library, "text", before, after)
 
 
 def _in_text(module: Any, name: str, before: str, after: str) -> Patch:
@@ -266,15 +269,15 @@ FAULTS: dict[str, Fault] = {
         "arithmetic", put(arithmetic, "_divided", _without_sign), board=M0, bare=True
     ),
     "multipliers of 15 bits": Fault("arithmetic", wrong(fixed, "_pair", _short_multiplier)),
-    "transposed words": Fault("packers", wrong(dsp, "paired_words", _swapped_channels)),
-    "transposed bytes": Fault("packers", wrong(thumb, "in_fours", _swapped_channels), board=M3),
-    "a lifted byte": Fault("packers", wrong(thumb, "in_fours", _swapped_channels), board=M0),
+    "transposed words": Fault("packers", wrong(pairs, "paired_words", _swapped_channels)),
+    "transposed bytes": Fault("packers", wrong(fours, "in_fours", _swapped_channels), board=M3),
+    "a lifted byte": Fault("packers", wrong(fours, "in_fours", _swapped_channels), board=M0),
     "a shift of the last channel": Fault(
         "packers", wrong(tuned, "rounding", _one_shift_less), board=M55
     ),
     "a bias": Fault("packers", wrong(tuned, "settled", _one_bias_more), board=M55),
     "a number of a channel": Fault(
-        "packers", wrong(short, "numbers", lambda n: n + np.array([0, 2 << 8]))
+        "packers", wrong(epilogue, "numbers", lambda n: n + np.array([0, 2 << 8]))
     ),
     "an entry of a sigmoid": Fault("tables", entry(lookups, "lookup8", 60, 1), curves),
     "an entry of a slope": Fault("tables", entry(tables, "leaky_relu", 17, 1)),
@@ -312,7 +315,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "the last constants are not copied": Fault(
         "constants",
-        _in_text(sources, "support", "to < data_end;) {", "to + 64 < data_end;) {"),
+        _in_text(emitted, "support", "to < data_end;) {", "to + 64 < data_end;) {"),
         settings={"constants": "ram"},
     ),
     "constants are copied from a word later": Fault(

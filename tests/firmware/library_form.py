@@ -3,7 +3,7 @@
 from typing import Any
 
 from tvm_serenity.firmware.isa import Extensions
-from tvm_serenity.firmware.tir.candidates import NotCovered, Tuned
+from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.firmware.tir.tuned import tuned
 
 

@@ -10,8 +10,11 @@ import pytest
 
 from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.test_dsp import compared, failed
-from tvm_serenity.firmware.tir import averages
-from tvm_serenity.firmware.tir.candidates import Tuned
+from tvm_serenity.firmware.isa import Extensions
+from tvm_serenity.firmware.kernels.candidates import candidates
+from tvm_serenity.firmware.kernels.common.layer import PlainLayer
+from tvm_serenity.firmware.kernels.mean_dsp import kernel as mean
+from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.kernels.records import AveragePool
 
 SEEDS = 40
@@ -52,15 +55,23 @@ def drawn(seed: int) -> tuple[AveragePool, Any, Any]:
     return of(shape, dtype, *ends), x, np.clip(rounded, *ends).astype(dtype)
 
 
+def averaging(spec: AveragePool, name: str = "pool") -> Tuned | None:
+    """The library's kernel of a mean."""
+    try:
+        return candidates(name, PlainLayer(spec, spec.shape), Extensions(dsp=True))[0]
+    except NotCovered:
+        return None
+
+
 def pools(monkeypatch: pytest.MonkeyPatch) -> dict[str, Pooled]:
     """Kernels of pools of any size by name."""
-    monkeypatch.setattr(averages, "FEW_INPUTS", 0)
+    monkeypatch.setattr(mean, "FEW_INPUTS", 0)
     made = {}
     for seed in range(SEEDS):
         spec, given, expected = drawn(seed)
-        kernel = averages.average(f"pool{seed}", spec)
-        assert kernel is not None
-        made[kernel.name] = Pooled(Tuned("average", kernel, (), 0, 1), given, expected)
+        found = averaging(spec, f"pool{seed}")
+        assert found is not None
+        made[found.kernel.name] = Pooled(found, given, expected)
     return made
 
 
@@ -95,6 +106,6 @@ def test_a_wrong_mean_is_found(
 
 
 def test_what_has_sums_of_more_than_16_bits_is_refused() -> None:
-    assert averages.average("pool", of((1, 16, 16, 8), "int8", -128, 127)) is None
-    assert averages.average("pool", of((1, 15, 17, 8), "int8", -128, 127)) is not None
-    assert averages.average("pool", of((1, 15, 17, 6), "int8", -128, 127)) is None
+    assert averaging(of((1, 16, 16, 8), "int8", -128, 127)) is None
+    assert averaging(of((1, 15, 17, 8), "int8", -128, 127)) is not None
+    assert averaging(of((1, 15, 17, 6), "int8", -128, 127)) is None

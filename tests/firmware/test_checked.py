@@ -14,8 +14,8 @@ from tests.firmware.test_command import TWO_MEMORIES
 from tvm_serenity.cli.build import advice
 from tvm_serenity.errors import CheckError, WrongResultError
 from tvm_serenity.firmware import image
+from tvm_serenity.firmware.kernels.common import calls
 from tvm_serenity.firmware.sizes import sizes
-from tvm_serenity.firmware.tir import library
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.replay import replay
 from tvm_serenity.rows import Feature, Layer, Network
@@ -70,8 +70,8 @@ def test_a_constant_without_axes(monkeypatch: Patch, tmp_path: Path, capsys: Pri
 
 @needs_host
 def test_a_reproducer_shows_it_again(monkeypatch: Patch, tmp_path: Path, capsys: Printed) -> None:
-    right = library._geometry
-    monkeypatch.setattr(library, "_geometry", lambda spec: {**right(spec), "left": 0})
+    right = calls.geometry
+    monkeypatch.setattr(calls, "geometry", lambda spec: {**right(spec), "left": 0})
     assert build(monkeypatch, windows(), tmp_path) == 1
     (file,) = tmp_path.glob("serenity-wrong-*.npz")
     assert str(file) in capsys.readouterr().err

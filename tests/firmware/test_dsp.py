@@ -14,10 +14,19 @@ from tests.firmware.library_form import library_forms
 from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.test_library import Caller, Drawn, computed, drawn, rows_under
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
+from tvm_serenity.firmware.isa import ANY
+from tvm_serenity.firmware.kernels.common import epilogue, pairs
+from tvm_serenity.firmware.kernels.common import layer as limits
+from tvm_serenity.firmware.kernels.common import planes as by_planes
+from tvm_serenity.firmware.kernels.common.calls import COUNT
+from tvm_serenity.firmware.kernels.common.layer import RoundedConvolution
+from tvm_serenity.firmware.kernels.conv_3x2_dsp import kernel as conv_3x2
+from tvm_serenity.firmware.kernels.dense_dsp import kernel as dense_dsp
+from tvm_serenity.firmware.kernels.depthwise_3x3_in_place_dsp import kernel as in_place
+from tvm_serenity.firmware.kernels.record import Tuned
 from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Program
-from tvm_serenity.firmware.tir import direct, dsp, library, short, tuned
-from tvm_serenity.firmware.tir.candidates import Tuned
+from tvm_serenity.firmware.tir import tuned
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.kernels.rows import RowKernel, RowParam
@@ -26,6 +35,14 @@ from tvm_serenity.quantize.fixed import multiplier
 LAYERS = 240
 FIRST = 5000
 GUARD = 0x5A
+KERNELS = {
+    "conv_3x2_dsp",
+    "conv_2x2_dsp",
+    "depthwise_3x3_planes_dsp",
+    "dense_dsp",
+    "depthwise_3x3_in_place_dsp",
+}
+"""Kernels for the DSP extension that convolutions have."""
 ARM = (
     "arm-none-eabi-gcc -mthumb -mfloat-abi=soft -O2 -std=gnu11 -Wall -Wextra -Werror "
     "-nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--section-start=.vectors=0 "
@@ -85,7 +102,7 @@ class Case:
         if not self.by_rows:
             yield [*self.layer.inputs, *self.found.constants], self.layer.expected, []
             return
-        count = [np.array([1], np.uint32)] * (library.COUNT in names)
+        count = [np.array([1], np.uint32)] * (COUNT in names)
         for y in range(self.layer.expected.shape[0]):
             given = rows_under(self.layer.spec, y, self.layer.inputs)
             yield [*given, *self.found.constants], self.layer.expected[y], count
@@ -223,9 +240,9 @@ def cases(monkeypatch: pytest.MonkeyPatch, first: int, count: int, **core: Any) 
     """Kernels of ``count`` layers that are for the DSP extension, or another core, by name."""
     made: dict[str, Case] = {}
     for number in range(first, first + count):
-        monkeypatch.setattr(short, "STACK_BYTES", (400, 40)[number % 2])
-        monkeypatch.setattr(short, "PLANE_BYTES", (432, 200)[number % 2])
-        monkeypatch.setattr(dsp, "WIDENED_PRODUCTS", (1 << 30, 0)[number // 16 % 2])
+        monkeypatch.setattr(limits, "STACK_BYTES", (400, 40)[number % 2])
+        monkeypatch.setattr(by_planes, "PLANE_BYTES", (432, 200)[number % 2])
+        monkeypatch.setattr(dense_dsp, "WIDENED_PRODUCTS", (1 << 30, 0)[number // 16 % 2])
         draw = {0: planes, 3: dense, 5: short_rows, 6: joined}.get(number % 8, at_the_ends)
         layer = draw(number)
         monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
@@ -234,7 +251,7 @@ def cases(monkeypatch: pytest.MonkeyPatch, first: int, count: int, **core: Any) 
         for form, rows in (("whole", None), ("row", RowKernel((None,), (), slots, {}))):
             name = f"l{number}_{form}"
             for found in library_forms(name, given, rows, **(core or {"dsp": True})):
-                if "short.h" in found.kernel.support:
+                if found.form.kernel.isa != ANY:
                     kernel = replace(found.kernel, name=f"{name}_{len(made)}")
                     case = Case(layer, replace(found, kernel=kernel), rows is not None)
                     made[kernel.name] = case
@@ -243,13 +260,13 @@ def cases(monkeypatch: pytest.MonkeyPatch, first: int, count: int, **core: Any) 
 
 def made_in_place(case: Case) -> bool:
     """Whether a kernel is one that reads rows of a depthwise convolution where they lie."""
-    return case.found.kernel.support[-1].startswith("direct.h")
+    return case.found.form.kernel is in_place.KERNEL
 
 
 def forms(made: dict[str, Case]) -> dict[str, int]:
-    """How many kernels there are of each file of the library."""
-    files = [case.found.kernel.support[-1].split(".")[0] for case in made.values()]
-    return {file: files.count(file) for file in files}
+    """How many calls there are of each kernel of the library."""
+    names = [case.found.form.kernel.name for case in made.values()]
+    return {name: names.count(name) for name in names}
 
 
 def compared(made: Mapping[str, Any], folder: Path) -> None:
@@ -267,7 +284,7 @@ def compared(made: Mapping[str, Any], folder: Path) -> None:
 @needs_host
 def test_layers_of_any_shape(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = cases(monkeypatch, FIRST, LAYERS)
-    assert forms(made).keys() == {"triples", "twos", "planes", "quads", "direct"}
+    assert forms(made).keys() == KERNELS
     assert min(forms(made).values()) >= 5, forms(made)
     compared(made, tmp_path)
 
@@ -348,7 +365,7 @@ def board_program(made: Mapping[str, Any]) -> str:
 @needs_board
 def test_layers_of_any_shape_on_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = cases(monkeypatch, FIRST, LAYERS)
-    assert forms(made).keys() == {"triples", "twos", "planes", "quads", "direct"}
+    assert forms(made).keys() == KERNELS
     assert min(forms(made).values()) >= 5, forms(made)
     assert failed(made, tmp_path) == []
 
@@ -362,8 +379,8 @@ def _one_more(numbers: Any) -> Any:
 def test_a_wrong_number_is_caught_on_a_board(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    right = short.numbers
-    monkeypatch.setattr(short, "numbers", lambda layer: _one_more(right(layer)))
+    right = epilogue.numbers
+    monkeypatch.setattr(epilogue, "numbers", lambda layer: _one_more(right(layer)))
     assert failed(cases(monkeypatch, FIRST, 12), tmp_path)
 
 
@@ -371,8 +388,8 @@ def test_a_wrong_number_is_caught_on_a_board(
 def test_wrong_weights_of_rows_read_in_place_are_caught(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    right = direct.numbers_of
-    monkeypatch.setattr(direct, "numbers_of", lambda layer: np.roll(right(layer), 1, axis=1))
+    right = in_place.pack
+    monkeypatch.setattr(in_place, "pack", lambda layer: np.roll(right(layer), 1, axis=1))
     made = {n: c for n, c in cases(monkeypatch, FIRST, 48).items() if made_in_place(c)}
     assert made
     assert failed(made, tmp_path)
@@ -382,8 +399,8 @@ def test_wrong_weights_of_rows_read_in_place_are_caught(
 @pytest.mark.parametrize(
     ("file", "sign", "none"),
     [
-        ("planes", r'add r4, r12, " s ", asr #31', "mov r4, r12"),
-        ("direct", r'add lr, r12, " s ", asr #31', "mov lr, r12"),
+        ("depthwise_3x3_planes_dsp", r'add r4, r12, " s ", asr #31', "mov r4, r12"),
+        ("depthwise_3x3_in_place_dsp", r'add lr, r12, " s ", asr #31', "mov lr, r12"),
     ],
 )
 def test_a_rounding_that_skips_the_sign_is_caught(
@@ -411,7 +428,7 @@ def test_windows_that_are_widened_wrong_are_caught(
     right: str, wrong: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     layers = cases(monkeypatch, FIRST, LAYERS)
-    made = {n: c for n, c in layers.items() if "triples" in forms({n: c})}
+    made = {n: c for n, c in layers.items() if "conv_3x2_dsp" in forms({n: c})}
 
     def changed(source: str) -> str:
         assert right in source
@@ -431,7 +448,7 @@ def test_a_rounding_without_signs_is_for_results_that_are_clamped(
     for how in ("positive", "once", "twice"):
         assert any(f"quads_{how}_wide" in body for body in bodies), how
     always = property(lambda _: True)
-    monkeypatch.setattr(library.RoundedConvolution, "clamps_at_zero", always)
+    monkeypatch.setattr(RoundedConvolution, "clamps_at_zero", always)
     assert failed(cases(monkeypatch, FIRST, 96), tmp_path)
 
 
@@ -439,13 +456,15 @@ def test_a_rounding_without_signs_is_for_results_that_are_clamped(
 def test_another_order_of_what_is_left_of_rows_is_caught(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    right = dsp.blocks_first
+    right = conv_3x2.blocks_first
 
-    def wrong(layer: library.RoundedConvolution, weights: Any) -> Any:
+    def wrong(layer: RoundedConvolution, weights: Any) -> Any:
         return np.concatenate([right(layer, weights)[:-BLOCK], right(layer, weights)[:-5:-1]])
 
-    monkeypatch.setattr(dsp, "blocks_first", wrong)
-    made = {n: c for n, c in cases(monkeypatch, FIRST, 96).items() if "triples" in forms({n: c})}
+    monkeypatch.setattr(conv_3x2, "blocks_first", wrong)
+    made = {
+        n: c for n, c in cases(monkeypatch, FIRST, 96).items() if "conv_3x2_dsp" in forms({n: c})
+    }
     with pytest.raises(AssertionError):
         compared(made, tmp_path)
 
@@ -453,6 +472,6 @@ def test_another_order_of_what_is_left_of_rows_is_caught(
 def test_what_does_not_fit_a_halfword_is_refused() -> None:
     weights = np.zeros((4, 2), np.int8)
     weights[0] = (-128, 0)
-    assert dsp.paired_words(weights) is not None
+    assert pairs.paired_words(weights) is not None
     weights[0] = (-128, -1)
-    assert dsp.paired_words(weights) is None
+    assert pairs.paired_words(weights) is None

@@ -13,12 +13,14 @@ import pytest
 
 from tests.firmware.projects import needs_board
 from tvm_serenity.boards import board, names
-from tvm_serenity.firmware.isa import Extensions
+from tvm_serenity.firmware.isa import PLAIN, Extensions
+from tvm_serenity.firmware.kernels import all_kernels
+from tvm_serenity.firmware.kernels import candidates as listed
+from tvm_serenity.firmware.kernels.candidates import least
+from tvm_serenity.firmware.kernels.prices import Prices, Row, prices_for, prices_of
+from tvm_serenity.firmware.kernels.record import Form, Tuned
 from tvm_serenity.firmware.program import Kernel
-from tvm_serenity.firmware.tir import candidates as listed
-from tvm_serenity.firmware.tir.candidates import Tuned, least
 from tvm_serenity.firmware.tir.code_size import WORTH, LayerOptions, without_little_use
-from tvm_serenity.firmware.tir.cost import Prices, prices_of
 
 ROOT = Path(__file__).parents[2]
 CORES = {
@@ -49,7 +51,8 @@ def benchmark() -> Any:
 def lost(core: str, prices: Callable[[Any], Any]) -> list[float]:
     """What the cheapest kernels of layers take more than the fastest, measured."""
     measure = benchmark()
-    points = measure.measured(core, range(FIRST, FIRST + LAYERS))
+    has = measure.Extensions.of(measure.machine(core).core)
+    points = measure.measured(core, measure.samples(range(FIRST, FIRST + LAYERS), has))
     known = prices_of(core)
     assert known is not None
     found: list[float] = measure.regret(points, prices(dict(known.rows)), known.unit)
@@ -76,17 +79,15 @@ def test_the_cheapest_are_the_fastest(core: str) -> None:
 def test_a_wrong_price_is_seen() -> None:
     parts("cortex-m4")
 
-    def wrong(rows: dict[str, list[float]]) -> dict[str, list[float]]:
-        return {
-            kind: [0.0 * p if "pairs" in kind else p for p in row] for kind, row in rows.items()
-        }
+    def wrong(rows: dict[Row, list[float]]) -> dict[Row, list[float]]:
+        return {row: [0.0 * p if row[0] == "conv_any" else p for p in rows[row]] for row in rows}
 
     assert statistics.mean(lost("cortex-m4", wrong)) > 5 * LOST
 
 
 @pytest.mark.parametrize("core", CORES)
 def test_every_core_has_prices(core: str) -> None:
-    prices = prices_of(CORES[core].name)
+    prices = prices_for(CORES[core])
     assert prices is not None
     assert prices.unit == ("instructions" if core == "cortex-m55" else "cycles")
     for kind, row in prices.rows.items():
@@ -100,8 +101,8 @@ def test_cores_without_prices_have_those_of_one_like_them() -> None:
         has = Extensions.of(board(name).core)
         like = "cortex-m55" if has.vectors else "cortex-m4" if has.dsp else ""
         assert has.name == (like or {1: "cortex-m0plus", 2: "cortex-m3"}[has.thumb]), name
-        assert prices_of(has.name) is not None
-    assert prices_of(Extensions().name) is None
+        assert prices_for(has) is prices_of(has.name) is not None
+    assert prices_for(PLAIN) is None
 
 
 @pytest.mark.parametrize("core", CORES)
@@ -116,8 +117,9 @@ def test_candidates_stand_by_their_cost(core: str, monkeypatch: pytest.MonkeyPat
         layer = replace(measure.tuned._layer(spec, weights, bias), vectors=CORES[core].vectors)
         found = listed.candidates("k", layer, CORES[core])
         several += len(found) > 1
-        costs = [one.cost for one in found if one.cost is not None and "gathered" not in one.form]
-        assert costs == sorted(costs, key=lambda cost: cost or 0)
+        assert all(one.cost is not None for one in found)
+        costs = [one.cost or 0 for one in found if not one.form.options.gathered]
+        assert costs == sorted(costs)
         assert len({one.form for one in found}) == len(found)
         little = least(found)
         assert all(
@@ -129,28 +131,29 @@ def test_candidates_stand_by_their_cost(core: str, monkeypatch: pytest.MonkeyPat
 def test_other_prices_choose_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     measure = benchmark()
     core = CORES["cortex-m4"]
-    right = prices_of(core.name)
+    right = prices_for(core)
     assert right is not None
     turned = Prices(
+        right.core,
         right.unit,
         right.error_percent,
-        {kind: [0.0 if "pairs" in kind else p for p in row] for kind, row in right.rows.items()},
+        {row: [0.0 if row[0] == "conv_any" else p for p in right.rows[row]] for row in right.rows},
         right.code,
     )
     spec, weights, bias = next(
         one for one in map(measure.drawn, range(FIRST, FIRST + 100)) if one[0].groups == 1
     )
     layer = measure.tuned._layer(spec, weights, bias)
-    first = listed.candidates("k", layer, core)[0].form
-    monkeypatch.setattr(listed, "prices_of", lambda _core: turned)
-    assert listed.candidates("k", layer, core)[0].form.startswith("pairs") != first.startswith(
-        "pairs"
-    )
+    first = listed.candidates("k", layer, core)[0].form.kernel.name
+    monkeypatch.setattr(listed, "prices_for", lambda _core: turned)
+    again = listed.candidates("k", layer, core)[0].form.kernel.name
+    assert (first == "conv_any") != (again == "conv_any")
 
 
-def option(form: str, cost: int, **code: int) -> Tuned:
+def option(name: str, cost: int, **code: int) -> Tuned:
     """A candidate of so much cost that calls these functions."""
-    return Tuned(form, Kernel(form, (), ""), (), 0, 1, cost=cost, code=code)
+    form = Form(replace(all_kernels()[0], name=name))
+    return Tuned(form, Kernel(name, (), ""), (), 0, 1, cost=cost, code=code)
 
 
 def best(layers: dict[int, LayerOptions]) -> float:
@@ -173,10 +176,10 @@ def test_a_kernel_that_wins_little_is_left_out() -> None:
     many = LayerOptions([option("wide", 900_000, wide=900), option("plain", 990_000, plain=500)])
     few = LayerOptions([option("plain", 10_000, plain=500), option("wide", 10_020, wide=900)])
     found = without_little_use({0: many, 1: few})
-    assert [found[i].form for i in (0, 1)] == ["wide", "wide"]
+    assert [found[i].form.text for i in (0, 1)] == ["wide", "wide"]
     dear = LayerOptions([option("plain", 10_000, plain=500), option("wide", 15_000, wide=900)])
     found = without_little_use({0: many, 1: dear})
-    assert [found[i].form for i in (0, 1)] == ["wide", "plain"]
+    assert [found[i].form.text for i in (0, 1)] == ["wide", "plain"]
 
 
 def test_what_is_left_out_is_near_the_best() -> None:

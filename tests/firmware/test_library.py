@@ -13,9 +13,10 @@ from tests.firmware.library_form import library_forms
 from tests.firmware.projects import needs_host
 from tvm_serenity.firmware import pack
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
+from tvm_serenity.firmware.kernels.common.calls import COUNT
+from tvm_serenity.firmware.kernels.record import Tuned
 from tvm_serenity.firmware.program import Kernel, Program
-from tvm_serenity.firmware.tir import library, tuned
-from tvm_serenity.firmware.tir.candidates import Tuned
+from tvm_serenity.firmware.tir import tuned
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.kernels.rows import RowKernel, RowParam
@@ -169,7 +170,7 @@ def test_layers_of_any_shape(
     for name, (layer, found, by_rows) in calls.items():
         made = np.zeros_like(layer.expected)
         if by_rows:
-            merges = [np.array([1], np.uint32)] * (found.kernel.params[-1].name == library.COUNT)
+            merges = [np.array([1], np.uint32)] * (found.kernel.params[-1].name == COUNT)
             for y, row in enumerate(made):
                 given = rows_under(layer.spec, y, layer.inputs)
                 call(name, *given, *found.constants, row, *merges)

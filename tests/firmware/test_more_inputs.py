@@ -15,7 +15,8 @@ from tests.cli.run import serenity
 from tests.conformance.writer import Node, T, tflite
 from tests.firmware.projects import needs_host
 from tvm_serenity.firmware import more, rehearsal
-from tvm_serenity.firmware.emit import sources
+from tvm_serenity.firmware.kernels import sources
+from tvm_serenity.firmware.program import LibraryFile
 from tvm_serenity.quantize import lookups
 
 CONV = {"strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
@@ -88,12 +89,12 @@ def test_one_entry_of_a_table_is_found(
 def test_a_rounding_that_few_sums_show_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = sources.library
+    right = sources.text
 
-    def wrong(name: str) -> str:
-        return right(name).replace("(high + (high >> 31))", "high")
+    def wrong(file: LibraryFile) -> str:
+        return right(file).replace("(high + (high >> 31))", "high")
 
-    monkeypatch.setattr(sources, "library", wrong)
+    monkeypatch.setattr(sources, "text", wrong)
     found = built(tmp_path, "--fast")
     assert found.returncode == 1
     assert "result" in found.stderr or "runtime" in found.stderr

@@ -16,7 +16,8 @@ from tests.firmware.projects import needs_host
 from tests.firmware.small import apart, build, counting, positions, windows
 from tvm_serenity.firmware import memory
 from tvm_serenity.firmware.emit import walker
-from tvm_serenity.firmware.tir import banded, dsp, kernels, library, short, thumb, tuned, whole
+from tvm_serenity.firmware.kernels.common import calls, epilogue, fours, pairs, planes
+from tvm_serenity.firmware.tir import banded, kernels, tuned, whole
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -90,25 +91,25 @@ MUTANTS = {
     "a dropped row": (windows, ("--rows", "2"), wrong(walker, "_library", _rows_but_the_last)),
     "swapped operand": (apart, (), wrong(kernels, "write", _swapped)),
     "wrong rounding": (windows, (), wrong(tuned, "rounding", _rounded_once)),
-    "off-by-one border": (windows, (), wrong(library, "_geometry", _moved_border)),
+    "off-by-one border": (windows, (), wrong(calls, "geometry", _moved_border)),
     "off-by-one border of a row": (
         windows,
         ("--rows", "2"),
-        wrong(library, "_geometry", _moved_border),
+        wrong(calls, "geometry", _moved_border),
     ),
-    "off-by-one line": (windows, (), wrong(library, "_lines", _moved_line)),
+    "off-by-one line": (windows, (), wrong(calls, "_lines", _moved_line)),
     "overlapping offset": (windows, (), wrong(whole, "place", _overlapping)),
-    "wrong zero point": (windows, (), wrong(short, "numbers", _off_by_one)),
+    "wrong zero point": (windows, (), wrong(epilogue, "numbers", _off_by_one)),
     "stale arena": (apart, (), wrong(kernels, "write", _nothing_written)),
     "wrong variant": (
         positions,
         ("--rows", "1"),
         wrong(banded.ProgramMaker, "step", _first_variant),
     ),
-    "transposed weight": (windows, (), wrong(dsp, "paired_words", _transposed)),
-    "transposed byte": (windows, M3, wrong(thumb, "in_fours", _transposed)),
-    "transposed lifted byte": (windows, M0, wrong(thumb, "in_fours", _transposed)),
-    "unlifted border": (windows, M0, wrong(short, "_channel_numbers", _less_bias)),
+    "transposed weight": (windows, (), wrong(pairs, "paired_words", _transposed)),
+    "transposed byte": (windows, M3, wrong(fours, "in_fours", _transposed)),
+    "transposed lifted byte": (windows, M0, wrong(fours, "in_fours", _transposed)),
+    "unlifted border": (windows, M0, wrong(planes, "_channel_numbers", _less_bias)),
     "lost state": (counting, (), wrong(whole, "assembled", _state_not_kept)),
 }
 

@@ -13,7 +13,8 @@ import pytest
 from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tests.firmware.projects import needs_board, needs_host
-from tvm_serenity.firmware.emit.sources import library
+from tvm_serenity.firmware.kernels.sources import text
+from tvm_serenity.firmware.program import LibraryFile
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.statements import write
 from tvm_serenity.kernels import arithmetic
@@ -86,12 +87,12 @@ def kernel(kind: str) -> str:
 
 def files(folder: Path, change: Change | None = None, kernels: str = "") -> None:
     """Write the program and the library's own text, changed in one place."""
-    text = "\n".join(map(library, ("basics.h", "requantise.h", "short.h")))
+    files = (f"common/{name}.h" for name in ("basics", "requantise", "epilogue"))
+    library = "\n".join(text(LibraryFile(path)) for path in files)
     if change is not None:
-        assert change[0] in text
-        text = text.replace(*change)
-    vectors = "#if defined(__ARM_FEATURE_MVE)\n#include <arm_mve.h>\n#endif\n"
-    (folder / "library.h").write_text(vectors + text + kernels)
+        assert change[0] in library
+        library = library.replace(*change)
+    (folder / "library.h").write_text(library + kernels)
     (folder / "requantising.c").write_text(PROGRAM)
 
 

@@ -11,15 +11,13 @@ import pytest
 from tests.cases import sampled
 from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.test_dsp import Machine, compared, failed
-from tests.firmware.test_vectors import Calls, summed
-from tvm_serenity.firmware.tir.candidates import Tuned
-from tvm_serenity.firmware.tir.linear import SHIFTS, half, linear_form
-from tvm_serenity.firmware.tir.sums import sum_of_two
-from tvm_serenity.kernels.rows import RowKernel, RowParam
+from tests.firmware.test_vectors import Calls, summed, summing
+from tvm_serenity.firmware.isa import Extensions
+from tvm_serenity.firmware.kernels.common.linear import SHIFTS, half, linear_form
+from tvm_serenity.firmware.kernels.record import Tuned
 from tvm_serenity.quantize.fixed import scaled
 
 SEEDS = 160
-ROW = RowKernel((None,), (), (RowParam(0, ()), RowParam(1, ())), {})
 CORES = {
     "cortex-m4": Machine(),
     "cortex-m3": Machine("mps2-an385", "cortex-m3"),
@@ -45,14 +43,15 @@ def linear_sums(vectors: bool) -> dict[str, Added]:
     made: dict[str, Added] = {}
     for seed in range(SEEDS):
         spec, operands, expected = summed(seed)
-        for name, rows in ((f"sum{seed}", None), (f"sum{seed}_row", ROW)):
-            kernel = sum_of_two(name, spec, rows, vectors=vectors)
-            if kernel is None or "linear.h" not in kernel.support[-1]:
+        for by_rows in (False, True):
+            name = f"sum{seed}{'_row' * by_rows}"
+            found = summing(name, spec, Extensions(vectors=vectors), by_rows=by_rows)
+            if found is None or found.form.kernel.name != "add_any":
                 continue
             given, want = operands, expected
-            if rows is not None:
+            if by_rows:
                 given, want = (operands[0][0, 0], operands[1][0, 0]), expected[0, 0]
-            made[name] = Added(Tuned("sum", kernel, (), 0, 1), given, want)
+            made[name] = Added(found, given, want)
     return made
 
 

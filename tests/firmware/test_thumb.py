@@ -13,9 +13,10 @@ from tests.firmware.projects import KWS, build, needs_board, needs_host, project
 from tests.firmware.test_dsp import Case, Machine, cases, compared, failed, forms
 from tests.firmware.test_library import Drawn, computed, drawn
 from tvm_serenity.boards import board
-from tvm_serenity.firmware.isa import Extensions
+from tvm_serenity.firmware.isa import ANY, Extensions
+from tvm_serenity.firmware.kernels.common import epilogue, fours
 from tvm_serenity.firmware.report import report
-from tvm_serenity.firmware.tir import short, thumb, tuned
+from tvm_serenity.firmware.tir import tuned
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.quantize.fixed import Multiplier
@@ -34,7 +35,7 @@ MICROBIT = Machine("microbit", "cortex-m0", 0x20004000)
 def test_layers_of_any_shape(which: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = cases(monkeypatch, FIRST, LAYERS, thumb=which)
     assert min(forms(made).values()) >= 20, forms(made)
-    assert forms(made).keys() == {("lifted", "bytes")[which - 1], "planes"}
+    assert forms(made).keys() == {f"conv_2x4_thumb{which}", f"depthwise_3x3_planes_thumb{which}"}
     compared(made, tmp_path)
 
 
@@ -52,7 +53,7 @@ def test_a_core_that_loads_no_word_at_odd_addresses(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     made = cases(monkeypatch, FIRST + LAYERS, 16, thumb=1)
-    assert forms(made).keys() == {"lifted", "planes"}
+    assert forms(made).keys() == {"conv_2x4_thumb1", "depthwise_3x3_planes_thumb1"}
     assert failed(made, tmp_path, MICROBIT) == []
 
 
@@ -69,7 +70,7 @@ def _turned(weights: Any) -> Any:
 @pytest.mark.parametrize(("which", "machine"), [(1, M0), (2, M3)])
 @pytest.mark.parametrize(
     ("module", "name", "change"),
-    [(short, "numbers", _one_more), (thumb, "in_fours", _turned)],
+    [(epilogue, "numbers", _one_more), (fours, "in_fours", _turned)],
 )
 def test_a_wrong_constant_is_caught_on_a_board(
     which: int,
@@ -126,7 +127,7 @@ def test_roundings_at_the_edges(
         monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
         found = library_form(f"e{number}", [None, layer.weights, layer.bias], None, thumb=which)
         assert found is not None
-        assert "finish.h:int8" in found.kernel.support, found.refused
+        assert found.form.kernel.isa != ANY, found.refused
         made[f"e{number}"] = Case(layer, found, False)
     assert failed(made, tmp_path, machine) == []
 
@@ -138,7 +139,7 @@ def test_what_takes_another_kernel_says_why(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
         given = [*(None for _ in layer.inputs), layer.weights, layer.bias]
         found = library_forms("one", given, None, thumb=2)
-        own = any("short.h" in one.kernel.support for one in found)
+        own = any(one.form.kernel.isa != ANY for one in found)
         for one in found:
             assert bool(one.refused) == (not own), layer.spec
             said.add(one.refused)

@@ -13,10 +13,13 @@ from tests.firmware.library_form import library_forms
 from tests.firmware.projects import HELLO, built, needs_board
 from tests.firmware.test_library import Drawn, computed, drawn, rows_under
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
+from tvm_serenity.firmware.isa import Extensions
+from tvm_serenity.firmware.kernels.candidates import candidates
+from tvm_serenity.firmware.kernels.common.calls import COUNT
+from tvm_serenity.firmware.kernels.common.layer import PlainLayer
+from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.firmware.program import Kernel, Program
-from tvm_serenity.firmware.tir import library, tuned
-from tvm_serenity.firmware.tir.candidates import Tuned
-from tvm_serenity.firmware.tir.sums import sum_of_two
+from tvm_serenity.firmware.tir import tuned
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Pair, Requantise, Sum
 from tvm_serenity.kernels.rows import RowKernel, RowParam
@@ -142,7 +145,7 @@ def library_calls(
                     given = [*layer.inputs, *found.constants]
                     calls.add(kernel, given, layer.expected, found.workspace_bytes, "")
                     continue
-                several = kernel.params[-1].name == library.COUNT
+                several = kernel.params[-1].name == COUNT
                 tail = ", (const uint32_t[]){1}" if several else ""
                 y = layer.expected.shape[0] // 2
                 given = [*rows_under(spec, y, layer.inputs), *found.constants]
@@ -312,17 +315,27 @@ def summed(seed: int) -> tuple[Sum, tuple[Any, Any], Any]:
     return spec, (operands[0], operands[1]), np.clip(made, low, high).astype(dtype)
 
 
+def summing(name: str, spec: Sum, core: Extensions, *, by_rows: bool = False) -> Tuned | None:
+    """The library's kernel of a sum of two tensors, or of a row of it."""
+    slots = (0, 1) if by_rows else ()
+    layer = PlainLayer(spec, spec.pair.output_shape, slots, by_rows, core.vectors)
+    try:
+        return candidates(name, layer, core)[0]
+    except NotCovered:
+        return None
+
+
 @needs_board
 def test_sums_with_vectors(tmp_path: Path) -> None:
-    calls, row = Calls(), RowKernel((None,), (), (RowParam(0, ()), RowParam(1, ())), {})
+    calls = Calls()
     for seed in range(60):
         spec, operands, expected = summed(seed)
-        whole = sum_of_two(f"sum{seed}", spec, None, vectors=True)
-        by_row = sum_of_two(f"sum{seed}_row", spec, row, vectors=True)
+        whole = summing(f"sum{seed}", spec, Extensions(vectors=True))
+        by_row = summing(f"sum{seed}_row", spec, Extensions(vectors=True), by_rows=True)
         if whole is None or by_row is None:
             continue
-        calls.add(whole, list(operands), expected, 0, "")
-        calls.add(by_row, [v[0, 0] for v in operands], expected[0, 0], 0, "")
+        calls.add(whole.kernel, list(operands), expected, 0, "")
+        calls.add(by_row.kernel, [v[0, 0] for v in operands], expected[0, 0], 0, "")
     assert len(calls.calls) > 80
     assert calls.run(tmp_path) == []
 

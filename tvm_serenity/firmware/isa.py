@@ -6,10 +6,25 @@ The table behind it is ``targets/cores/*.toml``, a file for each core (``tvm_ser
 import functools
 import subprocess
 from dataclasses import dataclass
+from enum import Enum
 
 from tvm_serenity.boards import Board, Core
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.toolchain import cross_compiler, environment, have, identity
+
+
+class Isa(Enum):
+    """Instructions that kernels are written for."""
+
+    C = "C alone"
+    THUMB_1 = "Thumb-1"
+    THUMB_2 = "Thumb-2"
+    DSP = "the DSP extension"
+    MVE = "vectors"
+
+
+ANY = frozenset(Isa)
+"""Kernels in C have forms for all instructions, chosen by the compiler's macros."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +46,15 @@ class Extensions:
         vectors, dsp = core.has("mve"), core.has("dsp")
         thumb = 2 if core.has("thumb2") else int(core.has("thumb1"))
         return Extensions(vectors, dsp and not vectors, 0 if vectors or dsp else thumb, core.prices)
+
+    @property
+    def isa(self) -> Isa:
+        """The instructions that its kernels are written for."""
+        if self.vectors:
+            return Isa.MVE
+        if self.dsp:
+            return Isa.DSP
+        return {0: Isa.C, 1: Isa.THUMB_1, 2: Isa.THUMB_2}[self.thumb]
 
 
 PLAIN = Extensions()

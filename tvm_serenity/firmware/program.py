@@ -157,18 +157,30 @@ class Param:
 
 
 @dataclass(frozen=True)
+class LibraryFile:
+    """A file of the kernel library (``firmware/kernels``), for a type of inputs and of weights.
+
+    ``shift``: a number that few files are written with.
+    """
+
+    path: str
+    inputs: str = "int8"
+    weight_bits: int = 8
+    shift: int = 0
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A C function ``void name(params...)``: ``body`` is what stands between its braces.
 
-    ``support`` names the files of the kernel library that it needs
-    (``tvm_serenity/firmware/library``). ``restrict``: no two parameters share bytes. ``user``: the
-    operator whose C function, the user's, it calls.
+    ``support``: the files of the kernel library that it needs. ``restrict``: no two parameters
+    share bytes. ``user``: the operator whose C function, the user's, it calls.
     """
 
     name: str
     params: tuple[Param, ...]
     body: str
-    support: tuple[str, ...] = ()
+    support: tuple[LibraryFile, ...] = ()
     restrict: bool = True
     user: str = ""
 

@@ -167,6 +167,22 @@ class AveragePool:
 
 
 @dataclass(frozen=True)
+class MaxPool:
+    """The largest value of each window of one image, of the elements inside; channels last.
+
+    ``before``: rows and columns that the first window begins above and to the left of the image.
+    """
+
+    shape: tuple[int, int, int, int]
+    output_shape: tuple[int, int, int, int]
+    dtype: str
+    window: tuple[int, int]
+    strides: tuple[int, int]
+    dilation: tuple[int, int]
+    before: tuple[int, int]
+
+
+@dataclass(frozen=True)
 class Mean:
     """A sum over ``axes`` times one multiplier: a mean where that contains the count."""
 

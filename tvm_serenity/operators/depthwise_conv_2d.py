@@ -36,7 +36,7 @@ OPERATORS = (
         shapes=Shapes(result=of_the_batch),
         rows=Rows(needs=partial(by_rows, fields=_FIELDS)),
         layer=Layer(weights=_WEIGHTS, sums=Sums()),
-        library="depthwise",
+        library="depthwise convolution",
         storage=Storage(scratch=int8_scratch(2, _scratch)),
         integers=Integers(
             read=partial(read, fields=_FIELDS),

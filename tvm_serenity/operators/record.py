@@ -31,7 +31,7 @@ class Operator:
     All operators have ``storage``, ``rows``, ``layer`` and ``elements``. Those of a ``.tflite``
     file have ``shapes``, a meaning on plain ``numbers`` and one in ``integers``, and ``state``.
 
-    ``library``: the kernels of ``firmware/library`` that serve it on a Cortex-M.
+    ``library``: what kernels of ``firmware/kernels`` that serve it on a Cortex-M compute.
     ``calls``: it runs other subgraphs of the file. ``refused``: why there is no meaning to compute,
     though the importer has one. ``written_out``: when the file tells what the operator does, so
     that others stand for it as soon as it is read; ``refused`` is about what is left.

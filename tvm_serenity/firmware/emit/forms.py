@@ -1,10 +1,11 @@
 """``forms.c``: a project's ``kernels.c``, and its library's requantisation as functions to call."""
 
 from tvm_serenity.firmware.emit.c import file, join
+from tvm_serenity.firmware.kernels.sources import included
 from tvm_serenity.firmware.program import Program
 
 FORMS = "forms.c"
-REQUANTISE, SHORT = "requantise.h", "short.h"
+REQUANTISE, SHORT = "common/requantise.h", "common/epilogue.h"
 """Files of the kernel library that requantise."""
 
 _GENERAL = """\
@@ -48,8 +49,8 @@ void serenity_short(int32_t form, const int32_t *sums, const int32_t *numbers, i
 
 def forms_of(program: Program) -> frozenset[str]:
     """Return which of ``REQUANTISE`` and ``SHORT`` the kernels of ``program`` are written with."""
-    used = {name for kernel in program.kernels if kernel.body for name in kernel.support}
-    return frozenset(used & {REQUANTISE, SHORT})
+    used = included(file for kernel in program.kernels if kernel.body for file in kernel.support)
+    return used & {REQUANTISE, SHORT}
 
 
 def forms_source(program: Program) -> str:

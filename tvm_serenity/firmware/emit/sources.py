@@ -11,33 +11,8 @@ from tvm_serenity.firmware.emit.c import (
     prototype,
     symbol,
 )
-from tvm_serenity.firmware.names import weighted
+from tvm_serenity.firmware.kernels.sources import texts
 from tvm_serenity.firmware.program import Program
-
-
-def library(name: str) -> str:
-    """Return a file of the kernel library.
-
-    ``file.h``; ``file.h:dtype`` written for a type of inputs; ``file.h:dtype:4`` for weights of 4
-    bits, of which 8 weights take 4 bytes.
-    """
-    path, _, rest = name.partition(":")
-    dtype, _, bits = rest.partition(":")
-    text = (resources.files("tvm_serenity.firmware") / "library" / path).read_text(encoding="utf-8")
-    short, least, vector = ("u8", "0", "0") if dtype == "uint8" else ("s8", "-128", "1")
-    bits = bits or "8"
-    written = {
-        "$X": dtype,
-        "$S": short,
-        "$L": least,
-        "$V": vector,
-        "$N": weighted(dtype, int(bits)),
-        "$W": f"w{bits}",
-        "$B": bits,
-    }
-    for mark, value in written.items():
-        text = text.replace(mark, value)
-    return text
 
 
 def support(name: str) -> str:
@@ -62,7 +37,6 @@ def kernels_header(program: Program) -> str:
 def kernels_source(program: Program) -> str:
     """Return ``kernels.c``: the library's files that are used, then every kernel."""
     written = [k for k in program.kernels if k.body]
-    used = dict.fromkeys(name for k in written for name in k.support)
     return join(
         [
             banner(program, "kernels")
@@ -70,8 +44,7 @@ def kernels_source(program: Program) -> str:
             + (f'#include "{file(program, "opaque.h")}"\n' if program.users else "")
             + "\n#include <math.h>\n"
             "#include <stddef.h>\n#include <string.h>\n",
-            library("basics.h"),
-            *(library(name) for name in used),
+            *texts(file for kernel in written for file in kernel.support),
             *(f"{prototype(program, k)}\n{{\n{k.body.rstrip()}\n}}\n" for k in written),
         ]
     )

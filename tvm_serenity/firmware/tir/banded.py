@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.kernels.common.calls import COUNT
 from tvm_serenity.firmware.moving import Moving
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.program import (
@@ -27,7 +28,6 @@ from tvm_serenity.firmware.program import (
 from tvm_serenity.firmware.tir.compiled import Source
 from tvm_serenity.firmware.tir.constants import Constants
 from tvm_serenity.firmware.tir.interface import Known, named
-from tvm_serenity.firmware.tir.library import COUNT
 from tvm_serenity.firmware.tir.lying import Lying
 from tvm_serenity.firmware.tir.rows import LayerCode, RowKernels
 from tvm_serenity.firmware.tir.slots import slots_of

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from tvm_serenity.firmware.kernels.common.calls import COUNT
+from tvm_serenity.firmware.kernels.record import Form, NotCovered, Tuned
 from tvm_serenity.firmware.names import C_TYPES
-from tvm_serenity.firmware.program import Array, Kernel, Param
-from tvm_serenity.firmware.tir.candidates import NotCovered, Tuned
+from tvm_serenity.firmware.program import Array, Kernel, LibraryFile, Param
 from tvm_serenity.firmware.tir.inlined import Inlined
-from tvm_serenity.firmware.tir.library import COUNT
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.rows import LayerCode, RowKernels
 from tvm_serenity.firmware.tir.statements import write
@@ -40,7 +40,7 @@ class Chained:
         self.columns: Columns = one.chain.columns
         self.specs = convolutions(kernels.rows)
         self.constants: list[Array] = []
-        self.support: dict[str, None] = {}
+        self.support: dict[LibraryFile, None] = {}
 
     @property
     def between(self) -> tuple[int, ...]:
@@ -169,11 +169,11 @@ class Chained:
         spec = replace(_of_width(spec, width), padding=(top, before, bottom, behind))
         return self._part(self._cheapest(self.chain.window, spec))
 
-    def _cheapest(self, layer: int, spec: Convolution, form: str = "") -> Tuned:
+    def _cheapest(self, layer: int, spec: Convolution, form: Form | None = None) -> Tuned:
         """The library's cheapest kernel of a row without workspace, or the one of a ``form``."""
         kernel = self._known(layer)
         for one in of_rows(kernel.name, spec, kernel.constants, self.kernels.core):
-            if not one.workspace_bytes and form in ("", one.form):
+            if not one.workspace_bytes and form in (None, one.form):
                 return one
         raise NotCovered("has no kernel of such rows without workspace")
 

@@ -6,7 +6,7 @@ The code of a function counts once a program, so this is seen for all layers tog
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tvm_serenity.firmware.tir.candidates import Tuned
+from tvm_serenity.firmware.kernels.record import Tuned
 
 WORTH = 8e-6
 """Of what all layers cost together: a byte of code. 1 KB is taken for 0.8 % of the time."""

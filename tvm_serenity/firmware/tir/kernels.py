@@ -12,23 +12,22 @@ from tvm_serenity import compat
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.isa import Extensions
+from tvm_serenity.firmware.kernels.candidates import least
+from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.firmware.program import Array, Kernel
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.tir.candidates import NotCovered, Tuned, least
 from tvm_serenity.firmware.tir.llvm import OBJECT, compile_kernels, llvm_target
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.narrow import narrow_constants
-from tvm_serenity.firmware.tir.over import Permissions, by_lines, windows_of
+from tvm_serenity.firmware.tir.over import Permissions, by_lines
 from tvm_serenity.firmware.tir.over import allowed as may_overlap
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import FEW_PRODUCTS, tuned
 from tvm_serenity.firmware.tir.widen import widening
 from tvm_serenity.firmware.windows import Passage, distance_bytes, starts_together
 from tvm_serenity.graph import Graph, Op
-from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.opaque import opaque
 from tvm_serenity.kernels.shared_storage import in_place as taking_over
-from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.relax.read import BoundGraph
 
 
@@ -155,14 +154,12 @@ class Kernels:
 
     def _passages(self, op: int, made: Tuned) -> dict[int, Passage]:
         """How a kernel of the library goes over the tensors that it reads, where that is known."""
-        data = self._data(op)
-        spec = spec_of(self.functions[self.region.graph.ops[op].kind], self.constants_of(op))
-        if not isinstance(spec, Convolution) or len(self.region.graph.ops[op].outputs) != 1:
+        data, whole = self._data(op), made.passages
+        one = len(self.region.graph.ops[op].outputs) == 1
+        if not one or not len(whole) == len(data) == len(set(data)):
             return {}
-        whole = windows_of(spec, made.kernel)
-        if not len(whole) == len(data) == len(set(data)):
-            return {}
-        return {t: w for t, w in zip(data, whole, strict=True) if t is not None}
+        known = zip(data, whole, strict=True)
+        return {t: w for t, w in known if t is not None and w is not None}
 
     def _spread(self, op: int, made: Tuned) -> int:
         """How far its result lies below what it is written over, at most; all of it if apart."""

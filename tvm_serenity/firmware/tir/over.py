@@ -1,9 +1,9 @@
 """Where a kernel may write over what it reads, from the kernel that is called: which and how far.
 
-Kernels of the library say by the file they call in which order they go over pixels
-(``LAST_FILES``); of kernels from TIR those that make their result line after line
-(``by_lines``); others stay apart. What is allowed here is placed by ``tvm_serenity.plan``,
-replayed byte by byte by ``firmware.check`` and run, overlapping, by the comparisons of the build.
+Records of the library's kernels say in which order these go over pixels; of kernels from TIR those
+do that make their result line after line (``by_lines``); others stay apart. What is allowed here is
+placed by ``tvm_serenity.plan``, replayed byte by byte by ``firmware.check`` and run, overlapping,
+by the comparisons of the build.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,58 +15,14 @@ import numpy as np
 
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.firmware.program import Kernel
 from tvm_serenity.firmware.windows import Passage, distance_bytes, starts_together
 from tvm_serenity.graph import Graph
-from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.rows import has_rows, row_kernel
 from tvm_serenity.memory import LiveRange
 from tvm_serenity.plan import Buffer, Overlap
 
-TWO_PIXELS, THREE_PIXELS, LINE, LINES, PLANES = "two", "three", "line", "lines", "planes"
-LAST_FILES = {
-    "pixels.h": TWO_PIXELS,
-    "twos.h": TWO_PIXELS,
-    "bytes.h": TWO_PIXELS,
-    "lifted.h": TWO_PIXELS,
-    "triples.h": THREE_PIXELS,
-    "grouped.h": LINES,
-    "depthwise.h": LINE,
-    "nines.h": LINE,
-    "direct.h": LINE,
-    "planes.h": PLANES,
-}
-"""What is made together by a kernel that calls the functions of a file of the library."""
-
 Permissions = Mapping[int, Mapping[int, Passage]]
 """For each operator, the tensors that its result may lie on, and how its kernel goes over them."""
-
-
-def windows_of(spec: Convolution, kernel: Kernel) -> tuple[Passage, ...]:
-    """Return how a kernel of the library goes over each of its operands, none where unknown."""
-    how = LAST_FILES.get(kernel.support[-1].partition(":")[0]) if kernel.support else None
-    if how is None or spec.layout != "NHWC" or spec.pieces[0][0] != 1:
-        return ()
-    (_, height, width, _), (_, lines, pixels, channels) = spec.pieces[0], spec.output_shape
-    together = {TWO_PIXELS: 2, THREE_PIXELS: 3, LINE: pixels, LINES: 3 * pixels, PLANES: 1}[how]
-    return tuple(
-        Passage(
-            height,
-            width,
-            piece[3],
-            lines,
-            pixels,
-            channels,
-            (spec.weight_shape[0], spec.weight_shape[1]),
-            spec.strides,
-            spec.dilation,
-            spec.padding[0],
-            spec.padding[1],
-            together,
-            how == PLANES,
-        )
-        for piece in spec.pieces
-    )
 
 
 @dataclass(frozen=True)

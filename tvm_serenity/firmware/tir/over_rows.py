@@ -1,7 +1,7 @@
 """Where a row of a result may lie over a row that its kernel reads and that dies there.
 
-As for whole layers (``over``), from the kernel that is called: those of the library go over the
-pixels of a row in order, elementwise ones from TIR read an element where they write it.
+As for whole layers (``over``), from the kernel that is called: records of the library's say in
+which order these go over a row, elementwise ones from TIR read an element where they write it.
 """
 
 from collections.abc import Sequence
@@ -11,51 +11,11 @@ import numpy as np
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
-from tvm_serenity.firmware.program import Kernel
+from tvm_serenity.firmware.kernels.record import Passages
 from tvm_serenity.firmware.windows import Passage, distance_bytes, starts_together
-from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.nodes import parts, same
 from tvm_serenity.kernels.rows import RowKernel
 from tvm_serenity.rows.network import Network
-
-TOGETHER = {
-    "depthwise.h": 1,
-    "pixels.h": 2,
-    "twos.h": 2,
-    "bytes.h": 2,
-    "lifted.h": 2,
-    "direct.h": 2,
-    "triples.h": 3,
-}
-"""Pixels of a row that are made together by the functions of a file of the library."""
-
-Passages = tuple[Passage | None, ...]
-"""How a kernel goes over a row of each input of its layer; None where that is not known."""
-
-
-def of_library(spec: Convolution, kernel: Kernel) -> Passages:
-    """Return how a row kernel of the library goes over a row of each operand."""
-    together = TOGETHER.get(kernel.support[-1].partition(":")[0]) if kernel.support else None
-    if together is None:
-        return (None,) * len(spec.pieces)
-    _, _, pixels, channels = spec.output_shape
-    return tuple(
-        Passage(
-            1,
-            piece[2],
-            piece[3],
-            1,
-            pixels,
-            channels,
-            (1, spec.weight_shape[1]),
-            (1, spec.strides[1]),
-            (1, spec.dilation[1]),
-            0,
-            spec.padding[1],
-            together,
-        )
-        for piece in spec.pieces
-    )
 
 
 def of_elements(rows: RowKernel, network: Network, layer: int) -> Passages:

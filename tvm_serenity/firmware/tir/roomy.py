@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tvm_serenity.deadline import seconds_left
-from tvm_serenity.firmware.tir.candidates import Tuned
+from tvm_serenity.firmware.kernels.record import Tuned
 from tvm_serenity.firmware.tir.code_size import LayerOptions, without_little_use
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.memory import LiveRange, live_bytes

@@ -6,22 +6,14 @@ from typing import Any
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.isa import PLAIN, Extensions
+from tvm_serenity.firmware.kernels.candidates import least
+from tvm_serenity.firmware.kernels.record import NotCovered, Passages, Tuned
 from tvm_serenity.firmware.program import Array, Kernel
-from tvm_serenity.firmware.tir.candidates import NotCovered, Tuned, least
 from tvm_serenity.firmware.tir.lower import flattened
 from tvm_serenity.firmware.tir.narrow_rows import narrowed
-from tvm_serenity.firmware.tir.over_rows import (
-    Passages,
-    distances,
-    farther,
-    of_elements,
-    of_library,
-)
+from tvm_serenity.firmware.tir.over_rows import distances, farther, of_elements
 from tvm_serenity.firmware.tir.statements import Written, write
 from tvm_serenity.firmware.tir.tuned import tuned as from_library
-from tvm_serenity.kernels.convolution import Convolution
-from tvm_serenity.kernels.records import Sum
-from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.relax.rows_read import LayerKernel, RowModule
 from tvm_serenity.rows.network import Network
 
@@ -84,7 +76,7 @@ def row_kernels(
 ) -> RowKernels:
     """Return the kernels of ``rows`` in C; ``tuned``: of the kernel library where it has them.
 
-    ``write_over``: rows may lie over rows that die as they are made, but for kernels with vectors.
+    ``write_over``: rows may lie over rows that die as they are made.
 
     Raises :class:`UncutError` where row kernels need workspace.
     """
@@ -116,7 +108,7 @@ def row_kernels(
             cut = rows.kernels[index]
             if made.workspace_bytes and cut is not None and cut.rows is not None:
                 uncut[cut.name] = NEEDS_WORKSPACE
-            if write_over and not core.vectors and _splits(rows.kernels[index]):
+            if write_over and _splits(rows.kernels[index]):
                 made, far = _lying(made, rows, index)
                 layers[index] = replace(layers[index], over=far)
             same = tuple(shared.setdefault((k.params, k.body), k) for k in made.kernels)
@@ -140,22 +132,25 @@ def _lying(
     assert kernel.rows is not None
     if len(layer.outputs) != 1 or layer.sums or len(set(layer.inputs)) != len(layer.inputs):
         return made, ()
-    spec = spec_of(kernel.source, kernel.arguments) if made.library else None
-    if not made.library or isinstance(spec, Sum):
+    if made.tuned is None:
         gone = of_elements(kernel.rows, rows.network, index)
-        others = tuple(replace(c, passages=gone) for c in made.candidates)
-        return replace(made, passages=gone, candidates=others), distances(gone)
-    if not isinstance(spec, Convolution) or len(spec.pieces) != len(layer.inputs):
+        return replace(made, passages=gone), distances(gone)
+    if len(made.tuned.passages) != len(layer.inputs):
         return made, ()
-    made = replace(made, passages=of_library(spec, made.kernels[0]))
+    made = _known(made)
     far, kept = distances(made.passages), []
-    lying = [replace(c, passages=of_library(spec, c.kernels[0])) for c in made.candidates]
-    for one in lying:
+    for one in map(_known, made.candidates):
         both = farther(far, distances(one.passages))
         if both is not None and (both == far or one.workspace_bytes):
             far = both
             kept.append(one)
     return replace(made, candidates=tuple(kept)), far
+
+
+def _known(made: LayerCode) -> LayerCode:
+    """The kernel with how it goes over rows, as its record says."""
+    assert made.tuned is not None
+    return replace(made, passages=made.tuned.passages)
 
 
 def _splits(kernel: LayerKernel | None) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tvm_serenity.firmware.tir.candidates import NotCovered
+from tvm_serenity.firmware.kernels.record import NotCovered
 from tvm_serenity.firmware.tir.chained import Chained
 from tvm_serenity.firmware.tir.rows import LayerCode, RowKernels
 from tvm_serenity.relax.row_chains import chains

@@ -1,4 +1,4 @@
-"""Which kernel of the library (``firmware/library``) serves an operator, or why none does.
+"""Which kernel of the library (``firmware/kernels``) serves an operator, or why none does.
 
 The spec that a kernel carries says which convolution or dense layer it is. The library makes lines
 of the result from rows that may lie anywhere: a kernel of a whole tensor passes it the rows of its
@@ -7,7 +7,6 @@ other layouts, grouped and wide depthwise convolutions, weights that do not fit 
 their zero point is subtracted, rounding in float.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +14,9 @@ from typing import Any
 from tvm import tirx
 
 from tvm_serenity.firmware.isa import PLAIN, Extensions
+from tvm_serenity.firmware.kernels.candidates import NONE, candidates
+from tvm_serenity.firmware.kernels.common.layer import PlainLayer, RoundedConvolution
+from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.firmware.pack import (
     Channels,
     centred,
@@ -24,12 +26,9 @@ from tvm_serenity.firmware.pack import (
     settled,
 )
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.firmware.tir.averages import average
-from tvm_serenity.firmware.tir.candidates import NotCovered, Tuned, candidates
-from tvm_serenity.firmware.tir.library import RoundedConvolution
-from tvm_serenity.firmware.tir.sums import sum_of_two
 from tvm_serenity.kernels.convolution import Convolution, Dense
-from tvm_serenity.kernels.records import AveragePool, Sum
+from tvm_serenity.kernels.pool_read import max_pool_of
+from tvm_serenity.kernels.records import AveragePool, MaxPool, Sum
 from tvm_serenity.kernels.rows import RowKernel
 from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.quantize.fixed import Multiplier
@@ -51,18 +50,16 @@ def tuned(
     None. ``rows``: the kernel makes one row at a time, or several that follow each other.
     Raises :class:`NotCovered` with the condition that is not met.
     """
-    spec = spec_of(function, arguments)
+    spec = spec_of(function, arguments) or max_pool_of(function)
     constants = [a for a in arguments if a is not None]
-    if isinstance(spec, Sum) and not constants:
-        return (_sum(name, spec, rows, core.vectors),)
-    if isinstance(spec, AveragePool) and core.dsp and rows is None:
-        return (_average(name, spec),)
+    if isinstance(spec, Sum | AveragePool | MaxPool) and not constants:
+        return candidates(name, plain_layer(spec, rows, core), core)
     if isinstance(spec, Dense):
         if rows is not None:
             raise NotCovered("a dense layer has no rows")
         spec = _as_convolution(spec)
     if not isinstance(spec, Convolution):
-        raise NotCovered("has convolutions, dense layers, sums of two tensors and some means")
+        raise NotCovered(NONE)
     _check_layout(spec, rows)
     if rows is not None:
         return of_rows(name, spec, constants, core)
@@ -81,19 +78,15 @@ def of_rows(
     return candidates(name, replace(layer, by_rows=True, vectors=core.vectors), core)
 
 
-def _sum(name: str, spec: Sum, rows: RowKernel | None, vectors: bool) -> Tuned:
-    kernel = sum_of_two(name, spec, rows, vectors=vectors)
-    if kernel is None:
-        what = "tensors" if vectors else "what is one linear form of two tensors"
-        raise NotCovered(f"adds {what} of one shape and 8-bit type")
-    return Tuned("sum", kernel, (), 0, math.prod(spec.pair.output_shape))
-
-
-def _average(name: str, spec: AveragePool) -> Tuned:
-    kernel = average(name, spec)
-    if kernel is None:
-        raise NotCovered("has means of all pixels, up to 255 and 1,024 inputs or more")
-    return Tuned("average", kernel, (), 0, math.prod(spec.shape))
+def plain_layer(
+    spec: Sum | AveragePool | MaxPool, rows: RowKernel | None, core: Extensions
+) -> PlainLayer:
+    """Return a layer without weights as kernels of the library see it."""
+    shape = spec.pair.output_shape if isinstance(spec, Sum) else spec.shape
+    if rows is not None and len(rows.variants) > 1:
+        raise NotCovered("has one kernel for all rows")
+    slots = () if rows is None else tuple(slot.parameter for slot in rows.slots)
+    return PlainLayer(spec, shape, slots, rows is not None, core.vectors)
 
 
 def _as_convolution(spec: Dense) -> Convolution:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tvm_serenity.firmware.tir.candidates import Tuned
-from tvm_serenity.firmware.tir.cost import unit_of
+from tvm_serenity.firmware.kernels.prices import unit_of
+from tvm_serenity.firmware.kernels.record import Tuned
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.firmware.tir.rows import RowKernels
 from tvm_serenity.kernels.opaque import opaque
@@ -83,7 +83,7 @@ def _whole(taken: Kernels, index: int) -> KernelChoice:
     made = taken.tuned.get(index)
     if made is not None:
         no_room = FULL if taken.settings.fast else GROWS
-        candidates = _beside(taken.candidates[index], made, unit_of(taken.core.name), no_room)
+        candidates = _beside(taken.candidates[index], made, unit_of(taken.core), no_room)
         return _of_library(op.name, made, made.kernel.name, candidates)
     function = taken.functions[op.kind]
     if opaque(function) is not None:
@@ -110,7 +110,7 @@ def of_rows(least: RowKernels, taken: RowKernels, tuned: bool) -> tuple[KernelCh
         if code.tuned is not None and little is not None:
             options = [one.tuned for one in little.candidates if one.tuned is not None]
             rows = least.network.rows(layer.outputs[0]) if kernel.rows is not None else 1
-            candidates = _beside(options, code.tuned, unit_of(least.core.name), NO_PLACE, rows)
+            candidates = _beside(options, code.tuned, unit_of(least.core), NO_PLACE, rows)
             found.append(_of_library(layer.name, code.tuned, name, candidates))
             continue
         if code.joined:
@@ -144,7 +144,7 @@ def _beside(
         else:
             reason = "" if i == at else DEARER if made.cost is not None else UNPRICED
         cost = None if made.cost is None else made.cost * calls
-        candidates.append(KernelCandidate(made.form, cost, unit, made.workspace_bytes, reason))
+        candidates.append(KernelCandidate(made.form.text, cost, unit, made.workspace_bytes, reason))
     return tuple(candidates)
 
 

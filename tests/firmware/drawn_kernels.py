@@ -1,0 +1,152 @@
+"""All kernels of the library, on layers that are drawn for them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tests.firmware.test_averages import drawn as drawn_mean
+from tests.firmware.test_dsp import at_the_ends, dense, joined, planes, short_rows
+from tests.firmware.test_library import Drawn, computed, rows_under
+from tests.firmware.test_vectors import larger, of_few_inputs, of_nine, summed
+from tvm_serenity.firmware.isa import Extensions
+from tvm_serenity.firmware.kernels.candidates import Layer, unpriced
+from tvm_serenity.firmware.kernels.common.layer import PlainLayer
+from tvm_serenity.firmware.kernels.prices import Row
+from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
+from tvm_serenity.firmware.tir import tuned
+from tvm_serenity.kernels.records import MaxPool
+from tvm_serenity.quantize.fixed import multiplier
+
+CORES = {
+    "cortex-m0plus": Extensions(thumb=1, name="cortex-m0plus"),
+    "cortex-m3": Extensions(thumb=2, name="cortex-m3"),
+    "cortex-m4": Extensions(dsp=True, name="cortex-m4"),
+    "cortex-m55": Extensions(vectors=True, name="cortex-m55"),
+}
+
+
+def one_window(seed: int) -> Drawn:
+    """A dense layer of many inputs with one multiplier, whose results have all values."""
+    small = dense(seed)
+    rng, spec = np.random.default_rng(seed), small.spec
+    limits, inputs, units = np.iinfo(spec.dtype), 32 * (1 + seed % 3), 4 * (1 + seed % 5)
+    real = np.broadcast_to(rng.uniform(0.2, 1, 1) / (inputs * 40), units)
+    zero = int(limits.min) if seed % 2 else int(rng.integers(limits.min, limits.max))
+    ends = (int(limits.min), int(limits.max))
+    finish = replace(
+        spec.requantise, multiplier=multiplier(real), zero_point=zero, low=ends[0], high=ends[1]
+    )
+    shape = (1, 1, inputs, units)
+    pieces = ((1, 1, 1, inputs),)
+    spec = replace(spec, pieces=pieces, weight_shape=shape, requantise=finish)
+    weights = rng.integers(-127, 127, shape, endpoint=True).astype(np.int8)
+    bias = rng.integers(-30_000, 30_000, units).astype(np.int32)
+    given = (rng.integers(*ends, pieces[0], endpoint=True).astype(spec.dtype),)
+    return Drawn(spec, weights, bias, given, computed(spec, weights, bias, given))
+
+
+DRAWS = (at_the_ends, planes, short_rows, joined, dense, one_window, larger, of_nine, of_few_inputs)
+
+
+@dataclass(frozen=True)
+class DrawnKernel:
+    """A kernel of a layer, what it reads (tensors, or rows of them) and what it must make."""
+
+    layer: Layer
+    made: Tuned
+    given: tuple[Any, ...]
+    operand: tuple[int, ...]
+    expected: Any
+
+    @property
+    def row(self) -> Row:
+        """Which row of a table prices it."""
+        form = self.made.form
+        return form.kernel.name, form.kernel.case(self.layer, form.options)
+
+
+def kernels(core: str, seeds: range) -> Iterator[DrawnKernel]:
+    """All kernels of drawn layers, whole and of a row."""
+    for seed in seeds:
+        for draw in DRAWS:
+            layer = draw(seed)
+            yield from _whole(layer, CORES[core])
+            yield from _of_row(layer, CORES[core], seed)
+        yield from _plain(seed, CORES[core])
+
+
+def _whole(layer: Drawn, core: Extensions) -> Iterator[DrawnKernel]:
+    try:
+        seen = tuned._layer(tuned._lying(layer.spec), layer.weights, layer.bias)
+        seen = replace(seen, vectors=core.vectors)
+        for made in unpriced("k", seen, core):
+            operands = tuple(range(len(layer.inputs)))
+            yield DrawnKernel(seen, made, layer.inputs, operands, layer.expected)
+    except NotCovered:
+        return
+
+
+def _of_row(layer: Drawn, core: Extensions, seed: int) -> Iterator[DrawnKernel]:
+    try:
+        seen = tuned._layer(layer.spec, layer.weights, layer.bias)
+        seen = replace(seen, by_rows=True, vectors=core.vectors)
+        y = seed % layer.expected.shape[0]
+        rows = tuple(rows_under(layer.spec, y, layer.inputs))
+        operands = tuple(np.repeat(range(len(layer.inputs)), layer.spec.weight_shape[0]))
+        for made in unpriced("k", seen, core):
+            yield DrawnKernel(seen, made, rows, operands, layer.expected[y])
+    except NotCovered:
+        return
+
+
+def max_pool(seed: int) -> tuple[MaxPool, Any, Any]:
+    """A pool of any window, step and border, its input and its result."""
+    rng = np.random.default_rng(seed)
+    dtype = ("int8", "uint8")[seed % 2]
+    limits = np.iinfo(dtype)
+    (kh, kw), (sy, sx) = rng.integers(1, 4, 2).tolist(), rng.integers(1, 4, 2).tolist()
+    dy, dx = rng.integers(1, 3, 2).tolist()
+    reach = ((kh - 1) * dy + 1, (kw - 1) * dx + 1)
+    top, left = int(rng.integers(0, reach[0])), int(rng.integers(0, reach[1]))
+    height, width = (int(n) for n in rng.integers(3, 10, 2))
+    channels = int(rng.choice([1, 3, 4, 8, 16, 20, 33]))
+    lines = max(1, (height + 2 * top - reach[0]) // sy + 1)
+    pixels = max(1, (width + 2 * left - reach[1]) // sx + 1)
+    x = rng.integers(limits.min, limits.max, (height, width, channels), endpoint=True)
+    padded = np.pad(x, ((top, 64), (left, 64), (0, 0)), constant_values=limits.min)
+    made = np.zeros((lines, pixels, channels), dtype)
+    for row, column in np.ndindex(lines, pixels):
+        under = padded[row * sy :, column * sx :][: kh * dy : dy, : kw * dx : dx]
+        made[row, column] = under.max(axis=(0, 1))
+    shapes = (1, height, width, channels), (1, lines, pixels, channels)
+    spec = MaxPool(*shapes, dtype, (kh, kw), (sy, sx), (dy, dx), (top, left))
+    return spec, x.astype(dtype)[None], made
+
+
+def _plain(seed: int, core: Extensions) -> Iterator[DrawnKernel]:
+    spec, operands, expected = summed(seed)
+    shape = spec.pair.output_shape
+    mean, x, averaged = drawn_mean(seed)
+    rows = tuple(a[0, 0] for a in operands)
+    layers: list[tuple[PlainLayer, tuple[Any, ...], Any]] = [
+        (PlainLayer(spec, shape, (), False, core.vectors), operands, expected),
+        (PlainLayer(spec, shape, (0, 1), True, core.vectors), rows, expected[0, 0]),
+        (PlainLayer(mean, mean.shape, (), False, core.vectors), (x,), averaged),
+    ]
+    pool, image, largest = max_pool(seed)
+    layers.append((PlainLayer(pool, pool.shape), (image,), largest))
+    y = seed % pool.output_shape[1]
+    rows_of = [y * pool.strides[0] + k * pool.dilation[0] for k in range(pool.window[0])]
+    least = np.iinfo(pool.dtype).min
+    padded = np.pad(image[0], ((pool.before[0], 64), (0, 0), (0, 0)), constant_values=least)
+    row_layer = PlainLayer(pool, pool.shape, (0,) * pool.window[0], True)
+    layers.append((row_layer, tuple(padded[r] for r in rows_of), largest[y]))
+    for layer, given, result in layers:
+        try:
+            for made in unpriced("k", layer, core):
+                read = layer.slots or tuple(range(len(given)))
+                yield DrawnKernel(layer, made, given, read, result)
+        except NotCovered:
+            continue

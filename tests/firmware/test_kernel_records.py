@@ -1,0 +1,266 @@
+"""Every kernel of the library has a record that is whole: prices, drawn tests, an overlap rule."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cases import scaled
+from tests.firmware.drawn_kernels import CORES, DrawnKernel, kernels
+from tests.firmware.projects import needs_board
+from tvm_serenity import firmware
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
+from tvm_serenity.firmware.kernels import all_kernels
+from tvm_serenity.firmware.kernels import prices as priced
+from tvm_serenity.firmware.kernels.candidates import candidates
+from tvm_serenity.firmware.kernels.prices import prices_of
+from tvm_serenity.firmware.program import Program
+from tvm_serenity.firmware.windows import Passage, distance_bytes, starts_together
+
+FIRMWARE = Path(firmware.__file__).parent
+SEEDS = range(5000, 5012)
+Lying = tuple[DrawnKernel, int, int]
+"""A kernel, the operand that its result lies below, and how many bytes."""
+GCC = "arm-none-eabi-gcc -mthumb -O2 -std=gnu11 -Wall -Wextra -Werror -nostartfiles"
+LINK = "--specs=nano.specs --specs=nosys.specs -Wl,--section-start=.vectors=0 -Wl,-Ttext=0x400"
+MACHINES = {
+    "cortex-m0plus": ("mps2-an385", "-mcpu=cortex-m0plus -mfloat-abi=soft"),
+    "cortex-m3": ("mps2-an385", "-mcpu=cortex-m3 -mfloat-abi=soft"),
+    "cortex-m4": ("mps2-an386", "-mcpu=cortex-m4 -mfloat-abi=soft"),
+    "cortex-m55": ("mps3-an547", "-mcpu=cortex-m55 -mfloat-abi=hard"),
+}
+MAIN = """
+#include <stdint.h>
+#include <string.h>
+#include "net_kernels.h"
+static int32_t host(int32_t op, const void *at)
+{
+    register int32_t r0 __asm("r0") = op;
+    register const void *r1 __asm("r1") = at;
+    __asm volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+    return r0;
+}
+static void bad(int32_t number)
+{
+    char text[] = "bad 00000\\n";
+    for (int i = 8; i > 3; --i, number /= 10) {
+        text[i] = (char)('0' + number % 10);
+    }
+    host(4, text);
+}
+static uint8_t arena[ROOM] __attribute__((aligned(16)));
+static uint8_t workspace[ROOM] __attribute__((aligned(16)));
+static const uint32_t one = 1;
+static void begin(uint32_t far, const void *read, uint32_t size)
+{
+    (void)one;
+    memset(workspace, 0xA5, sizeof workspace);
+    memcpy(arena + far, read, size);
+}
+static void end(int32_t number, const void *want, uint32_t size)
+{
+    if (memcmp(arena, want, size) != 0) bad(number);
+}
+"""
+START = """
+void start(void)
+{
+    VECTORS
+    run();
+    host(4, "done\\n");
+    host(0x18, (const void *)0x20026);
+    for (;;) { }
+}
+__attribute__((section(".vectors"), used)) static const void *const vectors[] = {
+    (const void *)0x20040000, (const void *)start};
+"""
+
+
+def test_every_folder_has_a_record() -> None:
+    folders = {path.parent.name for path in FIRMWARE.glob("kernels/*/kernel.h")}
+    assert {kernel.name for kernel in all_kernels()} == folders
+    assert len(folders) > 15
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_every_case_has_a_price_and_code(core: str) -> None:
+    known = prices_of(core)
+    assert known is not None
+    for kernel in all_kernels():
+        table = priced.table_of(kernel.name)
+        assert set(table) == {c for c, has in CORES.items() if has.isa in kernel.isa}, kernel.name
+        if CORES[core].isa in kernel.isa:
+            assert set(table[core]) == set(kernel.cases), kernel.name
+            for case, row in table[core].items():
+                assert row["code"], (kernel.name, case)
+                assert min(row["prices"]) >= 0, (kernel.name, case)
+                assert max(row["prices"]) > 0, (kernel.name, case)
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_every_kernel_is_drawn_and_has_an_overlap_rule(core: str) -> None:
+    seen: dict[str, set[str]] = {}
+    for drawn in kernels(core, SEEDS):
+        kernel, case = drawn.row
+        assert case in drawn.made.form.kernel.cases, (kernel, case)
+        seen.setdefault(kernel, set()).add(case)
+        assert len(drawn.made.passages) == len(set(drawn.operand)), kernel
+        known = prices_of(core)
+        assert known is not None
+        counts = drawn.made.form.kernel.counts(drawn.layer, drawn.made.form.options)
+        assert len(counts) == len(known.rows[drawn.row]), (kernel, case)
+    expected = {k.name for k in all_kernels() if CORES[core].isa in k.isa}
+    assert set(seen) == expected
+
+
+def test_a_kernel_without_a_price_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = next(kernels("cortex-m4", SEEDS))
+    known = prices_of("cortex-m4")
+    assert known is not None
+    rows = {row: prices for row, prices in known.rows.items() if row != drawn.row}
+    monkeypatch.setattr(
+        "tvm_serenity.firmware.kernels.candidates.prices_for",
+        lambda _core: replace(known, rows=rows),
+    )
+    with pytest.raises(UnsupportedError, match=r"has no price for .* on cortex-m4"):
+        candidates("k", drawn.layer, CORES["cortex-m4"])
+
+
+def overlaps(found: list[DrawnKernel], far_of: Callable[[Passage], int | None]) -> list[Lying]:
+    """Each kernel with an operand, or row, and how far its result lies below: just not over it."""
+    lying: list[Lying] = []
+    for drawn in found:
+        for index, operand in enumerate(drawn.operand):
+            passage = drawn.made.passages[operand]
+            far = None if passage is None else far_of(passage)
+            lying.append((drawn, index, drawn.expected.nbytes if far is None else far))
+    return lying
+
+
+def allowed(passage: Passage) -> int | None:
+    """How far below an operand the result may begin, as the planner is told; None: apart."""
+    return 0 if starts_together(passage) else distance_bytes(passage)
+
+
+def wrong_on_board(lying: list[Lying], core: str, folder: Path) -> list[str]:
+    """The names of the kernels whose result is wrong where it lies over what they read."""
+    texts = [replace(d.made.kernel, name=f"k{i}") for i, (d, _, _) in enumerate(lying)]
+    held: dict[bytes, str] = {}
+    lines = [_call(f"k{i}", one, held) for i, one in enumerate(lying)]
+    room = max(far + d.given[at].nbytes + d.expected.nbytes for d, at, far in lying)
+    room = max(room, *(d.made.workspace_bytes for d, _, _ in lying)) + 16
+    lying_over = tuple(replace(k, restrict=False) for k in texts)
+    program = Program("net", lying_over, (), (), (), (), (), (), {})
+    (folder / "net_kernels.h").write_text(kernels_header(program))
+    (folder / "net_kernels.c").write_text(kernels_source(program))
+    arrays = "\n".join(
+        f"static const uint8_t {name}[] __attribute__((aligned(16))) = "
+        f"{{{', '.join(map(str, data))}}};"
+        for data, name in held.items()
+    )
+    body = "static void run(void)\n{\n" + "\n".join(lines) + "\n}\n"
+    machine, flags = MACHINES[core]
+    vectors = "*(volatile uint32_t *)0xE000ED88u |= 0xFu << 20;" if core == "cortex-m55" else ""
+    main = f"#define ROOM {room}\n" + MAIN + arrays + body + START.replace("VECTORS", vectors)
+    (folder / "main.c").write_text(main)
+    command = f"{GCC} {flags} {LINK} -Wl,-Tdata=0x20000000 net_kernels.c main.c -o all.elf"
+    done = subprocess.run(command.split(), cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    run = f"qemu-system-arm -M {machine} -display none -monitor none -serial null -kernel all.elf"
+    more = ["-semihosting-config", "enable=on,target=native"]
+    ran = subprocess.run(
+        [*run.split(), *more], cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    said = ran.stdout + ran.stderr
+    assert "done" in said, said[-400:]
+    return [lying[int(n)][0].made.form.text for n in re.findall(r"bad (\d+)", said)]
+
+
+def _call(name: str, one: Lying, held: dict[bytes, str]) -> str:
+    """A call whose operand lies some bytes above its result."""
+    drawn, at, far = one
+
+    def array(values: Any) -> str:
+        data = np.ascontiguousarray(values).tobytes()
+        return held.setdefault(data, f"a{len(held)}")
+
+    read = [array(a) for a in drawn.given]
+    given = [f"(const void *){name}" for name in read]
+    given[at] = f"(const void *)(arena + {far})"
+    given += [f"(const void *){array(a)}" for a in drawn.made.constants]
+    names = [param.name for param in drawn.made.kernel.params[len(given) :]]
+    other = {"out": "arena", "workspace": "workspace", "n": "&one"}
+    given += [f"(void *){other[name]}" for name in names]
+    want, size = array(drawn.expected), drawn.expected.nbytes
+    return (
+        f"    begin({far}, {read[at]}, {drawn.given[at].nbytes}); "
+        f"net_{name}({', '.join(given)}); end({name[1:]}, {want}, {size});"
+    )
+
+
+@needs_board
+@pytest.mark.parametrize("core", CORES)
+def test_results_over_what_is_read_are_right(core: str, tmp_path: Path) -> None:
+    lying = overlaps(list(kernels(core, range(5000, 5000 + scaled(6, 60)))), allowed)
+    names = {drawn.made.form.kernel.name for drawn, _, _ in lying}
+    assert names == {k.name for k in all_kernels() if CORES[core].isa in k.isa}
+    over = {d.made.form.kernel.name for d, _, far in lying if far < d.expected.nbytes}
+    assert over == names - {"dense_mve", "dense_dsp"}, "all but those of one window"
+    assert wrong_on_board(lying, core, tmp_path) == []
+
+
+@needs_board
+@pytest.mark.parametrize("core", ["cortex-m4", "cortex-m55"])
+def test_a_result_that_begins_too_near_is_noticed(core: str, tmp_path: Path) -> None:
+    def near(passage: Passage) -> int | None:
+        far = allowed(passage)
+        return None if far is None else far // 2
+
+    lying = overlaps(list(kernels(core, range(5000, 5004))), near)
+    assert len(set(wrong_on_board(lying, core, tmp_path))) > 3
+
+
+PARTS = {"split", "rsplit", "replace", "partition", "rpartition", "endswith", "startswith"}
+NAMED = re.compile(r"\b(form|kernel|support|include|header|file)s?(\.(name|path))?(\[.*\])?$")
+
+
+def told_from_names(source: str) -> list[str]:
+    """The places of Python code that take the name of a kernel, a form or a file apart."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in PARTS and NAMED.search(ast.unparse(node.func.value)):
+                found.append(ast.unparse(node))
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            word = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+            if word and NAMED.search(ast.unparse(node.comparators[0])):
+                found.append(ast.unparse(node))
+    return found
+
+
+def test_nothing_is_told_from_the_name_of_a_kernel_or_a_file() -> None:
+    models = FIRMWARE / "tir" / "opened.py"  # which tells a network of the zoo from a file
+    paths = set(FIRMWARE.rglob("*.py")) - {models}
+    found = {p.name: told_from_names(p.read_text()) for p in paths}
+    assert {name: told for name, told in found.items() if told} == {}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'form = form.replace("_once", "")',
+        'LAST_FILES.get(kernel.support[-1].partition(":")[0])',
+        'doubt * ("gathered" in one.form)',
+        'BLOCKINGS[made.form.split(",")[0]]',
+        'made.kernel.name.startswith("conv")',
+    ],
+)
+def test_what_is_told_from_a_name_is_noticed(code: str) -> None:
+    assert len(told_from_names(code)) == 1

@@ -1,0 +1,51 @@
+"""Requantisation in five instructions (``epilogue.h``), for kernels of one instruction set."""
+
+import numpy as np
+import numpy.typing as npt
+
+from tvm_serenity.firmware.kernels.common.layer import RoundedConvolution
+from tvm_serenity.firmware.pack import largest_sums
+
+WORD_LIMIT = 1 << 31
+
+
+def largest(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
+    """Return the largest |sum| of each output."""
+    return largest_sums(layer.weights, layer.bias, layer.spec.dtype)
+
+
+def numbers(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
+    """Return the two numbers of each output that ``epilogue.h`` wants: ``[outputs, 2]``."""
+    count = layer.spec.channels
+    multipliers = np.broadcast_to(layer.how.multipliers.astype(np.int64), count)
+    twice = 2 * layer.spec.requantise.zero_point + 1
+    return np.stack([multipliers, (twice << 8) + _right(layer) - 1], axis=1)
+
+
+def _right(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
+    """The right shift of each output."""
+    return -np.broadcast_to(layer.how.shifts.astype(np.int64), layer.spec.channels)
+
+
+def is_short(layer: RoundedConvolution) -> bool:
+    """Return whether five instructions requantise sums: nothing leaves 32 bits on the way."""
+    spec = layer.spec
+    if not layer.how.name.endswith("_SMALL") or spec.dtype != spec.requantise.dtype:
+        return False
+    if not spec.channels:
+        return False
+    added = (2 * spec.requantise.zero_point + 1) << (_right(layer) - 1)
+    return bool((np.abs(added) + largest(layer) + 2 < WORD_LIMIT).all())
+
+
+def refusal(layer: RoundedConvolution) -> str:
+    """Return why a layer takes none of the kernels that are for its core alone."""
+    if layer.narrow:
+        return "reads no weights of 4 bits"
+    if layer.spec.dtype != layer.spec.requantise.dtype:
+        return "makes no results of another type"
+    if not is_short(layer):
+        return "needs sums below 2^30 and shifts to the right"
+    if layer.apart:
+        return "has depthwise ones of 3x3 that are rounded twice"
+    return "has no such weights or windows"

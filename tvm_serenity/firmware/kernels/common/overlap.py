@@ -1,0 +1,58 @@
+"""In which order kernels of the library go over pixels, as :class:`Passage` has it.
+
+A kernel of a row goes over one row of each operand.
+"""
+
+from tvm_serenity.firmware.kernels.common.layer import PlainLayer, RoundedConvolution
+from tvm_serenity.firmware.kernels.record import Passages
+from tvm_serenity.firmware.windows import Passage
+
+
+def in_order(layer: RoundedConvolution, together: int) -> Passages:
+    """Return how pixels are made one after the other, so many of them ``together``."""
+    return _over(layer, together, planes=False)
+
+
+def by_channels(layer: RoundedConvolution) -> Passages:
+    """Return how one channel is made after the other, its lines once its rows are read."""
+    return _over(layer, 1, planes=True)
+
+
+def apart(layer: RoundedConvolution) -> Passages:
+    """Return that the result must not lie over anything that is read."""
+    return (None,) * len(layer.spec.pieces)
+
+
+def elements(layer: PlainLayer, operands: int) -> Passages:
+    """Return how each byte of the result is written once those at its place are read."""
+    size = layer.products if not layer.by_rows else _row(layer)
+    return (Passage(1, 1, size, 1, 1, size, planes=True),) * operands
+
+
+def _row(layer: PlainLayer) -> int:
+    _, _, width, channels = layer.shape
+    return width * channels
+
+
+def _over(layer: RoundedConvolution, together: int, *, planes: bool) -> Passages:
+    spec, rows = layer.spec, layer.by_rows
+    (_, height, width, _), (_, lines, pixels, channels) = spec.pieces[0], spec.output_shape
+    (kh, kw), (step_y, step_x) = spec.weight_shape[:2], spec.strides
+    return tuple(
+        Passage(
+            1 if rows else height,
+            width,
+            piece[3],
+            1 if rows else lines,
+            pixels,
+            channels,
+            (1 if rows else kh, kw),
+            (1 if rows else step_y, step_x),
+            (1 if rows else spec.dilation[0], spec.dilation[1]),
+            0 if rows else spec.padding[0],
+            spec.padding[1],
+            together,
+            planes,
+        )
+        for piece in spec.pieces
+    )

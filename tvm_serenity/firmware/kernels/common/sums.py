@@ -1,0 +1,49 @@
+"""Sums of two 8-bit tensors of one shape."""
+
+import math
+from collections.abc import Mapping
+
+from tvm_serenity.firmware.kernels.common.calls import initialiser
+from tvm_serenity.firmware.kernels.common.layer import PlainLayer
+from tvm_serenity.firmware.kernels.record import Call, Options
+from tvm_serenity.firmware.program import Kernel, LibraryFile, Param
+
+SUM = "Sum"
+"""What the layers compute."""
+
+
+def refuses(layer: PlainLayer) -> str:
+    """Return why a layer is no sum of two 8-bit tensors of one shape, or rows of such."""
+    pair = layer.spec.pair
+    sources = {source.dtype for source in pair.sources}
+    known = pair.rounding == "tflite" and pair.shapes[0] == pair.shapes[1] and len(sources) == 1
+    if not known or not sources | {pair.result.dtype} <= {"int8", "uint8"}:
+        return "adds tensors of one shape and 8-bit type"
+    rows = not layer.by_rows or layer.slots == (0, 1)
+    return "" if rows else "adds whole rows of two tensors"
+
+
+def call(
+    name: str, layer: PlainLayer, function: str, fields: Mapping[str, int], file: LibraryFile
+) -> list[Call]:
+    """Return the call of a sum; ``function`` of a ``file`` adds two tensors by ``fields``."""
+    pair = layer.spec.pair
+    count = math.prod(pair.output_shape[2:] if layer.by_rows else pair.output_shape)
+    params = [Param(at, pair.sources[0].dtype, True) for at in ("a", "b")]
+    params.append(Param("out", pair.result.dtype, False))
+    body = (
+        f"    static const {function} s = {initialiser(dict(fields))};\n"
+        f"    add_{function}(&s, a, b, (uint8_t *)out, {count});\n"
+    )
+    return [Call(Kernel(name, tuple(params), body, (file,)), ())]
+
+
+def counts(layer: PlainLayer, _options: Options) -> list[float]:
+    """Return the counts of its work: a call, and its elements."""
+    shape = layer.spec.pair.output_shape
+    return [1, math.prod(shape[2:] if layer.by_rows else shape)]
+
+
+def case(layer: PlainLayer, _options: Options) -> str:
+    """Return which row of its table prices a layer."""
+    return str(layer.spec.pair.sources[0].dtype)

@@ -1,0 +1,62 @@
+"""Convolutions two windows at a time (``two_windows.h``), of which a core makes the channels."""
+
+from dataclasses import dataclass
+
+from tvm_serenity.firmware.kernels.common import calls as written_calls
+from tvm_serenity.firmware.kernels.common import layer as limits
+from tvm_serenity.firmware.kernels.common.calls import Called, Shape
+from tvm_serenity.firmware.kernels.common.layer import RoundedConvolution, joined_rows
+from tvm_serenity.firmware.kernels.common.packing import outside
+from tvm_serenity.firmware.kernels.record import Call, Options
+from tvm_serenity.firmware.program import Array
+
+
+@dataclass(frozen=True)
+class Making:
+    """How a core makes channels of two windows: a ``making`` of the library, and what it reads.
+
+    ``file`` has it; ``weights`` and ``numbers`` are in its order. ``once``: it rounds once.
+    """
+
+    name: str
+    file: str
+    weights: Array
+    numbers: Array
+    once: bool = False
+
+
+def read(layer: RoundedConvolution) -> list[RoundedConvolution]:
+    """Return the layer with its windows in place and gathered, nothing where it has no such."""
+    return [] if joined_rows(layer) else limits.read_as(layer, limits.STACK_BYTES)
+
+
+def by_windows(name: str, layer: RoundedConvolution, core: Making) -> Call:
+    """Return the call of a convolution, two windows at a time, as the layer says they are read."""
+    dtype = layer.spec.dtype
+    column_bytes = 2 * layer.depth if layer.gathers else 0
+    columns, held = "NULL", []
+    if column_bytes and layer.by_rows:
+        columns = "columns"
+        held = [f"{dtype}_t columns[{column_bytes}] {written_calls.WORDS};"]
+    elif column_bytes:
+        columns = f"({dtype}_t *)(void *)workspace"
+    runs = written_calls.most_runs(layer)
+    fields = written_calls.convolution_fields(layer, written_calls.reader(layer))
+    zero = "o" if layer.outside else "NULL"
+    lines = [
+        f"static const convolution_{dtype} c = {fields};",
+        *held,
+        f"run_{dtype} runs[{runs}];",
+        f"stretch_{dtype} stretches[{runs}];",
+        f"const with_{dtype} with = {{NULL, NULL, NULL, NULL, {zero}, {columns}, runs}};",
+        f"const twos_{dtype} t = {{&c, w, q, &with, stretches, &making_{dtype}_{core.name}}};",
+    ]
+    functions = (f"convolve_twos_{dtype}", f"convolve_twos_lines_{dtype}")
+    names, made = written_calls.calls(layer, Called(*functions, "&t", 2))
+    takes = [("w", str(core.weights.dtype)), ("q", str(core.numbers.dtype))]
+    takes += [("o", dtype)] * bool(layer.outside)
+    workspace = 0 if layer.by_rows else column_bytes
+    shape = Shape(names, takes, layer.by_rows and layer.plain, workspace > 0)
+    kernel = written_calls.written(name, layer, core.file, shape, [*lines, *made])
+    constants = (core.weights, core.numbers, *outside(layer))
+    return Call(kernel, constants, workspace, Options(gathered=layer.gathers, once=core.once))

@@ -1,0 +1,48 @@
+"""Convolutions for the DSP extension: two outputs of two windows at a time, inputs as they lie."""
+
+from tvm_serenity.firmware.isa import Isa
+from tvm_serenity.firmware.kernels.common.counts import (
+    TYPES,
+    Tile,
+    case_of_windows,
+    cases_of_windows,
+    of_windows,
+)
+from tvm_serenity.firmware.kernels.common.epilogue import refusal
+from tvm_serenity.firmware.kernels.common.layer import CONVOLUTION, RoundedConvolution
+from tvm_serenity.firmware.kernels.common.overlap import in_order
+from tvm_serenity.firmware.kernels.common.packing import by_sources
+from tvm_serenity.firmware.kernels.common.pairs import pair_numbers, words_of
+from tvm_serenity.firmware.kernels.common.two_windows import Making, by_windows, read
+from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+
+TILE = Tile(windows=2, lines=2, outputs=2)
+
+
+def refuses(layer: RoundedConvolution) -> str:
+    """Return why it does not make a layer."""
+    once = layer.how.name != "ROUND_TWICE_SMALL"
+    words = words_of(layer, by_sources(layer))
+    return refusal(layer) if words is None or layer.alone or once or not read(layer) else ""
+
+
+def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+    """Return its calls: windows read where they lie, and gathered."""
+    words = words_of(layer, by_sources(layer))
+    assert words is not None, "a layer that is not refused"
+    making = "twos_positive" if layer.clamps_at_zero else "twos"
+    core = Making(making, "conv_2x2_dsp/kernel.h", words, pair_numbers(layer))
+    return [by_windows(name, one, core) for one in read(layer)]
+
+
+KERNEL = LibraryKernel(
+    name="conv_2x2_dsp",
+    computes=CONVOLUTION,
+    isa=frozenset({Isa.DSP}),
+    refuses=refuses,
+    calls=calls_of,
+    passages=lambda layer, _options: in_order(layer, 2),
+    cases=cases_of_windows(TYPES),
+    case=case_of_windows,
+    counts=lambda layer, _options: of_windows(TILE, layer),
+)

@@ -1,0 +1,26 @@
+"""Convolutions for Thumb-2 without extensions (Cortex-M3): inputs and weights byte by byte."""
+
+from tvm_serenity.firmware.isa import Isa
+from tvm_serenity.firmware.kernels.common import fours
+from tvm_serenity.firmware.kernels.common.counts import TYPES, case_of_windows, cases_of_windows
+from tvm_serenity.firmware.kernels.common.layer import CONVOLUTION, RoundedConvolution
+from tvm_serenity.firmware.kernels.common.overlap import in_order
+from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+
+
+def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+    """Return its calls: windows read where they lie, and gathered."""
+    return fours.calls_of(name, layer, "conv_2x4_thumb2/kernel.h", "bytes", 0)
+
+
+KERNEL = LibraryKernel(
+    name="conv_2x4_thumb2",
+    computes=CONVOLUTION,
+    isa=frozenset({Isa.THUMB_2}),
+    refuses=fours.refuses,
+    calls=calls_of,
+    passages=lambda layer, _options: in_order(layer, 2),
+    cases=cases_of_windows(TYPES),
+    case=case_of_windows,
+    counts=fours.counts,
+)

@@ -1,0 +1,126 @@
+"""Convolutions for the DSP extension: two outputs of three windows, inputs widened first."""
+
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.firmware.isa import Isa
+from tvm_serenity.firmware.kernels.common import layer as limits
+from tvm_serenity.firmware.kernels.common import pairs
+from tvm_serenity.firmware.kernels.common.calls import (
+    Called,
+    Shape,
+    calls,
+    convolution_fields,
+    written,
+)
+from tvm_serenity.firmware.kernels.common.counts import (
+    TYPES,
+    Tile,
+    case_of_windows,
+    cases_of_windows,
+    of_windows,
+)
+from tvm_serenity.firmware.kernels.common.epilogue import refusal
+from tvm_serenity.firmware.kernels.common.layer import (
+    CONVOLUTION,
+    RoundedConvolution,
+    joined_rows,
+)
+from tvm_serenity.firmware.kernels.common.overlap import in_order
+from tvm_serenity.firmware.kernels.common.packing import by_sources, zeros
+from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+from tvm_serenity.firmware.pack import BLOCK
+from tvm_serenity.firmware.program import Array
+
+TILE = Tile(windows=3, lines=3, outputs=2)
+
+
+def refuses(layer: RoundedConvolution) -> str:
+    """Return why it does not make a layer."""
+    once = layer.how.name != "ROUND_TWICE_SMALL"
+    apart = _ragged(layer) and layer.spec.dilation[1] != 1
+    none = joined_rows(layer) or pairs.words_of(layer, by_sources(layer)) is None
+    return refusal(layer) if none or layer.alone or once or apart else ""
+
+
+def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+    """Return its call; the widened inputs lie on the stack, or else in workspace."""
+    spec, dtype = layer.spec, layer.spec.dtype
+    room = layer.depth * 6
+    on_stack = room <= limits.STACK_BYTES
+    rows = [spec.weight_shape[1] * shape[3] for shape in spec.pieces]
+    ragged = _ragged(layer)
+    outside = max(rows) if any(spec.padding) else 0
+    tail = 3 * spec.weight_shape[0] * sum(row // BLOCK * BLOCK for row in rows)
+    once = len(rows) == 1 and spec.dilation[0] == 1 and spec.strides[0] < layer.sources
+    onwards = spec.strides[0] if once else layer.sources
+    flat = "true" if layer.plain and not ragged else "false"
+    apart = len(rows) == 1 or not ragged
+    lined = "true" if apart and spec.dilation[1] == 1 else "false"
+    held = f"int16_t wide[{room // 2}] __attribute__((aligned(8)));"
+    three = f"three_{'positive' if layer.clamps_at_zero else 'windows'}_{dtype}"
+    zero = "o" if outside else "NULL"
+    line = f"widen_{'line' if len(rows) == 1 else 'pieces'}_{dtype}"
+    how = f"{tail}, {flat}, {lined}, {onwards}, {line}, {three}"
+    lines = [
+        f"static const convolution_{dtype} c = {convolution_fields(layer)};",
+        held if on_stack else "int16_t *const wide = (int16_t *)(void *)workspace;",
+        f"static const tripled_{dtype} how = {{{how}}};",
+        f"const triples_{dtype} t = {{&c, &how, w, {zero}, wide}};",
+    ]
+    functions = (f"convolve_triples_{dtype}", f"convolve_triples_lines_{dtype}")
+    made = Called(*functions, "&t", 3, rows=layer.sources + 2 * onwards)
+    names, called = calls(layer, made)
+    words, workspace = pack(layer), 0 if on_stack else room
+    takes = [("w", str(words.dtype)), *[("o", dtype)] * (outside > 0)]
+    shape = Shape(names, takes, layer.by_rows and layer.plain, workspace > 0)
+    kernel = written(name, layer, "conv_3x2_dsp/kernel.h", shape, [*lines, *called])
+    return [Call(kernel, (words, *[zeros(layer, outside)] * (outside > 0)), workspace)]
+
+
+def _ragged(layer: RoundedConvolution) -> bool:
+    """Whether pixels are no whole blocks of inputs."""
+    return any(shape[3] % BLOCK for shape in layer.spec.pieces)
+
+
+def pack(layer: RoundedConvolution) -> Array:
+    """Return biases, weights and numbers of each pair of outputs."""
+    words = pairs.paired_words(blocks_first(layer, by_sources(layer)))
+    assert words is not None, "the same weights in another order"
+    numbers = pairs.pair_numbers(layer)
+    return np.concatenate([numbers[:, :2], words.reshape(len(words), -1), numbers[:, 2:]], axis=1)
+
+
+def blocks_first(layer: RoundedConvolution, weights: Any) -> Any:
+    """Return ``weights`` with what is left of the rows of a window after their whole blocks.
+
+    Blocks hold their even inputs first: what is left is put so that it stands in its order.
+    """
+    blocks: list[int] = []
+    left: list[int] = []
+    begin = 0
+    for shape in layer.spec.pieces:
+        for _ in range(layer.spec.weight_shape[0]):
+            end = begin + layer.spec.weight_shape[1] * shape[3]
+            middle = end - (end - begin) % BLOCK
+            blocks += range(begin, middle)
+            left += range(middle, end)
+            begin = end
+    tail = np.zeros((-(-len(left) // BLOCK) * BLOCK, weights.shape[1]), weights.dtype)
+    at = np.arange(len(left))
+    tail[at // BLOCK * BLOCK + np.array([0, 2, 1, 3])[at % BLOCK]] = weights[left]
+    return np.concatenate([weights[blocks], tail])
+
+
+KERNEL = LibraryKernel(
+    name="conv_3x2_dsp",
+    computes=CONVOLUTION,
+    isa=frozenset({Isa.DSP}),
+    refuses=refuses,
+    calls=calls_of,
+    passages=lambda layer, _options: in_order(layer, 3),
+    cases=cases_of_windows(TYPES, ways=("",)),
+    case=case_of_windows,
+    counts=lambda layer, _options: of_windows(TILE, layer),
+)

@@ -1,0 +1,100 @@
+"""Convolutions on every core, two windows and two outputs at a time; weights of 4 or 8 bits."""
+
+from tvm_serenity.firmware.isa import ANY
+from tvm_serenity.firmware.kernels.common.calls import (
+    WORDS,
+    Called,
+    Shape,
+    calls,
+    convolution_fields,
+    most_runs,
+    reader,
+    written,
+)
+from tvm_serenity.firmware.kernels.common.counts import (
+    NARROW_TYPES,
+    Tile,
+    case_of_windows,
+    cases_of_windows,
+    of_windows,
+)
+from tvm_serenity.firmware.kernels.common.layer import (
+    CONVOLUTION,
+    MOST_COLUMN_BYTES,
+    RoundedConvolution,
+    joined_rows,
+    read_as,
+)
+from tvm_serenity.firmware.kernels.common.overlap import in_order
+from tvm_serenity.firmware.kernels.common.packing import by_sources, numbers, outside, with_room
+from tvm_serenity.firmware.kernels.record import Call, LibraryKernel, Options
+from tvm_serenity.firmware.pack import paired, paired_nibbles
+from tvm_serenity.firmware.program import Array, Kernel
+
+TILE = Tile(windows=2, lines=2, outputs=2)
+
+
+def refuses(layer: RoundedConvolution) -> str:
+    """Return why it does not make a layer."""
+    reason = joined_rows(layer)
+    if not reason and not read_as(layer, MOST_COLUMN_BYTES):
+        return f"gathers at most {MOST_COLUMN_BYTES} bytes of windows by rows"
+    return reason
+
+
+def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+    """Return its calls, but for windows that ``conv_mve`` makes."""
+    read = (one for one in read_as(layer, MOST_COLUMN_BYTES) if not one.grouped)
+    return [
+        Call(
+            convolution(name, one),
+            (pack(one), *numbers(one), *outside(one)),
+            2 * one.depth if one.gathers and not one.by_rows else 0,
+            Options(gathered=one.gathers),
+        )
+        for one in read
+    ]
+
+
+def pack(layer: RoundedConvolution) -> Array:
+    """Return the weights: blocks of four inputs of two outputs."""
+    weights = by_sources(layer)
+    return with_room(layer, paired_nibbles(weights) if layer.narrow else paired(weights))
+
+
+def convolution(name: str, layer: RoundedConvolution) -> Kernel:
+    """Return the kernel of a convolution."""
+    spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
+    fields = convolution_fields(layer, reader(layer))
+    lines = [f"static const convolution_{spec.dtype} c = {fields};"]
+    columns = "NULL"
+    if layer.gathers and layer.by_rows:
+        columns = "columns"
+        lines.append(f"{ctype} columns[{2 * layer.depth}] {WORDS};")
+    elif layer.gathers:
+        columns = f"({ctype} *)(void *)workspace"
+    held = "o" if layer.outside else "NULL"
+    lines += [
+        f"run_{spec.dtype} runs[{most_runs(layer)}];",
+        f"const with_{spec.dtype} with = {{w, b, m, r, {held}, {columns}, runs}};",
+    ]
+    functions = (f"convolve_{layer.name}", f"convolve_lines_{layer.name}")
+    names, made = calls(layer, Called(*functions, "&c, &with", 2, "(uint8_t *)out"))
+    takes = [("w", "int8"), ("b", "int32"), ("m", "int32"), ("r", "int8")]
+    takes += [("o", spec.dtype)] * bool(layer.outside)
+    counts, workspace = layer.by_rows and layer.plain, layer.gathers and not layer.by_rows
+    shape = Shape(names, takes, counts, workspace)
+    return written(name, layer, "conv_any/kernel.h", shape, [*lines, *made])
+
+
+KERNEL = LibraryKernel(
+    name="conv_any",
+    computes=CONVOLUTION,
+    isa=ANY,
+    refuses=refuses,
+    calls=calls_of,
+    passages=lambda layer, _options: in_order(layer, 2),
+    cases=cases_of_windows(NARROW_TYPES),
+    case=case_of_windows,
+    counts=lambda layer, _options: of_windows(TILE, layer),
+)

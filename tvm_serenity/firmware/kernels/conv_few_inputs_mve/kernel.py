@@ -1,0 +1,163 @@
+"""Convolutions of few inputs with vectors: weights stay in registers while many windows pass.
+
+Windows that are pixels are read in place, others gathered, as many as there is room for.
+"""
+
+from tvm_serenity.firmware.isa import Isa
+from tvm_serenity.firmware.kernels.common.calls import (
+    WORDS,
+    Called,
+    Shape,
+    calls,
+    convolution_fields,
+    written,
+)
+from tvm_serenity.firmware.kernels.common.counts import TYPES, cases_of, leaving, lines_of
+from tvm_serenity.firmware.kernels.common.layer import (
+    CONVOLUTION,
+    LANES,
+    MOST_COLUMN_BYTES,
+    RoundedConvolution,
+)
+from tvm_serenity.firmware.kernels.common.overlap import in_order
+from tvm_serenity.firmware.kernels.common.packing import signed_groups
+from tvm_serenity.firmware.kernels.record import Call, LibraryKernel, Options, Passages
+from tvm_serenity.firmware.program import Kernel
+
+MOST_WINDOWS = 64
+"""Windows that are gathered at a time: with more, little is left to be won."""
+OUTPUTS = 4
+"""Results are made by so many channels."""
+
+
+def refuses(layer: RoundedConvolution) -> str:
+    """Return why it does not make a layer."""
+    spec = layer.spec
+    if not layer.grouped or layer.how.name != "ROUND_TWICE_SMALL" or not layer.full:
+        return "rounds twice, sums below 2^30 to all values of their type"
+    if len(spec.pieces) > 1 or spec.dilation[1] != 1 or layer.inputs > 2 * LANES:
+        return f"has windows of one tensor of at most {2 * LANES} inputs"
+    return f"makes outputs by {OUTPUTS}" if spec.channels % OUTPUTS else ""
+
+
+def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+    """Return its call."""
+    constants = (*signed_groups(layer), layer.how.multipliers, layer.how.shifts)
+    return [Call(convolution(name, layer), constants, workspace_bytes(layer))]
+
+
+def direct(layer: RoundedConvolution) -> bool:
+    """Return whether windows are pixels, which are read where they lie."""
+    return layer.spec.weight_shape[:2] == (1, 1) and not any(layer.spec.padding)
+
+
+def windows(layer: RoundedConvolution) -> int:
+    """Return how many windows are gathered at a time; 0: none are."""
+    if direct(layer):
+        return 0
+    room = MOST_COLUMN_BYTES // layer.depth if layer.by_rows else MOST_WINDOWS
+    return min(room, MOST_WINDOWS, layer.spec.output_shape[2])
+
+
+def workspace_bytes(layer: RoundedConvolution) -> int:
+    """Return the bytes of the columns; those of a row kernel lie on the stack."""
+    more = _lanes(layer) - layer.depth if _reads_on(layer) else 0
+    return 0 if layer.by_rows else windows(layer) * layer.depth + more
+
+
+def convolution(name: str, layer: RoundedConvolution) -> Kernel:
+    """Return the kernel of a convolution."""
+    spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
+    lines = [f"static const convolution_{spec.dtype} c = {convolution_fields(layer)};"]
+    most, columns = windows(layer), "NULL"
+    if most and layer.by_rows:
+        columns = "columns"
+        lines.append(f"{ctype} columns[{most * layer.depth}] {WORDS};")
+    elif most:
+        columns = f"({ctype} *)(void *)workspace"
+    lines.append(f"const with_{spec.dtype} with = {{w, b, m, r, NULL, {columns}, NULL}};")
+    called = Called(
+        f"convolve_strips_{layer.name}",
+        f"convolve_lines_strips_{layer.name}",
+        f"&c, &with, {_sum(layer)}, {most}",
+        1,
+        "(uint8_t *)out",
+    )
+    names, made = calls(layer, called)
+    takes = [("w", "int8"), ("b", "int32"), ("m", "int32"), ("r", "int8")]
+    counts, workspace = layer.by_rows and layer.plain, most > 0 and not layer.by_rows
+    shape = Shape(names, takes, counts, workspace)
+    return written(name, layer, "conv_few_inputs_mve/kernel.h", shape, [*lines, *made])
+
+
+def _sum(layer: RoundedConvolution) -> str:
+    """The function of the library that sums up a strip."""
+    whole = "_whole" if _reads_on(layer) else ""
+    positive = "_positive" if layer.clamps_at_zero else ""
+    return f"strip_{_lanes(layer)}{whole}{positive}_{layer.name}"
+
+
+def _lanes(layer: RoundedConvolution) -> int:
+    """Inputs in the vectors of a window."""
+    return LANES if layer.inputs <= LANES else 2 * LANES
+
+
+def _reads_on(layer: RoundedConvolution) -> bool:
+    """Whether vectors are read whole: windows fill them, or columns have room behind the last."""
+    return layer.inputs == _lanes(layer) or (windows(layer) > 0 and not layer.by_rows)
+
+
+def passages(layer: RoundedConvolution, _options: Options) -> Passages:
+    """As many windows as are gathered at a time, or all of a line."""
+    lines, pixels = lines_of(layer)
+    return in_order(layer, windows(layer) or (lines * pixels if layer.plain else pixels))
+
+
+def counts(layer: RoundedConvolution, _options: Options) -> list[float]:
+    """Return the counts of its work."""
+    lines, pixels = lines_of(layer)
+    few = layer.inputs <= LANES
+    outputs = layer.spec.channels // (4 if few else 2)
+    count = lines * pixels
+    most = windows(layer)
+    times = -(-pixels // most) if most else 1
+    copied = count if most else 0
+    odd = lines * (times * (most % 2) if most and most % 2 else pixels % 2)
+    top, bottom = layer.spec.padding[::2]
+    above = 0 if layer.by_rows else min(lines, top + bottom) * pixels
+    over = max(leaving(layer), above if most else 0)
+    sources = layer.sources
+    return [
+        1,
+        lines,
+        lines * times,
+        lines * times * outputs,
+        outputs * odd,
+        count,
+        count * outputs,
+        count * outputs * (not layer.clamps_at_zero),
+        copied * sources,
+        copied * layer.depth,
+        lines * sources * times if most else 0,
+        over,
+        over * sources,
+        over * layer.depth,
+    ]
+
+
+def case(layer: RoundedConvolution, _options: Options) -> str:
+    """Return which row of its table prices a layer."""
+    return f"of {_lanes(layer)}, {'plain, ' * layer.plain}{layer.name}"
+
+
+KERNEL = LibraryKernel(
+    name="conv_few_inputs_mve",
+    computes=CONVOLUTION,
+    isa=frozenset({Isa.MVE}),
+    refuses=refuses,
+    calls=calls_of,
+    passages=passages,
+    cases=cases_of(("of 16", "of 32"), ("", "plain"), TYPES),
+    case=case,
+    counts=counts,
+)

@@ -1,0 +1,113 @@
+"""Convolutions with vectors: four outputs of up to three windows at a time."""
+
+from tvm_serenity.firmware.isa import Isa
+from tvm_serenity.firmware.kernels.common.calls import (
+    WORDS,
+    Called,
+    Shape,
+    calls,
+    convolution_fields,
+    most_runs,
+    written,
+)
+from tvm_serenity.firmware.kernels.common.counts import (
+    TYPES,
+    Tile,
+    case_of_windows,
+    cases_of,
+    cases_of_windows,
+    of_windows,
+)
+from tvm_serenity.firmware.kernels.common.layer import (
+    CONVOLUTION,
+    MOST_COLUMN_BYTES,
+    RoundedConvolution,
+    joined_rows,
+    read_as,
+)
+from tvm_serenity.firmware.kernels.common.overlap import in_order
+from tvm_serenity.firmware.kernels.common.packing import by_sources, numbers, outside
+from tvm_serenity.firmware.kernels.record import Call, LibraryKernel, Options, Passages
+from tvm_serenity.firmware.pack import in_groups
+from tvm_serenity.firmware.program import Array, Kernel
+
+IN_PLACE, GATHERED = Tile(windows=3, lines=3, outputs=4), Tile(windows=2, lines=3, outputs=4)
+NEVER = cases_of(("gathered",), ("plain",), TYPES)
+"""Pixels of one tensor are read where they lie."""
+
+
+def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+    """Return its calls: windows read where they lie, or gathered."""
+    return [
+        Call(
+            convolution(name, one),
+            (pack(one), *numbers(one), *outside(one)),
+            2 * one.depth if one.gathers and not one.by_rows else 0,
+            Options(gathered=one.gathers),
+        )
+        for one in read_as(layer, MOST_COLUMN_BYTES)
+        if one.grouped
+    ]
+
+
+def pack(layer: RoundedConvolution) -> Array:
+    """Return the weights: blocks of sixteen inputs of four outputs, each run begins one."""
+    weights = by_sources(layer)
+    runs = [weights.shape[0]] if layer.gathers else layer.stretches
+    return in_groups(weights, runs, 128 if layer.spec.dtype == "uint8" else 0)
+
+
+def convolution(name: str, layer: RoundedConvolution) -> Kernel:
+    """Return the kernel of a convolution."""
+    spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
+    lines = [f"static const convolution_{spec.dtype} c = {convolution_fields(layer)};"]
+    columns = "NULL"
+    if layer.gathers and layer.by_rows:
+        columns = "columns"
+        lines.append(f"{ctype} columns[{2 * layer.depth}] {WORDS};")
+    elif layer.gathers:
+        columns = f"({ctype} *)(void *)workspace"
+    held = "o" if layer.outside else "NULL"
+    lines += [
+        f"group_run_{layer.name} runs[{most_runs(layer) + 1}];",
+        f"const with_{spec.dtype} with = {{w, b, m, r, {held}, {columns}, NULL}};",
+    ]
+    called = Called(
+        f"convolve_groups_{layer.name}",
+        f"convolve_lines_groups_{layer.name}",
+        f"&c, &with, runs, READ_{_read(layer)}_{layer.name}",
+        3,
+        "(uint8_t *)out",
+    )
+    names, made = calls(layer, called)
+    takes = [("w", "int8"), ("b", "int32"), ("m", "int32"), ("r", "int8")]
+    takes += [("o", spec.dtype)] * bool(layer.outside)
+    counts, workspace = layer.by_rows and layer.plain, layer.gathers and not layer.by_rows
+    shape = Shape(names, takes, counts, workspace)
+    return written(name, layer, "conv_mve/kernel.h", shape, [*lines, *made])
+
+
+def _read(layer: RoundedConvolution) -> str:
+    if layer.gathers:
+        return "GATHERED"
+    return "PLAIN" if layer.plain and len(layer.spec.pieces) == 1 else "IN_PLACE"
+
+
+def passages(layer: RoundedConvolution, options: Options) -> Passages:
+    """Three windows that follow each other, or of three lines, one below the other."""
+    below = not (layer.by_rows or layer.plain or options.gathered)
+    lines = 3 * layer.spec.output_shape[2] if below and layer.spec.dilation[1] == 1 else 3
+    return in_order(layer, lines)
+
+
+KERNEL = LibraryKernel(
+    name="conv_mve",
+    computes=CONVOLUTION,
+    isa=frozenset({Isa.MVE}),
+    refuses=joined_rows,
+    calls=calls_of,
+    passages=passages,
+    cases=tuple(case for case in cases_of_windows(TYPES) if case not in NEVER),
+    case=case_of_windows,
+    counts=lambda layer, options: of_windows(GATHERED if options.gathered else IN_PLACE, layer),
+)

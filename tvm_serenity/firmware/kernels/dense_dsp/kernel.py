@@ -1,0 +1,79 @@
+"""Layers of one window for the DSP extension, dense ones: four outputs at a time."""
+
+import math
+
+import numpy as np
+
+from tvm_serenity.firmware.isa import Isa
+from tvm_serenity.firmware.kernels.common import layer as limits
+from tvm_serenity.firmware.kernels.common.calls import Shape, target, written
+from tvm_serenity.firmware.kernels.common.counts import TYPES, Tile, case_of_type, of_windows
+from tvm_serenity.firmware.kernels.common.epilogue import refusal
+from tvm_serenity.firmware.kernels.common.layer import (
+    CONVOLUTION,
+    RoundedConvolution,
+    joined_rows,
+)
+from tvm_serenity.firmware.kernels.common.overlap import apart
+from tvm_serenity.firmware.kernels.common.packing import by_sources
+from tvm_serenity.firmware.kernels.common.pairs import pair_numbers, words_of
+from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+from tvm_serenity.firmware.pack import BLOCK
+from tvm_serenity.firmware.program import Array
+
+FEW_PAIRS = 10
+"""Pairs of outputs from which an odd number is filled up: of fewer it takes a tenth more flash."""
+WIDENED_PRODUCTS = 4096
+"""Of a dense layer, from which its inputs are widened first: fewer take less code as they lie."""
+TILE = Tile(windows=1, lines=1, outputs=4)
+
+
+def refuses(layer: RoundedConvolution) -> str:
+    """Return why it does not make a layer."""
+    spec = layer.spec
+    reads_all = len(spec.pieces) == 1 and math.prod(spec.pieces[0]) == layer.inputs
+    follows = reads_all and not any(spec.padding) and not layer.inputs % BLOCK
+    if not layer.alone or not follows or joined_rows(layer):
+        return refusal(layer)
+    words = words_of(layer, by_sources(layer))
+    return refusal(layer) if words is None or (len(words) % 2 and len(words) < FEW_PAIRS) else ""
+
+
+def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+    """Return its call; numbers of 0 fill the last four outputs."""
+    spec, dtype, inputs = layer.spec, layer.spec.dtype, layer.inputs
+    twice = "positive" if layer.clamps_at_zero else "twice"
+    how = "once" if layer.how.name == "ROUND_ONCE_SMALL" else twice
+    wide = 2 * inputs <= limits.STACK_BYTES and inputs * spec.channels >= WIDENED_PRODUCTS
+    made = f"wide, quads_{how}_wide_{dtype}" if wide else f"NULL, quads_{how}_{dtype}"
+    lines = [
+        f"static const requantisation to = {target(layer)};",
+        f"const int32_t outputs = {spec.channels};",
+        *[f"int16_t wide[{inputs}] __attribute__((aligned(8)));"] * wide,
+        f"dense_quads_{dtype}(x0, w, q, out, {inputs}, outputs, &to, {made});",
+    ]
+    shape = Shape(["x0"], [("w", "int32"), ("q", "int32")])
+    return [Call(written(name, layer, "dense_dsp/kernel.h", shape, lines), pack(layer))]
+
+
+def pack(layer: RoundedConvolution) -> tuple[Array, Array]:
+    """Return the weights of two pairs of outputs, and the numbers of pairs."""
+    words = words_of(layer, by_sources(layer))
+    assert words is not None, "a layer that is not refused"
+    filled = [(0, len(words) % 2), (0, 0)]
+    blocks = np.pad(words, [*filled, (0, 0)]).reshape(-(-len(words) // 2), 2, -1, 2)
+    blocks = blocks.transpose(0, 2, 3, 1)
+    return np.ascontiguousarray(blocks), np.pad(pair_numbers(layer), filled)
+
+
+KERNEL = LibraryKernel(
+    name="dense_dsp",
+    computes=CONVOLUTION,
+    isa=frozenset({Isa.DSP}),
+    refuses=refuses,
+    calls=calls_of,
+    passages=lambda layer, _options: apart(layer),
+    cases=TYPES,
+    case=case_of_type,
+    counts=lambda layer, _options: of_windows(TILE, layer),
+)

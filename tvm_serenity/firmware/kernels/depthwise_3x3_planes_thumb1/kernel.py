@@ -1,0 +1,31 @@
+"""Depthwise convolutions of 3x3 for Thumb-1 (Cortex-M0, M0+, M23), by planes of a channel."""
+
+from tvm_serenity.firmware.isa import Isa
+from tvm_serenity.firmware.kernels.common import planes
+from tvm_serenity.firmware.kernels.common.counts import CASES_OF_STRIDE, case_of_stride
+from tvm_serenity.firmware.kernels.common.layer import DEPTHWISE, RoundedConvolution
+from tvm_serenity.firmware.kernels.common.overlap import by_channels
+from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+
+LIFTED = 128
+"""What is added to bytes with a sign, as bytes without one are loaded from an offset."""
+
+
+def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+    """Return its calls: a plane of all rows, and a ring of few."""
+    lifted = LIFTED if layer.spec.dtype == "int8" else 0
+    making = planes.Lines("depthwise_3x3_planes_thumb1/kernel.h", "plane_lines", lifted)
+    return planes.calls_of(name, layer, making)
+
+
+KERNEL = LibraryKernel(
+    name="depthwise_3x3_planes_thumb1",
+    computes=DEPTHWISE,
+    isa=frozenset({Isa.THUMB_1}),
+    refuses=planes.refuses,
+    calls=calls_of,
+    passages=lambda layer, _options: by_channels(layer),
+    cases=CASES_OF_STRIDE,
+    case=case_of_stride,
+    counts=planes.counts,
+)

@@ -1,0 +1,81 @@
+"""Depthwise convolutions on every core, four or eight channels of a pixel at a time."""
+
+from dataclasses import replace
+
+from tvm_serenity.firmware.isa import ANY
+from tvm_serenity.firmware.kernels.common.calls import (
+    Shape,
+    geometry,
+    initialiser,
+    line_by_line,
+    target,
+    written,
+)
+from tvm_serenity.firmware.kernels.common.counts import NARROW_TYPES, of_pixels
+from tvm_serenity.firmware.kernels.common.layer import (
+    DEPTHWISE,
+    MOST_ROWS,
+    RoundedConvolution,
+)
+from tvm_serenity.firmware.kernels.common.overlap import in_order
+from tvm_serenity.firmware.kernels.common.packing import numbers, outside
+from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+from tvm_serenity.firmware.pack import nibbles
+from tvm_serenity.firmware.program import Kernel
+
+MOST_TAPS = 49
+LANES = 4
+"""Channels that are made at a time."""
+
+
+def refuses(layer: RoundedConvolution) -> str:
+    """Return why it does not make a layer."""
+    spec = layer.spec
+    kh, kw, channels = spec.weight_shape
+    if len(spec.pieces) * kh > MOST_ROWS:
+        return f"has windows of at most {MOST_ROWS} rows"
+    if len(spec.pieces) > 1 or spec.pieces[0][3] != channels or kh * kw > MOST_TAPS:
+        return f"has depthwise ones of at most {MOST_TAPS} taps, one output an input"
+    return ""
+
+
+def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+    """Return its call, but for layers that ``depthwise_3x3_mve`` makes."""
+    layer = replace(layer, narrow=_packs(layer))
+    if layer.nines:
+        return []
+    weights = nibbles(layer.weights) if layer.narrow else layer.weights
+    return [Call(depthwise(name, layer), (weights, *numbers(layer), *outside(layer)))]
+
+
+def _packs(layer: RoundedConvolution) -> bool:
+    """Whether two weights lie in a byte."""
+    return layer.narrow and layer.spec.channels % 2 == 0
+
+
+def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
+    """Return the kernel of a depthwise convolution."""
+    spec = layer.spec
+    fields = {
+        **geometry(spec),
+        "channels": spec.channels,
+        "pairs": layer.pairs,
+        "to": target(layer),
+    }
+    names, lines = line_by_line(layer, "depthwise_line", "&d", "w, b, m, r, o")
+    first = f"static const depthwise_{layer.name} d = {initialiser(fields)};"
+    takes = [("w", "int8"), ("b", "int32"), ("m", "int32"), ("r", "int8"), ("o", spec.dtype)]
+    return written(name, layer, "depthwise_any/kernel.h", Shape(names, takes), [first, *lines])
+
+
+KERNEL = LibraryKernel(
+    name="depthwise_any",
+    computes=DEPTHWISE,
+    isa=ANY,
+    refuses=refuses,
+    calls=calls_of,
+    passages=lambda layer, _options: in_order(layer, 1),
+    cases=NARROW_TYPES,
+    case=lambda layer, _options: replace(layer, narrow=_packs(layer)).name,
+    counts=lambda layer, _options: of_pixels(layer, LANES),
+)

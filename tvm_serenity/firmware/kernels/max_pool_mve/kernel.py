@@ -1,0 +1,105 @@
+"""Max pools with vectors, sixteen channels of a pixel at a time."""
+
+from tvm_serenity.firmware.isa import Isa
+from tvm_serenity.firmware.kernels.common.calls import initialiser
+from tvm_serenity.firmware.kernels.common.counts import TYPES
+from tvm_serenity.firmware.kernels.common.layer import LANES, MOST_ROWS, PlainLayer
+from tvm_serenity.firmware.kernels.record import Call, LibraryKernel, Options, Passages
+from tvm_serenity.firmware.program import Kernel, LibraryFile, Param
+from tvm_serenity.firmware.windows import Passage
+
+
+def refuses(layer: PlainLayer) -> str:
+    """Return why it does not make a layer."""
+    rows = layer.spec.window[0]
+    if rows > MOST_ROWS:
+        return f"has windows of at most {MOST_ROWS} rows"
+    return "" if not layer.by_rows or layer.slots == (0,) * rows else "reads whole rows"
+
+
+def calls_of(name: str, layer: PlainLayer) -> list[Call]:
+    """Return its call."""
+    spec, rows = layer.spec, layer.spec.window[0]
+    dtype, names = spec.dtype, [f"x{i}" for i in range(rows if layer.by_rows else 1)]
+    lines = [f"static const max_pool_{dtype} p = {initialiser(_fields(layer))};"]
+    if layer.by_rows:
+        lines.append(f"const {dtype}_t *const rows[] = {{{', '.join(names)}}};")
+        lines.append(f"max_pool_line_{dtype}(&p, rows, out);")
+    else:
+        lines.append(f"static const lines_{dtype} l = {initialiser(_lines(layer))};")
+        lines.append(f"const {dtype}_t *rows[{rows}];")
+        lines.append(f"max_pool_lines_{dtype}(&p, &l, x0, out, rows);")
+    params = [*(Param(at, dtype, True) for at in names), Param("out", dtype, False)]
+    body = "".join(f"    {line}\n" for line in lines)
+    file = LibraryFile("max_pool_mve/kernel.h", dtype)
+    return [Call(Kernel(name, tuple(params), body, (file,)), ())]
+
+
+def _fields(layer: PlainLayer) -> dict[str, int]:
+    """How windows lie in a line."""
+    spec = layer.spec
+    return {
+        "width": spec.shape[2],
+        "out_width": spec.output_shape[2],
+        "channels": spec.shape[3],
+        "kernel_height": spec.window[0],
+        "kernel_width": spec.window[1],
+        "stride_x": spec.strides[1],
+        "dilation_x": spec.dilation[1],
+        "left": spec.before[1],
+    }
+
+
+def _lines(layer: PlainLayer) -> dict[str, int]:
+    """How lines lie in the image."""
+    spec = layer.spec
+    return {
+        "height": spec.shape[1],
+        "out_height": spec.output_shape[1],
+        "kernel_height": spec.window[0],
+        "stride_y": spec.strides[0],
+        "dilation_y": spec.dilation[0],
+        "top": spec.before[0],
+    }
+
+
+def passages(layer: PlainLayer, _options: Options) -> Passages:
+    """One pixel after the other."""
+    spec, rows = layer.spec, layer.by_rows
+    (_, height, width, channels), (_, lines, pixels, _) = spec.shape, spec.output_shape
+    return (
+        Passage(
+            1 if rows else height,
+            width,
+            channels,
+            1 if rows else lines,
+            pixels,
+            channels,
+            (1 if rows else spec.window[0], spec.window[1]),
+            (1 if rows else spec.strides[0], spec.strides[1]),
+            (1 if rows else spec.dilation[0], spec.dilation[1]),
+            0 if rows else spec.before[0],
+            spec.before[1],
+        ),
+    )
+
+
+def counts(layer: PlainLayer, _options: Options) -> list[float]:
+    """Return the counts of its work: lines, pixels, their vectors, rows and taps of those."""
+    (_, lines, pixels, channels), (kh, kw) = layer.spec.output_shape, layer.spec.window
+    lines = 1 if layer.by_rows else lines
+    vectors = lines * pixels * -(-channels // LANES)
+    return [1, lines, lines * pixels, vectors, vectors * kh, vectors * kh * kw]
+
+
+KERNEL = LibraryKernel(
+    name="max_pool_mve",
+    computes="MaxPool",
+    isa=frozenset({Isa.MVE}),
+    refuses=refuses,
+    calls=calls_of,
+    passages=passages,
+    cases=TYPES,
+    case=lambda layer, _options: str(layer.spec.dtype),
+    counts=counts,
+)

@@ -1,0 +1,71 @@
+"""Means of all pixels for the DSP extension, four channels at a time."""
+
+from tvm_serenity.firmware.isa import Isa
+from tvm_serenity.firmware.kernels.common.calls import initialiser
+from tvm_serenity.firmware.kernels.common.counts import TYPES
+from tvm_serenity.firmware.kernels.common.layer import PlainLayer
+from tvm_serenity.firmware.kernels.record import Call, LibraryKernel, Options, Passages
+from tvm_serenity.firmware.program import Kernel, LibraryFile, Param
+from tvm_serenity.firmware.windows import Passage
+
+MOST_PIXELS = 255
+"""So many inputs of 8 bits have sums of 16."""
+FEW_INPUTS = 1024
+"""Of fewer a kernel from TIR takes less code."""
+LANES = 4
+"""Channels that are summed up at a time."""
+
+
+def refuses(layer: PlainLayer) -> str:
+    """Return why it does not make a layer."""
+    spec = layer.spec
+    images, height, width, channels = spec.shape
+    whole = spec.window == (height, width) and spec.output_shape[1:3] == (1, 1)
+    of_one = spec.layout == "NHWC" and images == 1 and spec.requantise is None
+    if not whole or not of_one or any(spec.padding) or layer.by_rows:
+        return "has means of all pixels of one image"
+    if layer.products < FEW_INPUTS or height * width > MOST_PIXELS:
+        return f"has means of up to {MOST_PIXELS} pixels and {FEW_INPUTS:,} inputs or more"
+    known = spec.dtype in TYPES and channels % LANES == 0
+    return "" if known else f"has means of 8-bit integers, channels by {LANES}"
+
+
+def calls_of(name: str, layer: PlainLayer) -> list[Call]:
+    """Return its call."""
+    spec = layer.spec
+    _, height, width, channels = spec.shape
+    fields = {"pixels": height * width, "channels": channels, "low": spec.low, "high": spec.high}
+    body = (
+        f"    static const averages_{spec.dtype} a = {initialiser(fields)};\n"
+        f"    average_{spec.dtype}(&a, x, out);\n"
+    )
+    params = (Param("x", spec.dtype, True), Param("out", spec.dtype, False))
+    file = LibraryFile("mean_dsp/kernel.h", spec.dtype)
+    return [Call(Kernel(name, params, body, (file,)), ())]
+
+
+def passages(layer: PlainLayer, _options: Options) -> Passages:
+    """Channels are stored once all of their pixels are read."""
+    _, height, width, channels = layer.shape
+    whole = (height, width)
+    return (Passage(height, width, channels, 1, 1, channels, whole, planes=True),)
+
+
+def counts(layer: PlainLayer, _options: Options) -> list[float]:
+    """Return the counts of its work: a call, groups of channels, and those of all pixels."""
+    _, height, width, channels = layer.shape
+    groups = channels // LANES
+    return [1, groups, groups * height * width]
+
+
+KERNEL = LibraryKernel(
+    name="mean_dsp",
+    computes="AveragePool",
+    isa=frozenset({Isa.DSP}),
+    refuses=refuses,
+    calls=calls_of,
+    passages=passages,
+    cases=TYPES,
+    case=lambda layer, _options: str(layer.spec.dtype),
+    counts=counts,
+)
