@@ -24,6 +24,8 @@ from tvm_serenity.frontends._tflite_schema import (
 
 _SCALE, _ZERO_POINT = 2, 3
 """Fields of the table that says how a tensor is quantised."""
+IMAGE_RANK = 4
+"""Of a tensor that has rows: batch, rows, columns, channels."""
 _INTEGERS = {"int32", "uint8", "int64", "int16", "int8", "int4"}
 
 
@@ -43,6 +45,7 @@ def expected_macros(
     ``inputs``: states included; ``model``: its file, if it is known.
     """
     stored = stored_edges(model)
+    inputs = _arriving(program, inputs)
     states = sum(program.tensors[t].initial is not None for t in program.given)
     found = _sizes(program)
     for role, tensors, edges, known in zip(
@@ -63,6 +66,17 @@ def expected_macros(
             if role == "INPUT" and described.initial is not None:
                 found[f"{prefix}_INITIAL"] = described.initial
     return found | _rows(program, inputs)
+
+
+def _arriving(program: Program, inputs: Sequence[Edge]) -> Sequence[Edge]:
+    """The inputs as they are given: one whose rows arrive may be flat in the model."""
+    if program.fed is None:
+        return inputs
+    shape = tuple(program.tensors[program.fed.tensor].shape)
+    first, *others = inputs
+    if math.prod(shape) != math.prod(first.shape):
+        return inputs
+    return [Edge(shape, first.dtype), *others]
 
 
 def compare_macros(library: ctypes.CDLL, program: Program, expected: Mapping[str, float]) -> int:
@@ -130,11 +144,12 @@ def _of_edge(prefix: str, edge: Edge) -> dict[str, float]:
 
 
 def _rows(program: Program, inputs: Sequence[Edge]) -> dict[str, float]:
-    """Of an input whose rows arrive: its second axis are the rows."""
+    """Of an input whose rows arrive: an image's second axis are the rows; others are one row."""
     if program.fed is None:
         return {}
     edge, name = inputs[0], program.tensors[program.fed.tensor].name
-    prefix, rows = f"{program.name}_INPUT_{name}".upper(), edge.shape[1]
+    rows = edge.shape[1] if len(edge.shape) == IMAGE_RANK else 1
+    prefix = f"{program.name}_INPUT_{name}".upper()
     size = math.prod(edge.shape) * np.dtype(edge.dtype).itemsize
     found: dict[str, float] = {f"{prefix}_ROWS": rows, f"{prefix}_ROW_BYTES": size // rows}
     if program.moving is not None:
