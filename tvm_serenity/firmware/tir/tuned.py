@@ -14,8 +14,8 @@ from typing import Any
 from tvm import tirx
 
 from tvm_serenity.firmware.kernels.candidates import NONE, candidates
-from tvm_serenity.firmware.kernels.common.layer import PlainLayer, RoundedConvolution
 from tvm_serenity.firmware.kernels.core import PLAIN, Extensions
+from tvm_serenity.firmware.kernels.parts.layer import PlainLayer, RoundedConvolution
 from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.firmware.pack import (
     Channels,
