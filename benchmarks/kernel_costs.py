@@ -31,8 +31,8 @@ from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
 from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.kernels import all_kernels
 from tvm_serenity.firmware.kernels.candidates import Layer, unpriced
-from tvm_serenity.firmware.kernels.common.calls import COUNT
-from tvm_serenity.firmware.kernels.common.layer import PlainLayer
+from tvm_serenity.firmware.kernels.parts.calls import COUNT
+from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.prices import CORES, TABLE, Row, cores, table_of
 from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.firmware.program import Program

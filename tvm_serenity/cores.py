@@ -35,7 +35,7 @@ class Isa:
     """A set of instructions, and what compiles for it.
 
     ``gcc``: the compiler's flags; ``llvm_attributes``: what LLVM does not know by its triple and
-    the core's name. ``prices``: the core of ``kernel_costs.json`` whose prices hold, "" for none.
+    the core's name. ``prices``: the core whose prices of kernels hold, "" for none.
     """
 
     instructions: tuple[str, ...]

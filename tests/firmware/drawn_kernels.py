@@ -12,7 +12,7 @@ from tests.firmware.test_library import Drawn, computed, rows_under
 from tests.firmware.test_vectors import larger, of_few_inputs, of_nine, summed
 from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.kernels.candidates import Layer, unpriced
-from tvm_serenity.firmware.kernels.common.layer import PlainLayer
+from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.prices import Row
 from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.firmware.tir import tuned

@@ -20,7 +20,7 @@ from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.emit import c, calls, header, linker, model, walker
 from tvm_serenity.firmware.emit import sources as emitted
 from tvm_serenity.firmware.kernels import sources as library
-from tvm_serenity.firmware.kernels.common import epilogue, fours, pairs
+from tvm_serenity.firmware.kernels.parts import epilogue, fours, pairs
 from tvm_serenity.firmware.report import report
 from tvm_serenity.firmware.tir import banded, interface, tuned, whole
 from tvm_serenity.kernels import arithmetic, pooling

@@ -12,8 +12,8 @@ from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.test_dsp import compared, failed
 from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.kernels.candidates import candidates
-from tvm_serenity.firmware.kernels.common.layer import PlainLayer
 from tvm_serenity.firmware.kernels.mean_dsp import kernel as mean
+from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.kernels.records import AveragePool
 

@@ -15,14 +15,14 @@ from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.test_library import Caller, Drawn, computed, drawn, rows_under
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
 from tvm_serenity.firmware.isa import ANY
-from tvm_serenity.firmware.kernels.common import epilogue, pairs
-from tvm_serenity.firmware.kernels.common import layer as limits
-from tvm_serenity.firmware.kernels.common import planes as by_planes
-from tvm_serenity.firmware.kernels.common.calls import COUNT
-from tvm_serenity.firmware.kernels.common.layer import RoundedConvolution
 from tvm_serenity.firmware.kernels.conv_3x2_dsp import kernel as conv_3x2
 from tvm_serenity.firmware.kernels.dense_dsp import kernel as dense_dsp
 from tvm_serenity.firmware.kernels.depthwise_3x3_in_place_dsp import kernel as in_place
+from tvm_serenity.firmware.kernels.parts import epilogue, pairs
+from tvm_serenity.firmware.kernels.parts import layer as limits
+from tvm_serenity.firmware.kernels.parts import planes as by_planes
+from tvm_serenity.firmware.kernels.parts.calls import COUNT
+from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
 from tvm_serenity.firmware.kernels.record import Tuned
 from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Program

@@ -13,7 +13,7 @@ from tests.firmware.library_form import library_forms
 from tests.firmware.projects import needs_host
 from tvm_serenity.firmware import pack
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
-from tvm_serenity.firmware.kernels.common.calls import COUNT
+from tvm_serenity.firmware.kernels.parts.calls import COUNT
 from tvm_serenity.firmware.kernels.record import Tuned
 from tvm_serenity.firmware.program import Kernel, Program
 from tvm_serenity.firmware.tir import tuned

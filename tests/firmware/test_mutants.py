@@ -16,7 +16,7 @@ from tests.firmware.projects import needs_host
 from tests.firmware.small import apart, build, counting, positions, windows
 from tvm_serenity.firmware import memory
 from tvm_serenity.firmware.emit import walker
-from tvm_serenity.firmware.kernels.common import calls, epilogue, fours, pairs, planes
+from tvm_serenity.firmware.kernels.parts import calls, epilogue, fours, pairs, planes
 from tvm_serenity.firmware.tir import banded, kernels, tuned, whole
 
 Patch = Callable[[pytest.MonkeyPatch], None]

@@ -13,7 +13,7 @@ from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.test_dsp import Machine, compared, failed
 from tests.firmware.test_vectors import Calls, summed, summing
 from tvm_serenity.firmware.isa import Extensions
-from tvm_serenity.firmware.kernels.common.linear import SHIFTS, half, linear_form
+from tvm_serenity.firmware.kernels.parts.linear import SHIFTS, half, linear_form
 from tvm_serenity.firmware.kernels.record import Tuned
 from tvm_serenity.quantize.fixed import scaled
 

@@ -14,7 +14,7 @@ from tests.firmware.test_dsp import Case, Machine, cases, compared, failed, form
 from tests.firmware.test_library import Drawn, computed, drawn
 from tvm_serenity.boards import board
 from tvm_serenity.firmware.isa import ANY, Extensions
-from tvm_serenity.firmware.kernels.common import epilogue, fours
+from tvm_serenity.firmware.kernels.parts import epilogue, fours
 from tvm_serenity.firmware.report import report
 from tvm_serenity.firmware.tir import tuned
 from tvm_serenity.kernels.convolution import Convolution

@@ -15,8 +15,8 @@ from tests.firmware.test_library import Drawn, computed, drawn, rows_under
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
 from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.kernels.candidates import candidates
-from tvm_serenity.firmware.kernels.common.calls import COUNT
-from tvm_serenity.firmware.kernels.common.layer import PlainLayer
+from tvm_serenity.firmware.kernels.parts.calls import COUNT
+from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.firmware.program import Kernel, Program
 from tvm_serenity.firmware.tir import tuned

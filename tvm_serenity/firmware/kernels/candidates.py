@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from tvm_serenity.firmware.isa import ANY, Extensions, Isa
 from tvm_serenity.firmware.kernels import all_kernels
-from tvm_serenity.firmware.kernels.common.epilogue import refusal
-from tvm_serenity.firmware.kernels.common.layer import PlainLayer, RoundedConvolution
+from tvm_serenity.firmware.kernels.parts.epilogue import refusal
+from tvm_serenity.firmware.kernels.parts.layer import PlainLayer, RoundedConvolution
 from tvm_serenity.firmware.kernels.prices import Prices, prices_for
 from tvm_serenity.firmware.kernels.record import Form, LibraryKernel, NotCovered, Tuned
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.firmware.kernels.common.calls import COUNT
+from tvm_serenity.firmware.kernels.parts.calls import COUNT
 from tvm_serenity.firmware.moving import Moving
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.program import (

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tvm_serenity.firmware.kernels.common.calls import COUNT
+from tvm_serenity.firmware.kernels.parts.calls import COUNT
 from tvm_serenity.firmware.kernels.record import Form, NotCovered, Tuned
 from tvm_serenity.firmware.names import C_TYPES
 from tvm_serenity.firmware.program import Array, Kernel, LibraryFile, Param

@@ -23,7 +23,7 @@ from tvm_serenity.firmware.tir.roomy_rows import with_room_by_rows
 from tvm_serenity.firmware.tir.rows import RowKernels, UncutError, row_kernels
 from tvm_serenity.firmware.tir.tiles import in_tiles, tileable
 from tvm_serenity.firmware.tir.whole import compiled, kernels_of
-from tvm_serenity.firmware.tir.why import of_rows
+from tvm_serenity.firmware.tir.why import as_called, of_rows
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.relax.attributes import rounds_less
 from tvm_serenity.relax.pipeline import Prepared
@@ -152,8 +152,9 @@ class Maker:
         room = rooms(self.board, settings.stack_bytes)
         more = self._more_room(placed, room) if settings.fast and met else {}
         taken, placed, lying = with_room_by_rows(kernels, best, placed, lying, alignment, more)
-        made = Compiled(
-            program=program(taken, lying),
+        made = program(taken, lying)
+        return Compiled(
+            program=made,
             lowered=kernels.rows.lowered,
             region=kernels.rows.region,
             sources=sources(kernels),
@@ -163,7 +164,7 @@ class Maker:
             lower_bound_bytes=best.lower_bound_bytes,
             kept_float=ready.kept_float,
             folded=ready.folded,
-            choices=of_rows(kernels, taken, settings.tuned),
+            choices=as_called(of_rows(kernels, taken, settings.tuned), made),
             chosen=replace(chosen, met=met),
         )
         return with_every_output(made, interface(self.module), kernels.rows.results)

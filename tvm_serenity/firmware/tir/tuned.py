@@ -15,7 +15,7 @@ from tvm import tirx
 
 from tvm_serenity.firmware.isa import PLAIN, Extensions
 from tvm_serenity.firmware.kernels.candidates import NONE, candidates
-from tvm_serenity.firmware.kernels.common.layer import PlainLayer, RoundedConvolution
+from tvm_serenity.firmware.kernels.parts.layer import PlainLayer, RoundedConvolution
 from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.firmware.pack import (
     Channels,

@@ -19,7 +19,7 @@ from tvm_serenity.firmware.tir.compiled import Compiled
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.firmware.tir.over import Permissions, least_need, ordered
 from tvm_serenity.firmware.tir.roomy import Ordered, with_room
-from tvm_serenity.firmware.tir.why import of_whole
+from tvm_serenity.firmware.tir.why import as_called, of_whole
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.lean import lean
 from tvm_serenity.kernels.tile import MCU, SCALAR
@@ -110,7 +110,7 @@ def _compiled(
         lower_bound_bytes=bound,
         kept_float=ready.kept_float,
         folded=ready.folded,
-        choices=of_whole(writer, order),
+        choices=as_called(of_whole(writer, order), program),
         compiled_here={} if settings.codegen == "c" else writer.plain,
     )
 

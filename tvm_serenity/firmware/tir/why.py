@@ -6,11 +6,12 @@ but for kernels that are not worth their code.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tvm_serenity.firmware.kernels.prices import unit_of
 from tvm_serenity.firmware.kernels.record import Tuned
+from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.firmware.tir.rows import RowKernels
 from tvm_serenity.kernels.opaque import opaque
@@ -71,6 +72,15 @@ class KernelChoice:
             "instructions": None,
             "cycles": None,
         }
+
+
+def as_called(choices: Sequence[KernelChoice], program: Program) -> tuple[KernelChoice, ...]:
+    """Return the choices with the names their kernels have in a program, one choice a step.
+
+    A kernel whose result lies over what it reads is a function of its own.
+    """
+    pairs = zip(choices, program.steps, strict=True)
+    return tuple(replace(one, kernel=step.kernels[0]) for one, step in pairs)
 
 
 def of_whole(taken: Kernels, order: Sequence[int]) -> tuple[KernelChoice, ...]:

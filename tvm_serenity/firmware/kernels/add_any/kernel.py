@@ -1,11 +1,11 @@
 """Sums of two 8-bit tensors on every core, as one linear form of 32 bits."""
 
 from tvm_serenity.firmware.isa import ANY
-from tvm_serenity.firmware.kernels.common import sums
-from tvm_serenity.firmware.kernels.common.counts import TYPES
-from tvm_serenity.firmware.kernels.common.layer import PlainLayer
-from tvm_serenity.firmware.kernels.common.linear import linear_form
-from tvm_serenity.firmware.kernels.common.overlap import elements
+from tvm_serenity.firmware.kernels.parts import sums
+from tvm_serenity.firmware.kernels.parts.counts import TYPES
+from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
+from tvm_serenity.firmware.kernels.parts.linear import linear_form
+from tvm_serenity.firmware.kernels.parts.overlap import elements
 from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
 from tvm_serenity.firmware.program import LibraryFile
 

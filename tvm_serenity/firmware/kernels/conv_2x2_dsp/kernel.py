@@ -1,19 +1,19 @@
 """Convolutions for the DSP extension: two outputs of two windows at a time, inputs as they lie."""
 
 from tvm_serenity.firmware.isa import Isa
-from tvm_serenity.firmware.kernels.common.counts import (
+from tvm_serenity.firmware.kernels.parts.counts import (
     TYPES,
     Tile,
     case_of_windows,
     cases_of_windows,
     of_windows,
 )
-from tvm_serenity.firmware.kernels.common.epilogue import refusal
-from tvm_serenity.firmware.kernels.common.layer import CONVOLUTION, RoundedConvolution
-from tvm_serenity.firmware.kernels.common.overlap import in_order
-from tvm_serenity.firmware.kernels.common.packing import by_sources
-from tvm_serenity.firmware.kernels.common.pairs import pair_numbers, words_of
-from tvm_serenity.firmware.kernels.common.two_windows import Making, by_windows, read
+from tvm_serenity.firmware.kernels.parts.epilogue import refusal
+from tvm_serenity.firmware.kernels.parts.layer import CONVOLUTION, RoundedConvolution
+from tvm_serenity.firmware.kernels.parts.overlap import in_order
+from tvm_serenity.firmware.kernels.parts.packing import by_sources
+from tvm_serenity.firmware.kernels.parts.pairs import pair_numbers, words_of
+from tvm_serenity.firmware.kernels.parts.two_windows import Making, by_windows, read
 from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
 
 TILE = Tile(windows=2, lines=2, outputs=2)

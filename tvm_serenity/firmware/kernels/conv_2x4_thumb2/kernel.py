@@ -1,10 +1,10 @@
 """Convolutions for Thumb-2 without extensions (Cortex-M3): inputs and weights byte by byte."""
 
 from tvm_serenity.firmware.isa import Isa
-from tvm_serenity.firmware.kernels.common import fours
-from tvm_serenity.firmware.kernels.common.counts import TYPES, case_of_windows, cases_of_windows
-from tvm_serenity.firmware.kernels.common.layer import CONVOLUTION, RoundedConvolution
-from tvm_serenity.firmware.kernels.common.overlap import in_order
+from tvm_serenity.firmware.kernels.parts import fours
+from tvm_serenity.firmware.kernels.parts.counts import TYPES, case_of_windows, cases_of_windows
+from tvm_serenity.firmware.kernels.parts.layer import CONVOLUTION, RoundedConvolution
+from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
 
 

@@ -5,30 +5,30 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.firmware.isa import Isa
-from tvm_serenity.firmware.kernels.common import layer as limits
-from tvm_serenity.firmware.kernels.common import pairs
-from tvm_serenity.firmware.kernels.common.calls import (
+from tvm_serenity.firmware.kernels.parts import layer as limits
+from tvm_serenity.firmware.kernels.parts import pairs
+from tvm_serenity.firmware.kernels.parts.calls import (
     Called,
     Shape,
     calls,
     convolution_fields,
     written,
 )
-from tvm_serenity.firmware.kernels.common.counts import (
+from tvm_serenity.firmware.kernels.parts.counts import (
     TYPES,
     Tile,
     case_of_windows,
     cases_of_windows,
     of_windows,
 )
-from tvm_serenity.firmware.kernels.common.epilogue import refusal
-from tvm_serenity.firmware.kernels.common.layer import (
+from tvm_serenity.firmware.kernels.parts.epilogue import refusal
+from tvm_serenity.firmware.kernels.parts.layer import (
     CONVOLUTION,
     RoundedConvolution,
     joined_rows,
 )
-from tvm_serenity.firmware.kernels.common.overlap import in_order
-from tvm_serenity.firmware.kernels.common.packing import by_sources, zeros
+from tvm_serenity.firmware.kernels.parts.overlap import in_order
+from tvm_serenity.firmware.kernels.parts.packing import by_sources, zeros
 from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
 from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Array

@@ -1,7 +1,7 @@
 """Convolutions on every core, two windows and two outputs at a time; weights of 4 or 8 bits."""
 
 from tvm_serenity.firmware.isa import ANY
-from tvm_serenity.firmware.kernels.common.calls import (
+from tvm_serenity.firmware.kernels.parts.calls import (
     WORDS,
     Called,
     Shape,
@@ -11,22 +11,22 @@ from tvm_serenity.firmware.kernels.common.calls import (
     reader,
     written,
 )
-from tvm_serenity.firmware.kernels.common.counts import (
+from tvm_serenity.firmware.kernels.parts.counts import (
     NARROW_TYPES,
     Tile,
     case_of_windows,
     cases_of_windows,
     of_windows,
 )
-from tvm_serenity.firmware.kernels.common.layer import (
+from tvm_serenity.firmware.kernels.parts.layer import (
     CONVOLUTION,
     MOST_COLUMN_BYTES,
     RoundedConvolution,
     joined_rows,
     read_as,
 )
-from tvm_serenity.firmware.kernels.common.overlap import in_order
-from tvm_serenity.firmware.kernels.common.packing import by_sources, numbers, outside, with_room
+from tvm_serenity.firmware.kernels.parts.overlap import in_order
+from tvm_serenity.firmware.kernels.parts.packing import by_sources, numbers, outside, with_room
 from tvm_serenity.firmware.kernels.record import Call, LibraryKernel, Options
 from tvm_serenity.firmware.pack import paired, paired_nibbles
 from tvm_serenity.firmware.program import Array, Kernel

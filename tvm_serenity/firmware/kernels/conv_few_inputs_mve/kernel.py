@@ -4,7 +4,7 @@ Windows that are pixels are read in place, others gathered, as many as there is 
 """
 
 from tvm_serenity.firmware.isa import Isa
-from tvm_serenity.firmware.kernels.common.calls import (
+from tvm_serenity.firmware.kernels.parts.calls import (
     WORDS,
     Called,
     Shape,
@@ -12,15 +12,15 @@ from tvm_serenity.firmware.kernels.common.calls import (
     convolution_fields,
     written,
 )
-from tvm_serenity.firmware.kernels.common.counts import TYPES, cases_of, leaving, lines_of
-from tvm_serenity.firmware.kernels.common.layer import (
+from tvm_serenity.firmware.kernels.parts.counts import TYPES, cases_of, leaving, lines_of
+from tvm_serenity.firmware.kernels.parts.layer import (
     CONVOLUTION,
     LANES,
     MOST_COLUMN_BYTES,
     RoundedConvolution,
 )
-from tvm_serenity.firmware.kernels.common.overlap import in_order
-from tvm_serenity.firmware.kernels.common.packing import signed_groups
+from tvm_serenity.firmware.kernels.parts.overlap import in_order
+from tvm_serenity.firmware.kernels.parts.packing import signed_groups
 from tvm_serenity.firmware.kernels.record import Call, LibraryKernel, Options, Passages
 from tvm_serenity.firmware.program import Kernel
 

@@ -1,7 +1,7 @@
 """Convolutions with vectors: four outputs of up to three windows at a time."""
 
 from tvm_serenity.firmware.isa import Isa
-from tvm_serenity.firmware.kernels.common.calls import (
+from tvm_serenity.firmware.kernels.parts.calls import (
     WORDS,
     Called,
     Shape,
@@ -10,7 +10,7 @@ from tvm_serenity.firmware.kernels.common.calls import (
     most_runs,
     written,
 )
-from tvm_serenity.firmware.kernels.common.counts import (
+from tvm_serenity.firmware.kernels.parts.counts import (
     TYPES,
     Tile,
     case_of_windows,
@@ -18,15 +18,15 @@ from tvm_serenity.firmware.kernels.common.counts import (
     cases_of_windows,
     of_windows,
 )
-from tvm_serenity.firmware.kernels.common.layer import (
+from tvm_serenity.firmware.kernels.parts.layer import (
     CONVOLUTION,
     MOST_COLUMN_BYTES,
     RoundedConvolution,
     joined_rows,
     read_as,
 )
-from tvm_serenity.firmware.kernels.common.overlap import in_order
-from tvm_serenity.firmware.kernels.common.packing import by_sources, numbers, outside
+from tvm_serenity.firmware.kernels.parts.overlap import in_order
+from tvm_serenity.firmware.kernels.parts.packing import by_sources, numbers, outside
 from tvm_serenity.firmware.kernels.record import Call, LibraryKernel, Options, Passages
 from tvm_serenity.firmware.pack import in_groups
 from tvm_serenity.firmware.program import Array, Kernel

@@ -5,18 +5,18 @@ import math
 import numpy as np
 
 from tvm_serenity.firmware.isa import Isa
-from tvm_serenity.firmware.kernels.common import layer as limits
-from tvm_serenity.firmware.kernels.common.calls import Shape, target, written
-from tvm_serenity.firmware.kernels.common.counts import TYPES, Tile, case_of_type, of_windows
-from tvm_serenity.firmware.kernels.common.epilogue import refusal
-from tvm_serenity.firmware.kernels.common.layer import (
+from tvm_serenity.firmware.kernels.parts import layer as limits
+from tvm_serenity.firmware.kernels.parts.calls import Shape, target, written
+from tvm_serenity.firmware.kernels.parts.counts import TYPES, Tile, case_of_type, of_windows
+from tvm_serenity.firmware.kernels.parts.epilogue import refusal
+from tvm_serenity.firmware.kernels.parts.layer import (
     CONVOLUTION,
     RoundedConvolution,
     joined_rows,
 )
-from tvm_serenity.firmware.kernels.common.overlap import apart
-from tvm_serenity.firmware.kernels.common.packing import by_sources
-from tvm_serenity.firmware.kernels.common.pairs import pair_numbers, words_of
+from tvm_serenity.firmware.kernels.parts.overlap import apart
+from tvm_serenity.firmware.kernels.parts.packing import by_sources
+from tvm_serenity.firmware.kernels.parts.pairs import pair_numbers, words_of
 from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
 from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Array

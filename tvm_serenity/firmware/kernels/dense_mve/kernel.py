@@ -1,11 +1,11 @@
 """Layers of one window with vectors, dense ones: four outputs, 32 inputs at a time."""
 
 from tvm_serenity.firmware.isa import Isa
-from tvm_serenity.firmware.kernels.common.calls import Shape, initialiser, written
-from tvm_serenity.firmware.kernels.common.counts import TYPES, Tile, case_of_type, of_windows
-from tvm_serenity.firmware.kernels.common.layer import CONVOLUTION, RoundedConvolution
-from tvm_serenity.firmware.kernels.common.overlap import apart
-from tvm_serenity.firmware.kernels.common.packing import signed_groups
+from tvm_serenity.firmware.kernels.parts.calls import Shape, initialiser, written
+from tvm_serenity.firmware.kernels.parts.counts import TYPES, Tile, case_of_type, of_windows
+from tvm_serenity.firmware.kernels.parts.layer import CONVOLUTION, RoundedConvolution
+from tvm_serenity.firmware.kernels.parts.overlap import apart
+from tvm_serenity.firmware.kernels.parts.packing import signed_groups
 from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
 from tvm_serenity.firmware.program import Kernel
 

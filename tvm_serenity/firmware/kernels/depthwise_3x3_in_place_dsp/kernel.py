@@ -8,13 +8,13 @@ planes.
 import numpy as np
 
 from tvm_serenity.firmware.isa import Isa
-from tvm_serenity.firmware.kernels.common import epilogue, planes
-from tvm_serenity.firmware.kernels.common.calls import Shape, initialiser, lines_fields, written
-from tvm_serenity.firmware.kernels.common.counts import CASES_OF_STRIDE, case_of_stride, of_pixels
-from tvm_serenity.firmware.kernels.common.epilogue import refusal
-from tvm_serenity.firmware.kernels.common.layer import DEPTHWISE, RoundedConvolution
-from tvm_serenity.firmware.kernels.common.overlap import in_order
-from tvm_serenity.firmware.kernels.common.packing import zeros
+from tvm_serenity.firmware.kernels.parts import epilogue, planes
+from tvm_serenity.firmware.kernels.parts.calls import Shape, initialiser, lines_fields, written
+from tvm_serenity.firmware.kernels.parts.counts import CASES_OF_STRIDE, case_of_stride, of_pixels
+from tvm_serenity.firmware.kernels.parts.epilogue import refusal
+from tvm_serenity.firmware.kernels.parts.layer import DEPTHWISE, RoundedConvolution
+from tvm_serenity.firmware.kernels.parts.overlap import in_order
+from tvm_serenity.firmware.kernels.parts.packing import zeros
 from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
 from tvm_serenity.firmware.program import Array
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tvm_serenity.firmware.isa import Isa
-from tvm_serenity.firmware.kernels.common.calls import (
+from tvm_serenity.firmware.kernels.parts.calls import (
     Shape,
     geometry,
     initialiser,
@@ -11,10 +11,10 @@ from tvm_serenity.firmware.kernels.common.calls import (
     target,
     written,
 )
-from tvm_serenity.firmware.kernels.common.counts import TYPES, case_of_type, of_pixels
-from tvm_serenity.firmware.kernels.common.layer import DEPTHWISE, LANES, RoundedConvolution
-from tvm_serenity.firmware.kernels.common.overlap import in_order
-from tvm_serenity.firmware.kernels.common.packing import outside
+from tvm_serenity.firmware.kernels.parts.counts import TYPES, case_of_type, of_pixels
+from tvm_serenity.firmware.kernels.parts.layer import DEPTHWISE, LANES, RoundedConvolution
+from tvm_serenity.firmware.kernels.parts.overlap import in_order
+from tvm_serenity.firmware.kernels.parts.packing import outside
 from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
 from tvm_serenity.firmware.program import Array, Kernel
 

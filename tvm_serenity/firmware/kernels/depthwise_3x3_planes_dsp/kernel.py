@@ -1,10 +1,10 @@
 """Depthwise convolutions of 3x3 for the DSP extension: two taps an instruction, by planes."""
 
 from tvm_serenity.firmware.isa import Isa
-from tvm_serenity.firmware.kernels.common import planes
-from tvm_serenity.firmware.kernels.common.counts import CASES_OF_STRIDE, case_of_stride
-from tvm_serenity.firmware.kernels.common.layer import DEPTHWISE, RoundedConvolution
-from tvm_serenity.firmware.kernels.common.overlap import by_channels
+from tvm_serenity.firmware.kernels.parts import planes
+from tvm_serenity.firmware.kernels.parts.counts import CASES_OF_STRIDE, case_of_stride
+from tvm_serenity.firmware.kernels.parts.layer import DEPTHWISE, RoundedConvolution
+from tvm_serenity.firmware.kernels.parts.overlap import by_channels
 from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
 
 

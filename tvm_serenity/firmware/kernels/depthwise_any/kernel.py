@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tvm_serenity.firmware.isa import ANY
-from tvm_serenity.firmware.kernels.common.calls import (
+from tvm_serenity.firmware.kernels.parts.calls import (
     Shape,
     geometry,
     initialiser,
@@ -11,14 +11,14 @@ from tvm_serenity.firmware.kernels.common.calls import (
     target,
     written,
 )
-from tvm_serenity.firmware.kernels.common.counts import NARROW_TYPES, of_pixels
-from tvm_serenity.firmware.kernels.common.layer import (
+from tvm_serenity.firmware.kernels.parts.counts import NARROW_TYPES, of_pixels
+from tvm_serenity.firmware.kernels.parts.layer import (
     DEPTHWISE,
     MOST_ROWS,
     RoundedConvolution,
 )
-from tvm_serenity.firmware.kernels.common.overlap import in_order
-from tvm_serenity.firmware.kernels.common.packing import numbers, outside
+from tvm_serenity.firmware.kernels.parts.overlap import in_order
+from tvm_serenity.firmware.kernels.parts.packing import numbers, outside
 from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
 from tvm_serenity.firmware.pack import nibbles
 from tvm_serenity.firmware.program import Kernel

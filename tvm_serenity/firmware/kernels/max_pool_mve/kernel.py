@@ -1,9 +1,9 @@
 """Max pools with vectors, sixteen channels of a pixel at a time."""
 
 from tvm_serenity.firmware.isa import Isa
-from tvm_serenity.firmware.kernels.common.calls import initialiser
-from tvm_serenity.firmware.kernels.common.counts import TYPES
-from tvm_serenity.firmware.kernels.common.layer import LANES, MOST_ROWS, PlainLayer
+from tvm_serenity.firmware.kernels.parts.calls import initialiser
+from tvm_serenity.firmware.kernels.parts.counts import TYPES
+from tvm_serenity.firmware.kernels.parts.layer import LANES, MOST_ROWS, PlainLayer
 from tvm_serenity.firmware.kernels.record import Call, LibraryKernel, Options, Passages
 from tvm_serenity.firmware.program import Kernel, LibraryFile, Param
 from tvm_serenity.firmware.windows import Passage

@@ -1,9 +1,9 @@
 """Means of all pixels for the DSP extension, four channels at a time."""
 
 from tvm_serenity.firmware.isa import Isa
-from tvm_serenity.firmware.kernels.common.calls import initialiser
-from tvm_serenity.firmware.kernels.common.counts import TYPES
-from tvm_serenity.firmware.kernels.common.layer import PlainLayer
+from tvm_serenity.firmware.kernels.parts.calls import initialiser
+from tvm_serenity.firmware.kernels.parts.counts import TYPES
+from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.record import Call, LibraryKernel, Options, Passages
 from tvm_serenity.firmware.program import Kernel, LibraryFile, Param
 from tvm_serenity.firmware.windows import Passage

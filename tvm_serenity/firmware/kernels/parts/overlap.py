@@ -3,7 +3,7 @@
 A kernel of a row goes over one row of each operand.
 """
 
-from tvm_serenity.firmware.kernels.common.layer import PlainLayer, RoundedConvolution
+from tvm_serenity.firmware.kernels.parts.layer import PlainLayer, RoundedConvolution
 from tvm_serenity.firmware.kernels.record import Passages
 from tvm_serenity.firmware.windows import Passage
 

@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from tvm_serenity.firmware.kernels.common.layer import LANES, RoundedConvolution, in_vectors
+from tvm_serenity.firmware.kernels.parts.layer import LANES, RoundedConvolution, in_vectors
 from tvm_serenity.firmware.kernels.record import Options
 from tvm_serenity.firmware.names import weighted
 

@@ -3,12 +3,12 @@
 import numpy as np
 import numpy.typing as npt
 
-from tvm_serenity.firmware.kernels.common import epilogue
-from tvm_serenity.firmware.kernels.common.counts import Tile, of_windows
-from tvm_serenity.firmware.kernels.common.epilogue import is_short, refusal
-from tvm_serenity.firmware.kernels.common.layer import RoundedConvolution
-from tvm_serenity.firmware.kernels.common.packing import by_sources
-from tvm_serenity.firmware.kernels.common.two_windows import Making, by_windows, read
+from tvm_serenity.firmware.kernels.parts import epilogue
+from tvm_serenity.firmware.kernels.parts.counts import Tile, of_windows
+from tvm_serenity.firmware.kernels.parts.epilogue import is_short, refusal
+from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
+from tvm_serenity.firmware.kernels.parts.packing import by_sources
+from tvm_serenity.firmware.kernels.parts.two_windows import Making, by_windows, read
 from tvm_serenity.firmware.kernels.record import Call, Options
 from tvm_serenity.firmware.program import Array
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_serenity.firmware.kernels.common.layer import RoundedConvolution
+from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
 from tvm_serenity.firmware.pack import BLOCK, in_groups
 from tvm_serenity.firmware.program import Array
 

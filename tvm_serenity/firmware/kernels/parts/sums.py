@@ -3,8 +3,8 @@
 import math
 from collections.abc import Mapping
 
-from tvm_serenity.firmware.kernels.common.calls import initialiser
-from tvm_serenity.firmware.kernels.common.layer import PlainLayer
+from tvm_serenity.firmware.kernels.parts.calls import initialiser
+from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.record import Call, Options
 from tvm_serenity.firmware.program import Kernel, LibraryFile, Param
 

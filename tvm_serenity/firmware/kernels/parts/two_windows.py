@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from tvm_serenity.firmware.kernels.common import calls as written_calls
-from tvm_serenity.firmware.kernels.common import layer as limits
-from tvm_serenity.firmware.kernels.common.calls import Called, Shape
-from tvm_serenity.firmware.kernels.common.layer import RoundedConvolution, joined_rows
-from tvm_serenity.firmware.kernels.common.packing import outside
+from tvm_serenity.firmware.kernels.parts import calls as written_calls
+from tvm_serenity.firmware.kernels.parts import layer as limits
+from tvm_serenity.firmware.kernels.parts.calls import Called, Shape
+from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution, joined_rows
+from tvm_serenity.firmware.kernels.parts.packing import outside
 from tvm_serenity.firmware.kernels.record import Call, Options
 from tvm_serenity.firmware.program import Array
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_serenity.firmware.kernels.common import epilogue
-from tvm_serenity.firmware.kernels.common.calls import Shape, initialiser, written
-from tvm_serenity.firmware.kernels.common.counts import clamped
-from tvm_serenity.firmware.kernels.common.epilogue import is_short, refusal
-from tvm_serenity.firmware.kernels.common.layer import RoundedConvolution
+from tvm_serenity.firmware.kernels.parts import epilogue
+from tvm_serenity.firmware.kernels.parts.calls import Shape, initialiser, written
+from tvm_serenity.firmware.kernels.parts.counts import clamped
+from tvm_serenity.firmware.kernels.parts.epilogue import is_short, refusal
+from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
 from tvm_serenity.firmware.kernels.record import Call, Options
 from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Array

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tvm_serenity.firmware.kernels.common.layer import RoundedConvolution
+from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
 from tvm_serenity.firmware.program import Kernel, LibraryFile, Param
 from tvm_serenity.kernels.records import Convolution
 

@@ -1,1 +1,0 @@
-"""What kernels of the library share: layers, calls, packed weights, orders, counts, and C."""
