@@ -17,7 +17,7 @@ import numpy as np
 
 from tests.conformance.writer import Array
 from tests.quantize.running import JUDGE, Machine
-from tvm_serenity.errors import SerenityError
+from tvm_serenity.errors import SerenityError, WrongResultError
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.referees import Fill, RefereeError, runtime_for
 from tvm_serenity.relax.quantize import quantized_module
@@ -55,7 +55,8 @@ class Case:
 class Verdict:
     """``equal``, ``refused`` (by us), ``different`` or ``no referee``, and why, in one line.
 
-    An exception of ours that is no :class:`SerenityError` is a difference.
+    A wrong result that is found while the model is read is a difference, and so is an exception of
+    ours that is no :class:`SerenityError`.
     """
 
     status: str
@@ -67,6 +68,8 @@ def check(case: Case) -> Verdict:
     asked = _asked(case)
     try:
         machine = _compiled(case.data)
+    except WrongResultError as error:  # a table, compared where it is made
+        return Verdict(DIFFERENT, _line(error))
     except SerenityError as error:
         return Verdict(UNJUDGED, asked) if isinstance(asked, str) else _refusal(error)
     except Exception as error:  # what must not reach a user
