@@ -96,9 +96,9 @@ def compiled(model: str, folder: Path, threads: int, trials: int = 0) -> dict[st
     """
     sys.path.insert(0, str(ROOT))
     import numpy as np
-    import tvm
 
     from tvm_serenity.commands.models import source
+    from tvm_serenity.relax.compiled import built
     from tvm_serenity.relax.pipeline import Steps, prepared_for_host
     from tvm_serenity.runtime import library
     from tvm_serenity.runtime.pipeline import serenity_pipeline
@@ -119,13 +119,13 @@ def compiled(model: str, folder: Path, threads: int, trials: int = 0) -> dict[st
         builds.append(("ours-tuned", our_tuned(usual, trials, folder), serenity_pipeline()))
         builds.append(("tvm-tuned", stock_tuned(opened.module("off"), trials, folder), "default"))
     for name, start, pipeline in builds:
-        built = tvm.compile(start, native(), relax_pipeline=pipeline)
+        made_of = built(start, native(), pipeline)
         if name.startswith("ours"):
             (folder / name).mkdir()
-            library.write(built, folder / name, {"needs": library.needs(native())})
+            library.write(made_of, folder / name, {"needs": library.needs(native())})
         else:
-            built.export_library(str(folder / f"{name}.so"))
-        made = run(built, inputs)
+            made_of.export(folder / f"{name}.so")
+        made = run(made_of.executable, inputs)
         memory[name] = made.allocated_bytes - sum(a.nbytes for a in made.outputs)
     return memory
 

@@ -15,11 +15,20 @@ tvm = pytest.importorskip("tvm")
 from tvm import relax  # noqa: E402
 
 from tvm_serenity import zoo  # noqa: E402
+from tvm_serenity.relax import compiled  # noqa: E402
 from tvm_serenity.runtime import bytecode, library  # noqa: E402
 from tvm_serenity.runtime.pipeline import serenity_pipeline  # noqa: E402
 from tvm_serenity.validation.drawn import random_inputs  # noqa: E402
 
 REPORT = {"needs": library.needs(tvm.target.Target("llvm"))}
+
+
+LLVM = tvm.target.Target("llvm")
+
+
+def in_memory(module: Any, target: Any, pipeline: Any) -> compiled.Built:
+    """What is built without a C compiler."""
+    return compiled.Built(tvm.compile(module, target=target, relax_pipeline=pipeline))
 
 
 def arrays(found: Any) -> list[np.ndarray[Any, Any]]:
@@ -36,10 +45,14 @@ def ran(machine: Any, inputs: list[Any]) -> list[np.ndarray[Any, Any]]:
 
 @pytest.mark.parametrize("name", ["swiftnet-cell-c", "randwire?n=12&channels=16"])
 @pytest.mark.parametrize("one_file", [False, True], ids=["apart", "one-file"])
-def test_a_loaded_library_computes_the_same(name: str, one_file: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("linked", [False, True], ids=["in-memory", "objects"])
+def test_a_loaded_library_computes_the_same(
+    name: str, one_file: bool, linked: bool, tmp_path: Path
+) -> None:
     module = zoo.build(name)
-    built = tvm.compile(module, "llvm", relax_pipeline=serenity_pipeline(validate=False))
-    relax.VirtualMachine(built, tvm.cpu())  # leaves its mark in the executable
+    made_by = compiled.built if linked else in_memory
+    built = made_by(module, LLVM, serenity_pipeline(validate=False))
+    relax.VirtualMachine(built.executable, tvm.cpu())  # leaves its mark in the executable
     library.write(built, tmp_path, REPORT, one_file)
     made = {p.name for p in tmp_path.iterdir()}
     assert made == {"lib.so", "report.json"} | (
@@ -48,7 +61,7 @@ def test_a_loaded_library_computes_the_same(name: str, one_file: bool, tmp_path:
     inputs = random_inputs(module)
     found = ran(library.load(tmp_path), inputs)
     for ours, theirs in zip(
-        found, ran(relax.VirtualMachine(built, tvm.cpu()), inputs), strict=True
+        found, ran(relax.VirtualMachine(built.executable, tvm.cpu()), inputs), strict=True
     ):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -75,7 +88,7 @@ def branches() -> Any:
 
 @pytest.mark.parametrize("yes", [False, True])
 def test_conditions_and_calls_survive(yes: bool, tmp_path: Path) -> None:
-    built = tvm.compile(branches(), "llvm")
+    built = compiled.built(branches(), LLVM)
     library.write(built, tmp_path, REPORT)
     x = np.asarray([5, 6, 7, 8], np.float32)
     (found,) = ran(library.load(tmp_path), [np.asarray(yes), x])
@@ -131,7 +144,7 @@ def test_weights_are_held_once(tmp_path: Path) -> None:
     with builder.function("main", [x]):
         drawn = np.random.default_rng(0).normal(size=(2048, 2048)).astype(np.float32)
         builder.emit_func_output(builder.emit(relax.op.matmul(x, relax.const(drawn))))
-    built = tvm.compile(builder.get(), "llvm", relax_pipeline=serenity_pipeline(validate=False))
+    built = compiled.built(builder.get(), LLVM, serenity_pipeline(validate=False))
     size, most = 4 * 2048 * 2048, {}
     for one_file in (False, True):
         folder = tmp_path / str(one_file)
@@ -148,7 +161,7 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
     for data in (bytes(64), b"\x1e\x15\x14B/\xde%\xd2" + bytes(8) + b"\1" + bytes(7) + b"\2"):
         with pytest.raises(UnsupportedError, match=r"another format|is compiled"):
             bytecode._read(bytecode._Reader(data + bytes(256)))
-    library.write(tvm.compile(branches(), "llvm"), tmp_path, REPORT)
+    library.write(compiled.built(branches(), LLVM), tmp_path, REPORT)
     (tmp_path / "bytecode.json").write_text("{}")
     with pytest.raises(InputError, match=r"bytecode\.json"):
         library.load(tmp_path)
