@@ -107,12 +107,15 @@ def validated(
     kept = cache.opened()
     known = [None if kept is None else kept.get(pair.key) for pair in pairs]
     new = [pair for pair, held in zip(pairs, known, strict=True) if held is None]
+    earlier = (
+        f", {len(pairs) - len(new)} of them in an earlier run" if len(new) < len(pairs) else ""
+    )
+    notify(f"validating {len(pairs)} kernels{earlier}")
     sets, compared = sum(int(held) for held in known if held is not None), 0
     with within(None if limit_s == inf else limit_s):
         for batch in _batches(new, len(new) if limit_s == inf else TOGETHER):
             if limit_s != inf and seconds_left() <= 0:
                 break
-            notify(f"validating kernels: {compared} of {len(new)}")
             counts = _compare(batch, machine, folder, seed)
             for pair, count in zip(batch, counts, strict=True):
                 if kept is not None:
