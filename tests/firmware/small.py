@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tvm
 
 from tests.cli.run import process_state
-from tvm_serenity import cli, compat
+from tvm_serenity import cli
 
 
 def windows() -> Any:
@@ -73,18 +72,6 @@ def counting() -> Any:
     return found
 
 
-_COMPILED: dict[Any, Any] = {}
-_compile = tvm.compile
-
-
-def once(module: Any, target: Any) -> Any:
-    """TVM's kernels of a network, compiled for the first test that asks."""
-    key = compat.structural_key(module)
-    if key not in _COMPILED:
-        _COMPILED[key] = _compile(module, target=target)
-    return _COMPILED[key]
-
-
 def build(
     monkeypatch: pytest.MonkeyPatch,
     network: Any,
@@ -101,9 +88,10 @@ def build(
     from tvm_serenity.firmware.tir import opened
 
     monkeypatch.setattr(ModelSource, "check_operators", lambda *_: None)
-    monkeypatch.setattr(opened, "opened", lambda model, _settings: (network, model))
+    monkeypatch.setattr(ModelSource, "to_build", lambda opened: opened.spec)
+    made = opened.Opened(network, "net", "net")
+    monkeypatch.setattr(opened, "opened", lambda _model, _settings: made)
     monkeypatch.setattr(image, "linkable", lambda: linked)  # else no image for the board
-    monkeypatch.setattr(tvm, "compile", once)
     arguments = ["build", "net", "--board", "mps2-an386", "-o", str(where / "made"), *options]
     monkeypatch.setattr(sys, "argv", ["serenity", *arguments])
     try:

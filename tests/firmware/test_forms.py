@@ -13,7 +13,7 @@ import pytest
 import tvm
 
 from tests.firmware.projects import needs_host
-from tests.firmware.small import counting, once, windows
+from tests.firmware.small import counting, windows
 from tvm_serenity import firmware
 from tvm_serenity.firmware import image
 from tvm_serenity.firmware.emit.buildfiles import COMMON
@@ -27,7 +27,6 @@ STREAMED = {**ROWS, "stream_input": True}
 @pytest.fixture(autouse=True)
 def _for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image, "linkable", lambda: False)
-    monkeypatch.setattr(tvm, "compile", once)
 
 
 def build(network: Any, name: str, **options: Any) -> Project:

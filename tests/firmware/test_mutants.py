@@ -17,7 +17,7 @@ from tests.firmware.small import apart, build, counting, positions, windows
 from tvm_serenity.firmware import memory
 from tvm_serenity.firmware.emit import walker
 from tvm_serenity.firmware.kernels.parts import calls, epilogue, fours, pairs, planes
-from tvm_serenity.firmware.tir import banded, kernels, tuned, whole
+from tvm_serenity.firmware.tir import banded, kernels, made, tuned, whole
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -110,7 +110,7 @@ MUTANTS = {
     "transposed byte": (windows, M3, wrong(fours, "in_fours", _transposed)),
     "transposed lifted byte": (windows, M0, wrong(fours, "in_fours", _transposed)),
     "unlifted border": (windows, M0, wrong(planes, "_channel_numbers", _less_bias)),
-    "lost state": (counting, (), wrong(whole, "assembled", _state_not_kept)),
+    "lost state": (counting, (), wrong(made, "with_every_output", _state_not_kept)),
 }
 
 

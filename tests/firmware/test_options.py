@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tvm
 
 from tests.cases import scaled, some
 from tests.cli.run import process_state
 from tests.firmware.projects import needs_host
-from tests.firmware.small import once
 from tvm_serenity import cli, firmware
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware import image
@@ -115,7 +113,6 @@ def build(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Project]:
     monkeypatch.setattr(ways, "make", make_once)
     monkeypatch.setattr(_Work, "checked", check_once)
     monkeypatch.setattr(image, "linkable", lambda: False)
-    monkeypatch.setattr(tvm, "compile", once)
     return lambda **options: firmware.build(network, "mps2-an386", firmware.Settings(**options))
 
 
