@@ -188,7 +188,7 @@ def test_why_a_kernel_was_taken() -> None:
         settings = firmware.Settings(check=False, **options)
         return firmware.build(network, "mps2-an386", settings).facts["choices"]
 
-    for rows in ("off", "1"):
+    for rows in ("off", 1):
         found = choices(windows(), rows=rows)
         assert {c["made_by"] for c in found} == {"library"}
         plain = choices(windows(), rows=rows, tuned=False)

@@ -31,7 +31,7 @@ def test_a_quantised_model_is_left_in_float_on_request(shared: Path) -> None:
     ("option", "value", "said"),
     [
         ("--quantized", "maybe", "--quantized 'maybe': there are auto, off"),
-        ("--rounding", "up", "rounding='up': there are auto, tflite, single, float"),
+        ("--rounding", "up", "--rounding 'up': there are auto, tflite, single, float"),
         ("--tuned", "nowhere.json", "holds no measured kernels"),
     ],
 )

@@ -20,7 +20,7 @@ def test_explain_names_every_match() -> None:
 
 
 def test_compile_with_rewrite() -> None:
-    found = answer("compile", "zoo:swiftnet-cell-c", "--rewrite", "--check")
+    found = answer("compile", "zoo:swiftnet-cell-c", "--rewrite", "--check", "--compare")
     assert found["rewrite"]["changed"]
     assert found["schedule"]["arena_bytes"] == 37_632
     assert found["outputs"]["max_abs_error_to_stock"] < 1e-4
@@ -30,7 +30,7 @@ def test_compile_with_rewrite() -> None:
 def test_bad_input_is_one_line() -> None:
     for arguments, words in (
         (("rewrite", "zoo:swiftnet-cell-c", "--rules", "seven"), "no rule 'seven'"),
-        (("schedule", "zoo:swiftnet-cell-c", "--rewrite", "-o", "x.txt"), "leave out -o"),
+        (("schedule", "zoo:swiftnet-cell-c", "--rewrite", "-o", "x.txt"), "leave out --output"),
         (("schedule", "zoo:swiftnet-cell-c", "--rewrite", "--fold-concat"), "by its --rules"),
     ):
         done = serenity(*arguments)
