@@ -38,7 +38,7 @@ def options() -> str:
 def _rows(group: type) -> list[tuple[int, str, str, str, str]]:
     """The options of a group: where they stand, their section, flag, meaning and default."""
     from tvm_serenity.cli.derive import help_of, metavar_of
-    from tvm_serenity.options.option import Group, defaults_of, options_of
+    from tvm_serenity.options.option import HelpGroup, defaults_of, options_of
 
     defaults, found = defaults_of(group), []
     for name, one in options_of(group).items():
@@ -50,7 +50,7 @@ def _rows(group: type) -> list[tuple[int, str, str, str, str]]:
         value = metavar_of(one)
         takes = f" {value}" if value and not one.switch and not isinstance(default, bool) else ""
         flags = f"`{one.short}`, " * bool(one.short) + f"`{one.flag}{takes}`"
-        place = list(Group).index(one.group)
+        place = list(HelpGroup).index(one.group)
         cells = (str(one.group), flags.replace("|", "\\|"), help_of(one), shown)
         found.append((place, *cells))
     return found

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tvm_serenity.cores import INSTRUCTIONS, Isa, core_model
+from tvm_serenity.cores import INSTRUCTIONS, CoreIsa, core_model
 from tvm_serenity.errors import InputError, ParseError
 from tvm_serenity.files import read_text
 
@@ -137,7 +137,7 @@ def _parse(name: str, where: str, text: str) -> Board:
     return board
 
 
-def _core(reader: "_Reader", data: Mapping[str, Any]) -> tuple[Core, Isa, str]:
+def _core(reader: "_Reader", data: Mapping[str, Any]) -> tuple[Core, CoreIsa, str]:
     """The core as the board has it, what compiles for it, and the compiler.
 
     A board says which sets of instructions its core lacks (``dsp = false``), and flags of its own.

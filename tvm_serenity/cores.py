@@ -31,7 +31,7 @@ TIMING = ("model", "pipeline", "instructions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Isa:
+class CoreIsa:
     """A set of instructions, and what compiles for it.
 
     ``gcc``: the compiler's flags; ``llvm_attributes``: what LLVM does not know by its triple and
@@ -59,9 +59,9 @@ class CoreModel:
     compiler: str
     cycles: str
     qemu: str | None
-    variants: tuple[Isa, ...]
+    variants: tuple[CoreIsa, ...]
 
-    def variant(self, instructions: Iterable[str]) -> Isa | None:
+    def variant(self, instructions: Iterable[str]) -> CoreIsa | None:
         """Return the variant that has exactly ``instructions``, None where there is none."""
         wanted = set(instructions)
         return next((v for v in self.variants if set(v.instructions) == wanted), None)
@@ -112,7 +112,7 @@ def core_model(spec: str, beside: Path | None = None) -> CoreModel:
     isa = top.table("isa")
     if isa is None:
         raise top.error("'isa' is missing: which instructions the core has, and who compiles them")
-    isa.only(*Isa.__dataclass_fields__, "compiler", "cycles", "qemu", "without")
+    isa.only(*CoreIsa.__dataclass_fields__, "compiler", "cycles", "qemu", "without")
     name = top.text("name")
     whole = _whole(isa)
     return CoreModel(
@@ -126,8 +126,8 @@ def core_model(spec: str, beside: Path | None = None) -> CoreModel:
     )
 
 
-def _whole(isa: TomlTable) -> Isa:
-    return Isa(
+def _whole(isa: TomlTable) -> CoreIsa:
+    return CoreIsa(
         instructions=_names(isa, INSTRUCTIONS),
         gcc=isa.text("gcc"),
         llvm_triple=isa.text("llvm_triple"),
@@ -136,11 +136,11 @@ def _whole(isa: TomlTable) -> Isa:
     )
 
 
-def _without(table: TomlTable, whole: Isa) -> Isa:
+def _without(table: TomlTable, whole: CoreIsa) -> CoreIsa:
     """A variant: ``instructions`` are those that it lacks, the rest is as in the whole core."""
-    table.only(*Isa.__dataclass_fields__)
+    table.only(*CoreIsa.__dataclass_fields__)
     out = _names(table, whole.instructions)
-    return Isa(
+    return CoreIsa(
         instructions=tuple(i for i in whole.instructions if i not in out),
         gcc=table.text("gcc", whole.gcc),
         llvm_triple=table.text("llvm_triple", whole.llvm_triple),

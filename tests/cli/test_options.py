@@ -16,7 +16,7 @@ from tvm_serenity.cli.derive import REGISTERED, Registered, groups_of
 from tvm_serenity.errors import InputError
 from tvm_serenity.options.option import (
     Conflict,
-    Group,
+    HelpGroup,
     Option,
     OptionGroup,
     conflicts_of,
@@ -109,7 +109,7 @@ def test_an_option_describes_itself() -> None:
         assert one.flag.startswith("--"), where
         assert one.help, where
         assert one.help[-1] in ".]?)", f"{where}: {one.help}"
-        assert isinstance(one.group, Group), where
+        assert isinstance(one.group, HelpGroup), where
 
 
 def test_one_thing_has_one_name() -> None:
@@ -194,7 +194,7 @@ def test_every_conflict_names_a_field_of_some_command() -> None:
 
 def test_help_lists_options_by_group() -> None:
     said = serenity("build", "--help").stdout
-    places = [said.index(f"─ {group} ─") for group in Group]
+    places = [said.index(f"─ {group} ─") for group in HelpGroup]
     assert places == sorted(places)
     assert "--rows" in said
     assert "N|auto|needed|off" in said

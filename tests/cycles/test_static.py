@@ -103,8 +103,8 @@ def test_operators_of_a_project_take_what_it_takes(tmp_path: Path) -> None:
 
     if not installed():
         pytest.skip("unicorn, capstone or the native driver is not installed")
-    for rows in ("off", "1"):
-        settings = firmware.Settings(output=str(tmp_path / rows), rows=rows, check=False)
+    for rows in ("off", 1):
+        settings = firmware.Settings(output=str(tmp_path / str(rows)), rows=rows, check=False)
         project = firmware.build(windows(), "nucleo-l4r5zi", settings)
         operators = project.metadata["operators"]
         tensors = project.metadata["tensors"]

@@ -18,7 +18,7 @@ from tvm_serenity.firmware.kernels import all_kernels
 from tvm_serenity.firmware.kernels import candidates as listed
 from tvm_serenity.firmware.kernels.candidates import least
 from tvm_serenity.firmware.kernels.prices import Prices, Row, prices_for, prices_of
-from tvm_serenity.firmware.kernels.record import Form, Tuned
+from tvm_serenity.firmware.kernels.record import KernelForm, Tuned
 from tvm_serenity.firmware.program import Kernel
 from tvm_serenity.firmware.tir.code_size import WORTH, LayerOptions, without_little_use
 
@@ -152,7 +152,7 @@ def test_other_prices_choose_other_kernels(monkeypatch: pytest.MonkeyPatch) -> N
 
 def option(name: str, cost: int, **code: int) -> Tuned:
     """A candidate of so much cost that calls these functions."""
-    form = Form(replace(all_kernels()[0], name=name))
+    form = KernelForm(replace(all_kernels()[0], name=name))
     return Tuned(form, Kernel(name, (), ""), (), 0, 1, cost=cost, code=code)
 
 

@@ -24,7 +24,7 @@ from tvm_serenity.firmware.tir.opened import opened
 from tvm_serenity.fitting import FitGoal, Fitted, fitted
 from tvm_serenity.graph import complete_order
 from tvm_serenity.memory import live_ranges
-from tvm_serenity.options.model import Reading
+from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.plan import Buffer, PlanOptions, check_plan, plan
 from tvm_serenity.rows import Limits, heights_of, stream
 from tvm_serenity.schedule import Options, check_schedule
@@ -38,8 +38,8 @@ PLAIN = (
     Settings(rows="off", in_place=True, write_over=True),
     Settings(rows="off", rewrite="all"),
     *(Settings(rows=rows) for rows in ("1", "2", "4")),
-    *(Settings(rows="1", write_over=True, stream_input=arrives) for arrives in (False, True)),
-    Settings(rows="1", stream_input=True),
+    *(Settings(rows=1, write_over=True, stream_input=arrives) for arrives in (False, True)),
+    Settings(rows=1, stream_input=True),
 )
 SEEDS = (5, 11, 23)
 
@@ -96,7 +96,7 @@ def test_vww_is_written_over_by_rows_with_the_usual_effort() -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_slow_machine_finds_the_same(streamed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    network = network_of(str(model("mlperf_tiny/ic_resnet8_int8.tflite")), Reading(), True)
+    network = network_of(str(model("mlperf_tiny/ic_resnet8_int8.tflite")), ReadOptions(), True)
     limits, heights = Limits(effort=0.05), heights_of(network, 2)
     found = stream(network, heights, streamed=streamed, limits=limits)
     clock, real = iter(range(1 << 60)), time.monotonic

@@ -6,7 +6,7 @@ import pytest
 from tvm_serenity import zoo
 from tvm_serenity.errors import InputError
 from tvm_serenity.offchip import Model, simulate, trace_of, traffic_order
-from tvm_serenity.options.model import Reading
+from tvm_serenity.options.model import ReadOptions
 
 relax_passes = pytest.importorskip("tvm_serenity.passes", reason="TVM is not installed")
 
@@ -36,7 +36,7 @@ def test_a_rewritten_cell_reads_only_what_was_written() -> None:
     from tvm_serenity.offchip.order_search import SearchOptions
     from tvm_serenity.offchip.orders import ORDERS
 
-    network = versions_of(*read_of("zoo:swiftnet-cell-c", Reading(), True))
+    network = versions_of(*read_of("zoo:swiftnet-cell-c", ReadOptions(), True))
     assert network.rewritten is not None
     totals = {}
     for name in ("serenity", "rewrite"):

@@ -31,7 +31,7 @@ def test_bad_input_is_one_line() -> None:
     for arguments, words in (
         (("rewrite", "zoo:swiftnet-cell-c", "--rules", "seven"), "no rule 'seven'"),
         (("schedule", "zoo:swiftnet-cell-c", "--rewrite", "-o", "x.txt"), "leave out --output"),
-        (("schedule", "zoo:swiftnet-cell-c", "--rewrite", "--fold-concat"), "by its --rules"),
+        (("schedule", "zoo:swiftnet-cell-c", "--rewrite", "--fold-concat"), "the rules choose"),
     ):
         done = serenity(*arguments)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -26,7 +26,7 @@ from tvm_serenity.options.option import (
     MILLISECONDS,
     ROWS,
     SECONDS,
-    Group,
+    HelpGroup,
     Option,
     OptionGroup,
     defaults_of,
@@ -116,7 +116,7 @@ def _flat(handler: Handler, required: Sequence[str]) -> Handler:
 def _place(parameter: inspect.Parameter) -> int:
     """Where help lists an option: by its group."""
     info = parameter.annotation.__metadata__[0]
-    return list(Group).index(info.rich_help_panel)
+    return list(HelpGroup).index(info.rich_help_panel)
 
 
 def _parameters(group: type[OptionGroup], required: Sequence[str]) -> Iterator[inspect.Parameter]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tvm_serenity.cli import show
 from tvm_serenity.cli.derive import command
 from tvm_serenity.cli.options import Model
-from tvm_serenity.commands.rewrite import RewriteOptions, RewriteRun, rewrite
+from tvm_serenity.commands.rewrite import RewriteRun, RewriteRunOptions, rewrite
 from tvm_serenity.options.option import Option, option
 from tvm_serenity.options.output import Shown
 from tvm_serenity.rewrite import Unrewritten
@@ -24,7 +24,7 @@ class ShownRewrite(Shown):
 
 
 @command("rewrite")
-def rewrite_command(model: Model, options: RewriteOptions, shown: ShownRewrite) -> None:
+def rewrite_command(model: Model, options: RewriteRunOptions, shown: ShownRewrite) -> None:
     """Rewrite MODEL so that its best order needs less memory, and order it.
 
     A network of the zoo is read operator by operator (a convolution with its bias and activation

@@ -11,7 +11,7 @@ from tvm_serenity.commands.models import source
 from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import read_text
-from tvm_serenity.options.model import Reading
+from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.rows.bound import FORMAT, check_bound
 from tvm_serenity.schedule.certificate import Confirmed, check_certificate
 
@@ -19,7 +19,7 @@ MAX_FILE_BYTES = 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckOptions(Reading):
+class CheckOptions(ReadOptions):
     """What is read of a model."""
 
 
@@ -36,7 +36,7 @@ def check(
 
 
 def _confirmed(
-    model: str, certificate: str, claims: Mapping[str, Any], reading: Reading
+    model: str, certificate: str, claims: Mapping[str, Any], reading: ReadOptions
 ) -> Confirmed:
     """What is confirmed of an order's certificate, or of one for all bands of rows."""
     if claims.get("format") == FORMAT:

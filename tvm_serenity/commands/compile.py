@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledModel:
     """What was compiled and compared, and the figures of it."""
 
     model: str
@@ -40,7 +40,9 @@ class Compiled:
         return dict(self.figures)
 
 
-def compile(model: str, options: CompileOptions | None = None, tell: Progress = silent) -> Compiled:
+def compile(
+    model: str, options: CompileOptions | None = None, tell: Progress = silent
+) -> CompiledModel:
     """Order a model, plan one arena, compile it with TVM, run it, and check what it computes.
 
     Raises :class:`WrongResultError` for a wrong result; nothing is written then.
@@ -91,7 +93,7 @@ def compile(model: str, options: CompileOptions | None = None, tell: Progress = 
     }
     if options.output is not None:
         _export(found, figures, Path(options.output), options.one_file)
-    return Compiled(model, found, figures)
+    return CompiledModel(model, found, figures)
 
 
 def _steps(options: CompileOptions, rounding: str) -> "Steps":

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.options.checks import Checked
+from tvm_serenity.options.checks import CheckedByDefault
 from tvm_serenity.options.memory import RewritingBy
-from tvm_serenity.options.model import Integers, Reading, Rounding
-from tvm_serenity.options.option import Group, Need, Option, differing, option
+from tvm_serenity.options.model import IntegerOptions, ReadOptions, RoundingOption
+from tvm_serenity.options.option import HelpGroup, Need, Option, differing, option
 from tvm_serenity.options.output import OUTPUT
 from tvm_serenity.options.rows import ROWS_OPTION
 from tvm_serenity.options.speed import Target, TimeLimit
@@ -22,7 +22,9 @@ def _check_rows(value: int | str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompileOptions(Reading, Integers, Rounding, RewritingBy, TimeLimit, Target, Checked):
+class CompileOptions(
+    ReadOptions, IntegerOptions, RoundingOption, RewritingBy, TimeLimit, Target, CheckedByDefault
+):
     """How a model becomes a library for this machine.
 
     * ``output``: the directory of the library; ``one_file``: ``lib.so`` alone, constants inside.
@@ -48,7 +50,7 @@ class CompileOptions(Reading, Integers, Rounding, RewritingBy, TimeLimit, Target
         Option(
             flag="--compare",
             help="Compile and run the model as stock TVM does, too.",
-            group=Group.CHECKS,
+            group=HelpGroup.CHECKS,
         ),
     )
     tuned: str = option(
@@ -56,7 +58,7 @@ class CompileOptions(Reading, Integers, Rounding, RewritingBy, TimeLimit, Target
         Option(
             flag="--tuned",
             help="Faster forms of kernels: FILE of serenity tune, shipped, or none.",
-            group=Group.SPEED,
+            group=HelpGroup.SPEED,
             metavar="FILE",
         ),
     )
@@ -65,7 +67,7 @@ class CompileOptions(Reading, Integers, Rounding, RewritingBy, TimeLimit, Target
         Option(
             flag="--threads",
             help="Kernels of enough work are shared out among so many threads.",
-            group=Group.SPEED,
+            group=HelpGroup.SPEED,
             least=1,
             variable="TVM_NUM_THREADS",
         ),
@@ -79,14 +81,14 @@ class CompileOptions(Reading, Integers, Rounding, RewritingBy, TimeLimit, Target
         ),
     )
     seed: int = option(
-        0, Option(flag="--seed", help="Seed of the random inputs.", group=Group.CHECKS)
+        0, Option(flag="--seed", help="Seed of the random inputs.", group=HelpGroup.CHECKS)
     )
     inputs: Sequence[str] = option(
         (),
         Option(
             flag="--input",
             help="Inputs to run on: .npz by name, or .npy in order.",
-            group=Group.CHECKS,
+            group=HelpGroup.CHECKS,
             metavar="FILE",
         ),
     )

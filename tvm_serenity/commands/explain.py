@@ -29,8 +29,8 @@ from tvm_serenity.frontends.formats import compiles
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.graph import Graph
 from tvm_serenity.options.memory import Views
-from tvm_serenity.options.model import Reading
-from tvm_serenity.options.option import Group, Option, option, values_of
+from tvm_serenity.options.model import ReadOptions
+from tvm_serenity.options.option import HelpGroup, Option, option, values_of
 from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.rewrite import RewriteOptions, Rewritten, Unrewritten
 from tvm_serenity.schedule import Options, Schedule, schedule
@@ -38,7 +38,7 @@ from tvm_serenity.schedule import Options, Schedule, schedule
 BOARD = Option(
     flag="--board",
     help="A board, or a .toml file: does it fit?",
-    group=Group.MEMORY,
+    group=HelpGroup.MEMORY,
     metavar="NAME",
 )
 INTEGERS = ("int8", "uint8", "int16")
@@ -47,7 +47,7 @@ CLAIMS_S = 3e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainOptions(Reading, Views, TimeLimit):
+class ExplainOptions(ReadOptions, Views, TimeLimit):
     """``board``: whether the network fits it, and if not, what stands in the way."""
 
     board: str | None = option(None, BOARD)

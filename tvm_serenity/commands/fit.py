@@ -15,11 +15,11 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.emit.project import check_target
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.fitting.goal import NO, YES, FitGoal
-from tvm_serenity.options.checks import Checked
+from tvm_serenity.options.checks import CheckedByDefault
 from tvm_serenity.options.memory import Stack
-from tvm_serenity.options.model import Integers, Opaque, Reading
+from tvm_serenity.options.model import IntegerOptions, OpaqueOptions, ReadOptions
 from tvm_serenity.options.option import (
-    Group,
+    HelpGroup,
     Option,
     defaults_of,
     differing,
@@ -28,7 +28,7 @@ from tvm_serenity.options.option import (
     searched,
     values_of,
 )
-from tvm_serenity.options.output import PLOT, Directory, Prefix
+from tvm_serenity.options.output import PLOT, Directory, NamePrefix
 from tvm_serenity.options.speed import Sweeping
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.sweeps import Row, run_sweep
@@ -53,7 +53,17 @@ def boards_of(text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(FitGoal, Reading, Opaque, Integers, Stack, Prefix, Directory, Checked, Sweeping):
+class FitOptions(
+    FitGoal,
+    ReadOptions,
+    OpaqueOptions,
+    IntegerOptions,
+    Stack,
+    NamePrefix,
+    Directory,
+    CheckedByDefault,
+    Sweeping,
+):
     """What is wanted of a build, and what all builds have in common.
 
     ``boards``: a sweep over them. ``plot``: a figure of RAM and time. ``output``: the directory
@@ -65,7 +75,7 @@ class FitOptions(FitGoal, Reading, Opaque, Integers, Stack, Prefix, Directory, C
         Option(
             flag="--boards",
             help="A sweep: NAME,NAME,..., or all that are known.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             metavar="NAMES",
             read=boards_of,
         ),

@@ -12,8 +12,8 @@ from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.deadline import within
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.memory import Profile, profile
-from tvm_serenity.options.model import Opaque, Reading
-from tvm_serenity.options.option import Group, Option, differing, option
+from tvm_serenity.options.model import OpaqueOptions, ReadOptions
+from tvm_serenity.options.option import HelpGroup, Option, differing, option
 from tvm_serenity.options.output import PLOT
 from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.report.figure import plot_profiles
@@ -24,7 +24,7 @@ GIVEN, BEST = "given order", "best order"
 
 
 @dataclass(frozen=True, kw_only=True)
-class InspectOptions(Reading, Opaque, Meaning, TimeLimit):
+class InspectOptions(ReadOptions, OpaqueOptions, Meaning, TimeLimit):
     """``method``: whose order is shown. ``plot``: a figure of the given and the best order.
 
     ``compact``: the best order is looked for as well, to show it beside the given one.
@@ -35,7 +35,7 @@ class InspectOptions(Reading, Opaque, Meaning, TimeLimit):
         Option(
             flag="--method",
             help="Whose order is shown.",
-            group=Group.SPEED,
+            group=HelpGroup.SPEED,
             choices=tuple(METHODS),
             metavar="METHOD",
         ),

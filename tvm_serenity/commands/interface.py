@@ -30,7 +30,7 @@ class InterfaceOptions(OptionGroup):
 
 
 @dataclass(frozen=True)
-class Interface:
+class InterfaceFound:
     """The network that was written: how its inputs and outputs are stored."""
 
     model: str
@@ -48,7 +48,7 @@ class Interface:
         }
 
 
-def interface(model: str, options: InterfaceOptions, tell: Progress = silent) -> Interface:
+def interface(model: str, options: InterfaceOptions, tell: Progress = silent) -> InterfaceFound:
     """Write the network with the integers that it stores as its inputs and outputs; return it.
 
     LiteRT runs both networks first: :class:`WrongResultError` unless their answers are equal.
@@ -63,7 +63,7 @@ def interface(model: str, options: InterfaceOptions, tell: Progress = silent) ->
         found = stored_interface(data, model)
         _compare(model, data, found)
     write_bytes(Path(output), found.data)
-    return Interface(model, output, found)
+    return InterfaceFound(model, output, found)
 
 
 def _compare(model: str, data: bytes, found: "StoredInterface") -> None:

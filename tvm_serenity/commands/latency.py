@@ -15,7 +15,7 @@ from tvm_serenity.firmware.blocks import priced_alone, static_estimate
 from tvm_serenity.firmware.latency import latency as latency_of
 from tvm_serenity.firmware.result import Project, load
 from tvm_serenity.firmware.verify import run_qemu
-from tvm_serenity.options.option import MEGAHERTZ, Group, Option, OptionGroup, option
+from tvm_serenity.options.option import MEGAHERTZ, HelpGroup, Option, OptionGroup, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class LatencyOptions(OptionGroup):
         Option(
             flag="--board",
             help="A board, or a .toml. [default: DIR's]",
-            group=Group.SPEED,
+            group=HelpGroup.SPEED,
             metavar="NAME",
         ),
     )
@@ -36,7 +36,7 @@ class LatencyOptions(OptionGroup):
         Option(
             flag="--clock",
             help="[default: the board's]",
-            group=Group.SPEED,
+            group=HelpGroup.SPEED,
             unit=MEGAHERTZ,
             least=1,
         ),
@@ -46,7 +46,7 @@ class LatencyOptions(OptionGroup):
         Option(
             flag="--function",
             help="What to measure in an ELF.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             metavar="NAME",
         ),
     )

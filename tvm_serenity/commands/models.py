@@ -11,7 +11,7 @@ from tvm_serenity.errors import InputError, SerenityError, SerenityWarning
 from tvm_serenity.files import ZOO
 from tvm_serenity.frontends import judged_file, load, other_signatures
 from tvm_serenity.frontends.model_file import ModelFile, one_line
-from tvm_serenity.options.model import Reading
+from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.quantize.choices import OFF
 
 
@@ -102,13 +102,13 @@ _SAID: set[str] = set()
 
 
 def source(
-    spec: str, reading: Reading | None = None, opaque: Mapping[str, int] | None = None
+    spec: str, reading: ReadOptions | None = None, opaque: Mapping[str, int] | None = None
 ) -> ModelSource:
     """Return the source ``spec`` names, and what is read of it.
 
     ``opaque``: operators that the user computes, each with its workspace in bytes.
     """
-    reading = reading or Reading()
+    reading = reading or ReadOptions()
     if opaque and spec.startswith(ZOO):
         raise InputError(f"{spec}: --opaque is for operators of .tflite files")
     if reading.signature is not None and spec.startswith(ZOO):

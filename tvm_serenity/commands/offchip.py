@@ -30,7 +30,7 @@ from tvm_serenity.offchip.orders import Versions
 from tvm_serenity.offchip.points import point_file
 from tvm_serenity.offchip.rewritten import rewritten_subject
 from tvm_serenity.offchip.storages import Subject
-from tvm_serenity.options.model import Reading
+from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.rewrite import Net
 
 
@@ -115,7 +115,7 @@ def _order(spec: str, options: OffchipOptions) -> TrafficFound:
     return TrafficFound(spec, len(opened.graph.ops), found, options.output)
 
 
-def read_of(spec: str, reading: Reading, rewrites: bool) -> tuple[Graph, Net | None]:
+def read_of(spec: str, reading: ReadOptions, rewrites: bool) -> tuple[Graph, Net | None]:
     """Return a model by file or name; to be rewritten too where that is asked for."""
     opened = source(spec, reading)
     return opened.file().graph, read(opened) if rewrites else None

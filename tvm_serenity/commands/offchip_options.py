@@ -14,11 +14,11 @@ from tvm_serenity.offchip import (
     capacities_of,
 )
 from tvm_serenity.offchip.energy import REGIONS
-from tvm_serenity.options.model import Reading
+from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.options.option import (
     BYTES,
     Conflict,
-    Group,
+    HelpGroup,
     Need,
     Option,
     described,
@@ -57,7 +57,7 @@ def names_of(text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OffchipOptions(Reading, TimeLimit, Sweeping):
+class OffchipOptions(ReadOptions, TimeLimit, Sweeping):
     """What is measured, and which order is looked for.
 
     * ``capacities``: of on-chip memory. ``orders`` of ``ORDERS``, ``policy`` of ``POLICIES``.
@@ -73,7 +73,7 @@ class OffchipOptions(Reading, TimeLimit, Sweeping):
         Option(
             flag="--capacities",
             help="On-chip memory: sizes, FIRST:LAST:xFACTOR or :+STEP.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             metavar="SIZES",
             check=sizes_of,
             conflicts=_SWEEP,
@@ -84,7 +84,7 @@ class OffchipOptions(Reading, TimeLimit, Sweeping):
         Option(
             flag="--orders",
             help=f"Of {', '.join(ORDERS)}.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             metavar="NAMES",
             conflicts=_SWEEP,
         ),
@@ -94,7 +94,7 @@ class OffchipOptions(Reading, TimeLimit, Sweeping):
         Option(
             flag="--policy",
             help=f"Of {', '.join(POLICIES)}.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             metavar="NAMES",
             conflicts=_SWEEP,
         ),
@@ -104,25 +104,27 @@ class OffchipOptions(Reading, TimeLimit, Sweeping):
         Option(
             flag="--block",
             help=f"Bytes moved at a time, or {WHOLE!r} (scratchpad).",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             metavar="SIZE",
             check=block_of,
         ),
     )
     memory: Memory = option(
         Memory.CACHE,
-        Option(flag="--memory", help="Write-back cache, or software-managed.", group=Group.MEMORY),
+        Option(
+            flag="--memory", help="Write-back cache, or software-managed.", group=HelpGroup.MEMORY
+        ),
     )
     input_place: InputPlace = option(
         InputPlace.OFF_CHIP,
-        Option(flag="--input-place", help="Where graph inputs start.", group=Group.MEMORY),
+        Option(flag="--input-place", help="Where graph inputs start.", group=HelpGroup.MEMORY),
     )
     weights: Weights = option(
         Weights.NONE,
         Option(
             flag="--weights",
             help="Count weights, streamed by every op that reads them.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
         ),
     )
     energy: str | None = option(
@@ -151,7 +153,7 @@ class OffchipOptions(Reading, TimeLimit, Sweeping):
         Option(
             flag="--order-for",
             help="Find an order of one MODEL for one --capacity.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             choices=(TRAFFIC,),
             needs=(Need("capacity_bytes", "the order is made for one capacity"),),
         ),
@@ -161,7 +163,7 @@ class OffchipOptions(Reading, TimeLimit, Sweeping):
         Option(
             flag="--capacity",
             help="The capacity for --order-for.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             unit=BYTES,
             least=1,
             needs=_ONE,
@@ -175,12 +177,12 @@ class OffchipOptions(Reading, TimeLimit, Sweeping):
         Option(
             flag="--effort",
             help="Accesses simulated in search of an order, in millions.",
-            group=Group.SPEED,
+            group=HelpGroup.SPEED,
             least=0,
         ),
     )
     seed: int = option(
-        0, Option(flag="--seed", help="Seed of that search.", group=Group.SPEED, least=0)
+        0, Option(flag="--seed", help="Seed of that search.", group=HelpGroup.SPEED, least=0)
     )
 
     @property

@@ -7,7 +7,7 @@ from tvm_serenity.commands.progress import SEARCH_SHARE, Progress, silent
 from tvm_serenity.deadline import within
 from tvm_serenity.options.checks import Check
 from tvm_serenity.options.memory import ALIGN
-from tvm_serenity.options.option import BYTES, Group, Option, differing, option
+from tvm_serenity.options.option import BYTES, HelpGroup, Option, differing, option
 from tvm_serenity.options.output import OUTPUT
 from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.plan import Plan, PlanOptions, check_plan, read_csv, write_csv
@@ -24,7 +24,10 @@ class PlanFileOptions(TimeLimit, Check):
     capacity_bytes: int | None = option(
         None,
         Option(
-            flag="--capacity", help="Does it fit this many bytes?", group=Group.MEMORY, unit=BYTES
+            flag="--capacity",
+            help="Does it fit this many bytes?",
+            group=HelpGroup.MEMORY,
+            unit=BYTES,
         ),
     )
     align: int = option(1, differing(ALIGN, help="Least alignment of every buffer."))

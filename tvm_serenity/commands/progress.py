@@ -17,7 +17,7 @@ def searching_s(time_limit_s: float | None) -> float | None:
     return None if time_limit_s is None else SEARCH_SHARE * time_limit_s
 
 
-class Line(Protocol):
+class StepLine(Protocol):
     """What is said of a step; as a callback, how far its search has come."""
 
     def step(self, text: str) -> None:
@@ -27,7 +27,7 @@ class Line(Protocol):
         """Say how far a search has come."""
 
 
-Progress = Callable[[str], AbstractContextManager[Line]]
+Progress = Callable[[str], AbstractContextManager[StepLine]]
 """What a command is told its steps by: the line of one, by its label."""
 
 
@@ -40,6 +40,6 @@ class _Silence:
 
 
 @contextmanager
-def silent(_label: str) -> Iterator[Line]:
+def silent(_label: str) -> Iterator[StepLine]:
     """Yield a line that says nothing."""
     yield _Silence()

@@ -30,8 +30,8 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.offchip import Model as Traffic
 from tvm_serenity.offchip import Sweep, points_of, run_points
 from tvm_serenity.options.memory import Views
-from tvm_serenity.options.model import Reading
-from tvm_serenity.options.option import Group, Option, differing, option, values_of
+from tvm_serenity.options.model import ReadOptions
+from tvm_serenity.options.option import HelpGroup, Option, differing, option, values_of
 from tvm_serenity.options.output import OUTPUT
 from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.plan import Plan, check_plan
@@ -49,7 +49,7 @@ that any page takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions(Reading, Views, TimeLimit):
+class ReportOptions(ReadOptions, Views, TimeLimit):
     """``output``: the page. ``board``: whether the network fits it. ``firmware``: its time, too."""
 
     output: str | None = option(
@@ -61,7 +61,7 @@ class ReportOptions(Reading, Views, TimeLimit):
         Option(
             flag="--firmware",
             help="What serenity build wrote: its time, too.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             metavar="DIR",
         ),
     )

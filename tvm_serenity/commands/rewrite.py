@@ -11,7 +11,7 @@ from tvm_serenity.deadline import within
 from tvm_serenity.graph import Graph
 from tvm_serenity.options.checks import Check
 from tvm_serenity.options.memory import ALIGN, ALL_RULES, RULES
-from tvm_serenity.options.model import Reading
+from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.options.option import OptionGroup, option, values_of
 from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.plan import Plan, PlanOptions, check_plan
@@ -37,7 +37,7 @@ PLAN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class RewriteOptions(Reading, TimeLimit, Check):
+class RewriteRunOptions(ReadOptions, TimeLimit, Check):
     """``rules``: "all", "paper" or names; ``align``: of every tensor in the arena."""
 
     rules: str = option(ALL_RULES, RULES)
@@ -49,7 +49,7 @@ class RewriteRun:
     """A model rewritten, with the plans of the given, the best and the rewritten order."""
 
     model: str
-    options: RewriteOptions
+    options: RewriteRunOptions
     found: Rewritten | Unrewritten
     plans: Sequence[Plan]
 
@@ -64,20 +64,20 @@ class RewriteRun:
         return rewrite_json(self.model, rules, self.found, self.plans, check)
 
 
-def rewriting(asked: OptionGroup) -> RewriteOptions:
+def rewriting(asked: OptionGroup) -> RewriteRunOptions:
     """Return the options of rewriting that a command has among its own."""
-    return RewriteOptions(**values_of(asked, RewriteOptions))
+    return RewriteRunOptions(**values_of(asked, RewriteRunOptions))
 
 
 def rewrite(
-    model: str, options: RewriteOptions | None = None, tell: Progress = silent
+    model: str, options: RewriteRunOptions | None = None, tell: Progress = silent
 ) -> RewriteRun:
     """Return a model rewritten for a lower peak, ordered and placed.
 
     A network of the zoo is read operator by operator (a convolution with its bias and activation
     is one), a file as it is.
     """
-    options = options or RewriteOptions()
+    options = options or RewriteRunOptions()
     opened = source(model, options)
     given = unread(opened)
     rules = Rules(rules=options.rules, keep_on_interrupt=True)

@@ -11,7 +11,7 @@ from tvm_serenity.commands.rows_options import RowsOptions
 from tvm_serenity.deadline import within
 from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends.formats import operation
-from tvm_serenity.options.model import Reading
+from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.choose import (
     Choice,
@@ -126,7 +126,7 @@ def _certify(read: "Network | RowModule", options: RowsOptions, limits: Limits, 
     write_bytes(path, (json_module.dumps(claims) + "\n").encode())
 
 
-def network_of(model: str, reading: Reading, graph_only: bool, again: bool = False) -> Network:
+def network_of(model: str, reading: ReadOptions, graph_only: bool, again: bool = False) -> Network:
     """Return a model as rows: by its kernels, or by the file alone.
 
     ``again``: as a bound for all that may be made in tiles or computed again has it.
@@ -146,7 +146,7 @@ def any_chains(read: "Network | RowModule") -> Network:
     return without_between(read.network, chains(read))
 
 
-def rows_of(model: str, reading: Reading, graph_only: bool) -> "Network | RowModule":
+def rows_of(model: str, reading: ReadOptions, graph_only: bool) -> "Network | RowModule":
     """Return the same with its kernels, where it is read by them."""
     opened = source(model, reading)
     if graph_only:

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from tvm_serenity.options.checks import Check
-from tvm_serenity.options.model import Reading
+from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.options.option import (
     BYTES,
     Conflict,
-    Group,
+    HelpGroup,
     Need,
     Option,
     described,
@@ -25,7 +25,7 @@ _MOVING = (Need("sliding", "it is for windows that move"),)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsOptions(Reading, TimeLimit, Ram, StreamInput, Recompute, Sliding, Check):
+class RowsOptions(ReadOptions, TimeLimit, Ram, StreamInput, Recompute, Sliding, Check):
     """How a network is split into bands, and what is written of it.
 
     * ``rows``: in a band; "auto": of the least arena, or the coarsest that ``ram_bytes`` holds.
@@ -58,7 +58,7 @@ class RowsOptions(Reading, TimeLimit, Ram, StreamInput, Recompute, Sliding, Chec
             flag="--causal",
             help="With --sliding: write another network, which sees more of the past instead of "
             "padding in time, and look at that.",
-            group=Group.ROWS,
+            group=HelpGroup.ROWS,
             metavar="FILE.tflite",
             needs=_MOVING,
         ),
@@ -68,7 +68,7 @@ class RowsOptions(Reading, TimeLimit, Ram, StreamInput, Recompute, Sliding, Chec
         Option(
             flag="--table",
             help="Most bytes of tables in flash.",
-            group=Group.ROWS,
+            group=HelpGroup.ROWS,
             unit=BYTES,
             conflicts=_STEPS,
         ),
@@ -78,7 +78,7 @@ class RowsOptions(Reading, TimeLimit, Ram, StreamInput, Recompute, Sliding, Chec
         Option(
             flag="--curve",
             help="Show every band height, from all rows to one.",
-            group=Group.ROWS,
+            group=HelpGroup.ROWS,
             conflicts=(_ONCE,),
         ),
     )
@@ -91,7 +91,7 @@ class RowsOptions(Reading, TimeLimit, Ram, StreamInput, Recompute, Sliding, Chec
         Option(
             flag="--graph",
             help="Read a .tflite file alone, without its kernels.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             conflicts=(
                 *_STEPS,
                 Conflict("recompute", "what is computed again is read off kernels"),
@@ -113,7 +113,7 @@ class RowsOptions(Reading, TimeLimit, Ram, StreamInput, Recompute, Sliding, Chec
         Option(
             flag="--run",
             help="With --sliding: run 50 windows on the Relax VM, and compare each.",
-            group=Group.CHECKS,
+            group=HelpGroup.CHECKS,
             needs=_MOVING,
         ),
     )

@@ -14,7 +14,7 @@ from tvm_serenity.files import write_bytes
 from tvm_serenity.firmware.result import Project, load
 from tvm_serenity.firmware.verify import run_host, run_qemu
 from tvm_serenity.options.checks import HOST, QEMU
-from tvm_serenity.options.option import Conflict, Group, Option, OptionGroup, differing, option
+from tvm_serenity.options.option import Conflict, HelpGroup, Option, OptionGroup, differing, option
 from tvm_serenity.options.output import OUTPUT
 
 
@@ -36,7 +36,7 @@ class RunOptions(OptionGroup):
         Option(
             flag="--input",
             help="An input; repeat for several.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             metavar="FILE.npy",
         ),
     )

@@ -7,10 +7,10 @@ from tvm_serenity.commands.meaning import Meaning
 from tvm_serenity.onnx_session import LEVELS
 from tvm_serenity.options.checks import Check
 from tvm_serenity.options.memory import ALIGN, RewritingBy
-from tvm_serenity.options.model import Opaque, Reading
+from tvm_serenity.options.model import OpaqueOptions, ReadOptions
 from tvm_serenity.options.option import (
     Conflict,
-    Group,
+    HelpGroup,
     Need,
     Option,
     described,
@@ -32,7 +32,9 @@ _FOR_REWRITING = Conflict("rewrite", _OWN_SEARCH)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScheduleOptions(Reading, Opaque, Meaning, RewritingBy, TimeLimit, MemoryLimit, Check):
+class ScheduleOptions(
+    ReadOptions, OpaqueOptions, Meaning, RewritingBy, TimeLimit, MemoryLimit, Check
+):
     """How a model is ordered, and what is written.
 
     * ``output``: the reordered model. ``certificate``: what ``check`` verifies. ``plan``: "tflm"
@@ -43,7 +45,7 @@ class ScheduleOptions(Reading, Opaque, Meaning, RewritingBy, TimeLimit, MemoryLi
 
     opaque: Mapping[str, int] = option(
         {},
-        differing(described(Opaque, "opaque"), conflicts=(_FOR_RUNTIME, _FOR_REWRITING)),
+        differing(described(OpaqueOptions, "opaque"), conflicts=(_FOR_RUNTIME, _FOR_REWRITING)),
     )
     memory_limit_bytes: int | None = option(
         None,
@@ -62,7 +64,7 @@ class ScheduleOptions(Reading, Opaque, Meaning, RewritingBy, TimeLimit, MemoryLi
         Option(
             flag="--method",
             help="The search for an order.",
-            group=Group.SPEED,
+            group=HelpGroup.SPEED,
             choices=tuple(METHODS),
             metavar="METHOD",
             conflicts=(_FOR_REWRITING,),
@@ -73,7 +75,7 @@ class ScheduleOptions(Reading, Opaque, Meaning, RewritingBy, TimeLimit, MemoryLi
         Option(
             flag="--objective",
             help="What is least: the peak, or the arena (order and placement together).",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             choices=(PEAK, ARENA),
             conflicts=(_FOR_RUNTIME, _FOR_REWRITING),
         ),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.commands.sparse_network import NamedNetwork, NetworkOptions, subject
-from tvm_serenity.options.option import Group, Option, option
+from tvm_serenity.options.option import HelpGroup, Option, option
 
 if TYPE_CHECKING:
     from tvm_serenity.sparse.execute.bench import Times
@@ -15,11 +15,11 @@ class BenchOptions(NetworkOptions):
     """``batch``: columns computed at a time. ``repeats``: rounds, of which the least counts."""
 
     batch: int = option(
-        128, Option(flag="--batch", help="Columns computed at a time.", group=Group.SPEED)
+        128, Option(flag="--batch", help="Columns computed at a time.", group=HelpGroup.SPEED)
     )
     repeats: int = option(
         20,
-        Option(flag="--repeats", help="Rounds; the least counts.", group=Group.SPEED, least=1),
+        Option(flag="--repeats", help="Rounds; the least counts.", group=HelpGroup.SPEED, least=1),
     )
 
 

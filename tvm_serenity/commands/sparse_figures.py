@@ -8,7 +8,7 @@ from pathlib import Path
 from tvm_serenity.commands.sparse_network import ONNX, SECONDS_LIMIT
 from tvm_serenity.errors import InputError
 from tvm_serenity.files import write_bytes
-from tvm_serenity.options.option import Group, Option, OptionGroup, differing, option
+from tvm_serenity.options.option import HelpGroup, Option, OptionGroup, differing, option
 from tvm_serenity.options.output import OUTPUT
 from tvm_serenity.plots import check_plot
 from tvm_serenity.sparse.figures import FIGURES, QUICK, Effort, draw
@@ -37,7 +37,7 @@ class FiguresOptions(OptionGroup):
         Option(
             flag="--only",
             help="Of 2 to 8, like 2,5. [default: all]",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             metavar="NUMBERS",
             read=numbers_of,
         ),
@@ -47,12 +47,12 @@ class FiguresOptions(OptionGroup):
         Option(
             flag="--quick",
             help="Small networks: whether it works, in seconds.",
-            group=Group.SPEED,
+            group=HelpGroup.SPEED,
         ),
     )
     seeds: int | None = option(
         None,
-        Option(flag="--seeds", help="Random networks a point.", group=Group.SPEED, least=1),
+        Option(flag="--seeds", help="Random networks a point.", group=HelpGroup.SPEED, least=1),
     )
     time_limit_s: float | None = option(
         None, differing(SECONDS_LIMIT, help="For an order. [default: 10]")

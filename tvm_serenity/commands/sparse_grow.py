@@ -11,7 +11,7 @@ from tvm_serenity.commands.sparse_network import (
     NetworkOptions,
     subject,
 )
-from tvm_serenity.options.option import Group, Option, option
+from tvm_serenity.options.option import HelpGroup, Option, option
 from tvm_serenity.sparse import compact_growth
 from tvm_serenity.sparse.edges import write_edges
 from tvm_serenity.sparse.growth import Growth, smallest_memory
@@ -30,7 +30,7 @@ class GrowOptions(NetworkOptions):
         Option(
             flag="--neurons",
             help="Grown, besides inputs and output.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             least=0,
         ),
     )
@@ -39,7 +39,7 @@ class GrowOptions(NetworkOptions):
         Option(
             flag="--in-degree",
             help="Connections into a grown neuron.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             least=1,
         ),
     )

@@ -6,7 +6,7 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.options.option import (
     SECONDS,
     Conflict,
-    Group,
+    HelpGroup,
     Option,
     OptionGroup,
     differing,
@@ -21,20 +21,20 @@ _ONE = "a command takes one network"
 ONNX = Option(
     flag="--onnx",
     help="A perceptron, pruned by magnitude.",
-    group=Group.MODEL,
+    group=HelpGroup.MODEL,
     metavar="FILE",
 )
 SECONDS_LIMIT = Option(
     flag="--time-limit",
     help="Stop with the best so far.",
-    group=Group.SPEED,
+    group=HelpGroup.SPEED,
     unit=SECONDS,
     least=0,
 )
 MEMORY = Option(
     flag="--memory",
     help="Values of fast memory, at least 3.",
-    group=Group.MEMORY,
+    group=HelpGroup.MEMORY,
     metavar="M",
 )
 EDGES_FILE = differing(OUTPUT, help="Write the connections in order.")
@@ -52,7 +52,7 @@ class NetworkOptions(OptionGroup):
         Option(
             flag="--mlp",
             help="Random: DEPTH layers of WIDTH, then one output.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             metavar="WIDTHxDEPTH",
         ),
     )
@@ -61,7 +61,7 @@ class NetworkOptions(OptionGroup):
         Option(
             flag="--density",
             help="Share of connections, above 0, at most 1.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             metavar="P",
             conflicts=(Conflict("edges", "a file has its connections"),),
         ),
@@ -71,7 +71,7 @@ class NetworkOptions(OptionGroup):
         Option(
             flag="--seed",
             help="Of network and search.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             least=0,
             most=2**32 - 1,
         ),
@@ -82,7 +82,7 @@ class NetworkOptions(OptionGroup):
         Option(
             flag="--edges",
             help="Text: source, target, weight a line.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             metavar="FILE",
             conflicts=(Conflict("mlp", _ONE), Conflict("onnx", _ONE)),
         ),

@@ -14,7 +14,7 @@ from tvm_serenity.commands.sparse_network import (
     subject,
 )
 from tvm_serenity.deadline import within
-from tvm_serenity.options.option import Group, Option, option
+from tvm_serenity.options.option import HelpGroup, Option, option
 from tvm_serenity.sparse import FFNN, Policy
 from tvm_serenity.sparse.edges import write_edges
 from tvm_serenity.sparse.orders import (
@@ -45,14 +45,16 @@ class SparseOrderOptions(NetworkOptions):
     memory: int = option(100, MEMORY)
     policy: str = option(
         "min",
-        Option(flag="--policy", help="What is evicted.", group=Group.MEMORY, choices=tuple(Policy)),
+        Option(
+            flag="--policy", help="What is evicted.", group=HelpGroup.MEMORY, choices=tuple(Policy)
+        ),
     )
     order: str = option(
         "auto",
         Option(
             flag="--order",
             help="The search for an order.",
-            group=Group.SPEED,
+            group=HelpGroup.SPEED,
             choices=tuple(ORDERS),
             metavar="ORDER",
         ),
@@ -63,7 +65,7 @@ class SparseOrderOptions(NetworkOptions):
         Option(
             flag="--iterations",
             help="Of annealing, at most.",
-            group=Group.SPEED,
+            group=HelpGroup.SPEED,
             metavar="T",
             least=0,
         ),
@@ -73,7 +75,7 @@ class SparseOrderOptions(NetworkOptions):
         Option(
             flag="--bound",
             help="Work out a lower bound of this very network, too.",
-            group=Group.CHECKS,
+            group=HelpGroup.CHECKS,
         ),
     )
     output: str | None = option(None, EDGES_FILE)

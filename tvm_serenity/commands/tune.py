@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.commands.models import source
 from tvm_serenity.commands.quantized import opened_for
-from tvm_serenity.options.model import Quantized, Reading, Rounding
-from tvm_serenity.options.option import Group, Option, differing, option
+from tvm_serenity.options.model import Quantized, ReadOptions, RoundingOption
+from tvm_serenity.options.option import HelpGroup, Option, differing, option
 from tvm_serenity.options.output import OUTPUT
 from tvm_serenity.options.speed import Target
 
@@ -19,15 +19,17 @@ USUAL = "as it is"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuneOptions(Reading, Quantized, Rounding, Target):
+class TuneOptions(ReadOptions, Quantized, RoundingOption, Target):
     """``output``: what was measured. ``trials``: tiles to measure a kernel. ``seed``: of it."""
 
     output: str = option(MISSING, differing(OUTPUT, help="Write what was measured here."))
     trials: int = option(
         16,
-        Option(flag="--trials", help="Tiles to measure a kernel.", group=Group.SPEED, metavar="N"),
+        Option(
+            flag="--trials", help="Tiles to measure a kernel.", group=HelpGroup.SPEED, metavar="N"
+        ),
     )
-    seed: int = option(0, Option(flag="--seed", help="Seed of the search.", group=Group.SPEED))
+    seed: int = option(0, Option(flag="--seed", help="Seed of the search.", group=HelpGroup.SPEED))
 
 
 @dataclass(frozen=True)

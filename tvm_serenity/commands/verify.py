@@ -8,22 +8,22 @@ from tvm_serenity.errors import WrongResultError
 from tvm_serenity.firmware.report import report
 from tvm_serenity.firmware.result import load
 from tvm_serenity.options.checks import HOST, QEMU
-from tvm_serenity.options.option import Group, Option, OptionGroup, option
+from tvm_serenity.options.option import HelpGroup, Option, OptionGroup, option
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyOptions(OptionGroup):
-    """``host`` and ``qemu``: only there; neither: on both. ``inputs``: compared in QEMU."""
+    """``host`` and ``qemu``: only there; neither: on both. ``most_inputs``: compared in QEMU."""
 
     host: bool = option(False, HOST)
     qemu: bool = option(False, QEMU)
-    inputs: int | None = option(
+    most_inputs: int | None = option(
         None,
         Option(
             flag="--inputs",
             help="Compare the outputs in QEMU on N inputs; by default on all that build recorded, "
             "90 at most, as long as QEMU takes no more than a minute.",
-            group=Group.CHECKS,
+            group=HelpGroup.CHECKS,
             metavar="N",
             least=1,
         ),
@@ -65,7 +65,7 @@ def verify(
             project,
             on_host=options.host or both,
             on_qemu=options.qemu or both,
-            inputs=options.inputs,
+            inputs=options.most_inputs,
         )
     return Verified(directory, project.metadata["name"], found)
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.options.checks import Checked
+from tvm_serenity.options.checks import CheckedByDefault
 from tvm_serenity.options.memory import LIBRARY_BYTES, BuildMemory, Stack
-from tvm_serenity.options.model import Integers, Opaque, Reading
+from tvm_serenity.options.model import IntegerOptions, OpaqueOptions, ReadOptions
 from tvm_serenity.options.output import BuildOutput
 from tvm_serenity.options.rows import NEEDED, BuildRows
 from tvm_serenity.options.speed import BuildSpeed
@@ -24,7 +24,15 @@ SEARCH_SECONDS = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(
-    Reading, Opaque, Integers, BuildMemory, Stack, BuildRows, BuildSpeed, BuildOutput, Checked
+    ReadOptions,
+    OpaqueOptions,
+    IntegerOptions,
+    BuildMemory,
+    Stack,
+    BuildRows,
+    BuildSpeed,
+    BuildOutput,
+    CheckedByDefault,
 ):
     """How a network becomes firmware; the groups of options that this inherits say what each does.
 

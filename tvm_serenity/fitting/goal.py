@@ -8,7 +8,7 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.options.option import (
     BYTES,
     MILLISECONDS,
-    Group,
+    HelpGroup,
     Option,
     differing,
     option,
@@ -42,7 +42,7 @@ class FitGoal(Recompute):
         Option(
             flag="--minimise",
             help="What the best build has least of.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             choices=OBJECTIVES,
         ),
     )
@@ -51,7 +51,7 @@ class FitGoal(Recompute):
         Option(
             flag="--ram",
             help="RAM in all, stack included.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             unit=BYTES,
             least=1,
         ),
@@ -61,7 +61,7 @@ class FitGoal(Recompute):
         Option(
             flag="--flash",
             help="Flash in all, code included.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             unit=BYTES,
             least=1,
         ),
@@ -71,7 +71,7 @@ class FitGoal(Recompute):
         Option(
             flag="--ms",
             help="Milliseconds of one run, at most.",
-            group=Group.SPEED,
+            group=HelpGroup.SPEED,
             unit=MILLISECONDS,
             above=0,
         ),

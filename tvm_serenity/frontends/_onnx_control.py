@@ -9,7 +9,7 @@ computed once. What is not known is left as it is, with the reason, to be refuse
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tvm_serenity.frontends._onnx_expansion import Expansion, NotKnownError
+from tvm_serenity.frontends._onnx_expansion import CountNotKnownError, Expansion
 from tvm_serenity.frontends._onnx_fold import KnownValues, follow, followed, standard_version
 from tvm_serenity.frontends._onnx_fold import stored as remembered
 from tvm_serenity.frontends._onnx_loops import EXPAND
@@ -96,7 +96,7 @@ class _Writer(Expansion):
         if expand is not None:
             try:
                 expand(self, node)
-            except NotKnownError as error:
+            except CountNotKnownError as error:
                 self.restore(before)
                 self.left[next(iter(node.output), "")] = str(error)
             else:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import onnx
 
 
-class NotKnownError(Exception):
+class CountNotKnownError(Exception):
     """Why an operator that runs subgraphs stays: the message says what is not known."""
 
 
@@ -107,15 +107,15 @@ class Expansion(ABC):
         return self.known.values.get(name)
 
     def single(self, name: str, what: str) -> Any:
-        """The one number of a tensor; :class:`NotKnownError` where it is not known."""
+        """The one number of a tensor; :class:`CountNotKnownError` where it is not known."""
         value = self.value(name)
         if value is None or value.size != 1:
-            raise NotKnownError(f"{what} is known at run time only")
+            raise CountNotKnownError(f"{what} is known at run time only")
         return value.reshape(()).item()
 
     def result(self, parts: Sequence[str], axis: int, made: str, what: str) -> None:
         """Write the whole of what the turns of a loop made."""
         if not parts:
-            raise NotKnownError(f"{what} has no elements, as its loop never runs")
+            raise CountNotKnownError(f"{what} has no elements, as its loop never runs")
         whole = [self.axes_of("Unsqueeze", p, self.fresh(f"{p}:row"), axis) for p in parts]
         self.emit("Concat", whole, made, axis=axis)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tvm_serenity.frontends._onnx_expansion import Expansion, NotKnownError
+from tvm_serenity.frontends._onnx_expansion import CountNotKnownError, Expansion
 from tvm_serenity.frontends._onnx_fold import KnownValues
 from tvm_serenity.frontends._onnx_names import outer_reads, rename
 from tvm_serenity.frontends.model_file import MOST_FOLLOWED, MOST_WRITTEN_OUT
@@ -45,7 +45,7 @@ class _Body:
         for tensor in self.graph.initializer:
             self.lasting[tensor.name] = self.expansion.hold(tensor, f"{self.prefix}/{tensor.name}")
         if self.graph.sparse_initializer:
-            raise NotKnownError("its subgraph stores sparse constants")
+            raise CountNotKnownError("its subgraph stores sparse constants")
 
     def turn(self, given: Mapping[str, str], turn: str = "") -> list[str]:
         """Write the nodes with its inputs as ``given``; return where its outputs are."""
@@ -73,7 +73,7 @@ class _Body:
         to.steps += 1
         to.inside += any(name not in to.known.values for name in made)
         if to.inside > MOST_WRITTEN_OUT or to.steps > MOST_FOLLOWED:
-            raise NotKnownError(
+            raise CountNotKnownError(
                 f"written out, it is more than {MOST_WRITTEN_OUT:,} operators, or "
                 f"{MOST_FOLLOWED:,} with its counters and conditions"
             )
@@ -93,7 +93,7 @@ class _Body:
 def _graph(node: "onnx.NodeProto", name: str) -> Any:
     found = next((a.g for a in node.attribute if a.name == name), None)
     if found is None:
-        raise NotKnownError(f"it has no subgraph {name}")
+        raise CountNotKnownError(f"it has no subgraph {name}")
     return found
 
 
@@ -104,7 +104,7 @@ def _branch(to: Expansion, node: "onnx.NodeProto") -> None:
     if value is not None and value.size == 1:
         branches = branches[:1] if value.reshape(()).item() else branches[1:]
     if any(len(branch.output) != len(node.output) for branch in branches):
-        raise NotKnownError("a branch has another number of results")
+        raise CountNotKnownError("a branch has another number of results")
     sides = ("then", "else") if len(branches) > 1 else ("taken",)
     made = [
         _Body(to, branch, f"{node.output[0]}:{side}").turn({})
@@ -124,11 +124,11 @@ def _check_alike(to: Expansion, condition: str, results: Sequence[str]) -> None:
     kinds = {to.known.types[n].tensor_type.elem_type for n in results if n in to.known.types}
     asked = to.known.shape(condition)
     if to.version < 9 or None in shapes or len(set(shapes)) > 1 or len(kinds) > 1:
-        raise NotKnownError(
+        raise CountNotKnownError(
             "its condition is known at run time only, and its branches make other shapes or types"
         )
     if asked is None or len(asked) > len(shapes[0] or ()) or any(e != 1 for e in asked):
-        raise NotKnownError("its condition is not one boolean that is known before it runs")
+        raise CountNotKnownError("its condition is not one boolean that is known before it runs")
 
 
 def _loop(to: Expansion, node: "onnx.NodeProto") -> None:
@@ -140,7 +140,7 @@ def _loop(to: Expansion, node: "onnx.NodeProto") -> None:
     entries = [value.name for value in body.graph.input]
     rows: list[list[str]] = [[] for _ in node.output[len(carried) :]]
     if len(entries) != 2 + len(carried) or len(body.graph.output) != 1 + len(node.output):
-        raise NotKnownError("its body has another number of inputs or outputs")
+        raise CountNotKnownError("its body has another number of inputs or outputs")
     turn = 0
     while goes_on and (most is None or turn < most):
         held = (to.constant(np.int64(turn), f"turn{turn}"), to.constant(np.bool_(True), "goes_on"))
@@ -151,7 +151,7 @@ def _loop(to: Expansion, node: "onnx.NodeProto") -> None:
         goes_on = bool(to.single(again, "whether it runs again"))
         turn += 1
         if turn > MOST_FOLLOWED:
-            raise NotKnownError(f"it runs more than {MOST_FOLLOWED:,} times")
+            raise CountNotKnownError(f"it runs more than {MOST_FOLLOWED:,} times")
     for name, output in zip(carried, node.output, strict=False):
         if output:
             to.emit("Identity", [name], output)
@@ -163,14 +163,14 @@ def _loop(to: Expansion, node: "onnx.NodeProto") -> None:
 def _scan(to: Expansion, node: "onnx.NodeProto") -> None:
     """A Scan: its body once for each element along the axes that it scans."""
     if to.version < 9:
-        raise NotKnownError("in its form before opset 9; export with opset 9 or later")
+        raise CountNotKnownError("in its form before opset 9; export with opset 9 or later")
     scan = _Scan.of(to, node)
     body = _Body(to, _graph(node, "body"), node.output[0])
     entries = [value.name for value in body.graph.input]
     carried = list(node.input[: scan.states])
     rows: list[list[str]] = [[] for _ in node.output[scan.states :]]
     if len(entries) != len(node.input) or len(body.graph.output) != len(node.output):
-        raise NotKnownError("its body has another number of inputs or outputs")
+        raise CountNotKnownError("its body has another number of inputs or outputs")
     for turn in range(scan.turns):
         parts = list(scan.parts(to, turn))
         found = body.turn(dict(zip(entries, (*carried, *parts), strict=True)), str(turn))
@@ -201,22 +201,22 @@ class _Scan:
         states = len(node.input) - count
         names, made = node.input[states:], len(node.output) - states
         if not 0 < count <= len(node.input) or made < 0:
-            raise NotKnownError("it scans nothing")
+            raise CountNotKnownError("it scans nothing")
 
         def of_each(name: str, number: int) -> list[int]:
             found = held.get(name) or [0] * number
             if len(found) != number:
-                raise NotKnownError(f"its {name} are not {number}")
+                raise CountNotKnownError(f"its {name} are not {number}")
             return found
 
         shapes = [to.known.shape(name) for name in names]
         axes = of_each("scan_input_axes", count)
         if any(s is None or not -len(s) <= a < len(s) for s, a in zip(shapes, axes, strict=True)):
-            raise NotKnownError("the shape of what it scans is known at run time only")
+            raise CountNotKnownError("the shape of what it scans is known at run time only")
         placed = [a % len(s or ()) for s, a in zip(shapes, axes, strict=True)]
         turns = {(s or ())[a] for s, a in zip(shapes, placed, strict=True)}
         if len(turns) > 1:
-            raise NotKnownError("what it scans has different extents")
+            raise CountNotKnownError("what it scans has different extents")
         backwards = [bool(d) for d in of_each("scan_input_directions", count)]
         turned = [bool(d) for d in of_each("scan_output_directions", made)]
         inputs = tuple(zip(names, placed, backwards, strict=True))
@@ -235,7 +235,7 @@ class _Scan:
         if axis < 0:
             shape = to.known.shape(row[0]) if row else None
             if shape is None:
-                raise NotKnownError("the shape of what it makes is known at run time only")
+                raise CountNotKnownError("the shape of what it makes is known at run time only")
             axis += len(shape) + 1
         return (row[::-1] if backwards else row), axis
 

@@ -19,7 +19,7 @@ from tvm_serenity.frontends.model_file import printable
 
 
 @dataclass(frozen=True)
-class Signature:
+class FileSignature:
     """An entry point: its name, its subgraph, and the tensors of its inputs and outputs."""
 
     name: str
@@ -29,7 +29,7 @@ class Signature:
 
 
 @dataclass(frozen=True)
-class Entry:
+class EntryPoint:
     """A file whose subgraph 0 is that of a signature.
 
     ``names`` are all signatures of the file, ``name`` the one that is read ("" without any).
@@ -48,7 +48,7 @@ class Entry:
         return self.slot > 0
 
 
-def entered(data: bytes, name: str | None) -> Entry:
+def entered(data: bytes, name: str | None) -> EntryPoint:
     """Return the file ``data`` with the subgraph of the signature ``name`` as its first.
 
     None: the first subgraph of the file, and its signature. Raises :class:`InputError` where there
@@ -60,30 +60,30 @@ def entered(data: bytes, name: str | None) -> Entry:
     names = tuple(signature.name for signature in known)
     if name is None:
         first = next((s.name for s in known if s.subgraph == 0), "")
-        return Entry(data, names, first)
+        return EntryPoint(data, names, first)
     found = next((s for s in known if s.name == name), None)
     if found is None:
         there = f"the file has {', '.join(names)}" if names else "the file has none"
         raise InputError(f"no signature is named {name!r}; {there}")
     _check_edges(model, found)
     if found.subgraph == 0:
-        return Entry(data, names, name)
+        return EntryPoint(data, names, name)
     start, _ = model.span(ModelField.SUBGRAPHS, 4)
     (before,) = struct.unpack_from("<I", data, start)
     (own,) = struct.unpack_from("<I", data, start + 4 * found.subgraph)
     made = bytearray(data)
     struct.pack_into("<I", made, start, own + 4 * found.subgraph)
-    return Entry(bytes(made), names, name, start, before)
+    return EntryPoint(bytes(made), names, name, start, before)
 
 
-def left_as_before(data: bytes, entry: Entry) -> bytes:
+def left_as_before(data: bytes, entry: EntryPoint) -> bytes:
     """Return ``data``, made from ``entry.data`` in its place, with the file's first subgraph."""
     made = bytearray(data)
     struct.pack_into("<I", made, entry.slot, entry.offset)
     return bytes(made)
 
 
-def _signatures(model: Table, subgraphs: int) -> tuple[Signature, ...]:
+def _signatures(model: Table, subgraphs: int) -> tuple[FileSignature, ...]:
     found = []
     for table in model.tables(ModelField.SIGNATURES):
         name = printable(table.string(SignatureField.KEY))
@@ -94,11 +94,11 @@ def _signatures(model: Table, subgraphs: int) -> tuple[Signature, ...]:
             frozenset(entry.u32(TensorMapField.TENSOR) for entry in table.tables(which))
             for which in (SignatureField.INPUTS, SignatureField.OUTPUTS)
         ]
-        found.append(Signature(name, subgraph, *edges))
+        found.append(FileSignature(name, subgraph, *edges))
     return tuple(found)
 
 
-def _check_edges(model: Table, signature: Signature) -> None:
+def _check_edges(model: Table, signature: FileSignature) -> None:
     """Refuse a signature that is a part of its subgraph: LiteRT runs all of it."""
     graph = model.tables(ModelField.SUBGRAPHS)[signature.subgraph]
     edges = (signature.inputs, signature.outputs)

@@ -34,7 +34,7 @@ from tvm_serenity.frontends._tflite_schema import (
     SubgraphField,
 )
 from tvm_serenity.frontends._tflite_shapes import settled
-from tvm_serenity.frontends._tflite_signatures import Entry, entered, left_as_before
+from tvm_serenity.frontends._tflite_signatures import EntryPoint, entered, left_as_before
 from tvm_serenity.frontends._tflite_sizes import check_sized, given_shapes
 from tvm_serenity.frontends._tflite_state import shared_state
 from tvm_serenity.frontends._tflite_tensors import read_tensors
@@ -75,10 +75,10 @@ class TfliteFile:
     opaque: Mapping[str, int] = field(default_factory=dict)
     """Operators that the user computes, by kind, and the workspace that each is given."""
     signatures: tuple[str, ...] = ()
-    """Entry points of the file by name."""
+    """EntryPoint points of the file by name."""
     signature: str = ""
     """The entry point that was read; "" where the file has none."""
-    entry: Entry | None = field(default=None, repr=False)
+    entry: EntryPoint | None = field(default=None, repr=False)
     """What takes the place of the file's first subgraph, where another one was asked for."""
     sized: bool = False
     """Whether unknown extents of inputs have sizes that were given."""

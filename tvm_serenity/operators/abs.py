@@ -6,7 +6,7 @@ from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.functions import Function, Widths, function
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import SIGNED, Array, Calls, Expr
-from tvm_serenity.operators.table_bounds import Bounds, nearest, scaled_by
+from tvm_serenity.operators.table_bounds import EntryBounds, nearest, scaled_by
 from tvm_serenity.quantize import lookups
 from tvm_serenity.quantize.fixed import multiplier, scaled
 
@@ -15,7 +15,7 @@ def _table(op: Function) -> Array:
     return lookups.absolute(op.source.params, op.result.params)
 
 
-def _bounds(op: Function) -> Bounds:
+def _bounds(op: Function) -> EntryBounds:
     source, result = op.source.params, op.result.params
     ratio = float(np.float32(source.scale) / np.float32(result.scale))
     if source.scale == result.scale:  # no multiplication

@@ -12,7 +12,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Pair, Sum
 from tvm_serenity.operators.pairs import centred, read_pair, stored
-from tvm_serenity.operators.parts import Integers
+from tvm_serenity.operators.parts import IntegerMeaning
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
 from tvm_serenity.quantize.fixed import Multiplier, divided_by_power, multiplier, scaled
@@ -95,7 +95,7 @@ OPERATORS = (
             adds=True,
             free=True,
         ),
-        integers=Integers(read=_read, compute=_compute, reference=_reference, in_float=True),
+        integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference, in_float=True),
     ),
     replace(
         elementwise(
@@ -108,7 +108,7 @@ OPERATORS = (
             plain_cheap=True,
             free=True,
         ),
-        integers=Integers(read=_read, compute=_compute, reference=_reference, in_float=True),
+        integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference, in_float=True),
     ),
     elementwise("Sum", adds=True),
 )

@@ -8,7 +8,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.operators.clamped import clamped
-from tvm_serenity.operators.parts import Integers
+from tvm_serenity.operators.parts import IntegerMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.running import SHIFT, finish_of, wrapped
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored
@@ -50,6 +50,7 @@ def _reference(op: SumOfAll, *arrays: Array) -> Array:
 
 OPERATORS = (
     Operator(
-        kinds=("ADD_N",), integers=Integers(read=_read, compute=_compute, reference=_reference)
+        kinds=("ADD_N",),
+        integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference),
     ),
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tvm_serenity.operators.parts import Integers, Numbers
+from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
@@ -27,6 +27,8 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 OPERATORS = (
     Operator(
-        kinds=("ARG_MAX", "ARG_MIN"), numbers=Numbers(form=_plain), integers=Integers(moves=True)
+        kinds=("ARG_MAX", "ARG_MIN"),
+        numbers=PlainMeaning(form=_plain),
+        integers=IntegerMeaning(moves=True),
     ),
 )

@@ -7,7 +7,7 @@ import numpy as np
 
 from tvm_serenity.kernels.records import AveragePool, Requantise
 from tvm_serenity.operators.extents import of_the_batch
-from tvm_serenity.operators.parts import Integers, Layer, Rows, Shapes, Storage
+from tvm_serenity.operators.parts import IntegerMeaning, LayerFacts, Rows, ShapeMeaning, Storage
 from tvm_serenity.operators.record import Operator, int8_scratch
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, Stored
 from tvm_serenity.operators.weighted import requantised
@@ -77,13 +77,13 @@ def _averages(op: AveragePool, x: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("AVERAGE_POOL_2D",),
-        shapes=Shapes(result=of_the_batch),
+        shapes=ShapeMeaning(result=of_the_batch),
         relax=("nn.avg_pool2d",),
         relay=("nn.avg_pool2d",),
         rows=Rows(needs=pooled_by_rows, summed=True),
-        layer=Layer(channel=3),
+        layer=LayerFacts(channel=3),
         storage=Storage(scratch=int8_scratch(1, _scratch)),
-        integers=Integers(read=_read, compute=_compute, reference=_reference, in_float=True),
+        integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference, in_float=True),
     ),
-    Operator(kinds=("AveragePool",), layer=Layer(channel=1)),
+    Operator(kinds=("AveragePool",), layer=LayerFacts(channel=1)),
 )

@@ -9,7 +9,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.dynamic_records import BatchSteps, DynamicProduct
 from tvm_serenity.kernels.records import BatchMatmul, Pair
 from tvm_serenity.operators import dynamic_range as dynamic
-from tvm_serenity.operators.parts import Integers, Numbers, OnTheFly
+from tvm_serenity.operators.parts import IntegerMeaning, OnTheFly, PlainMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import EIGHT, SIGNED, Array, Calls, Expr, Scene
 from tvm_serenity.quantize.fixed import multiplier, scaled, scaled_wide
@@ -132,8 +132,8 @@ def _reference_dynamic(op: ProductOnTheFly, x: Array, y: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("BATCH_MATMUL",),
-        numbers=Numbers(form=_plain),
-        integers=Integers(
+        numbers=PlainMeaning(form=_plain),
+        integers=IntegerMeaning(
             read=_read,
             compute=_compute,
             reference=_reference,

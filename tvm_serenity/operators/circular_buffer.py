@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Integers, State
+from tvm_serenity.operators.parts import IntegerMeaning, StateUse
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape
 
@@ -53,7 +53,7 @@ def _reference(_op: CircularBuffer, newest: Array, held: Array) -> tuple[Array, 
 OPERATORS = (
     Operator(
         kinds=("CIRCULAR_BUFFER",),
-        integers=Integers(exact=True, read=_read, compute=_compute, reference=_reference),
-        state=State(holds=True),
+        integers=IntegerMeaning(exact=True, read=_read, compute=_compute, reference=_reference),
+        state=StateUse(holds=True),
     ),
 )

@@ -12,7 +12,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Pair
 from tvm_serenity.operators.pairs import centred
-from tvm_serenity.operators.parts import Elements, Integers, Numbers
+from tvm_serenity.operators.parts import Elements, IntegerMeaning, PlainMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
 from tvm_serenity.quantize.fixed import divided_by_power, high_product, multiplier
@@ -83,8 +83,8 @@ OPERATORS = tuple(
     Operator(
         kinds=(kind,),
         elements=Elements(real=function),
-        numbers=Numbers(form=_plain),
-        integers=Integers(read=_read, compute=_compute, reference=_reference),
+        numbers=PlainMeaning(form=_plain),
+        integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference),
     )
     for kind, function in _FUNCTIONS.items()
 )

@@ -9,7 +9,14 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.extents import Extents
 from tvm_serenity.operators.functions import looked_up
 from tvm_serenity.operators.needs import Need, Seen, rowwise, stacked
-from tvm_serenity.operators.parts import Integers, MemoryUse, Numbers, Rows, Shapes, Storage
+from tvm_serenity.operators.parts import (
+    IntegerMeaning,
+    MemoryUse,
+    PlainMeaning,
+    Rows,
+    ShapeMeaning,
+    Storage,
+)
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import (
     ALL,
@@ -106,13 +113,13 @@ def _shape(seen: Extents) -> Shape | None:
 OPERATORS = (
     Operator(
         kinds=("CONCATENATION",),
-        shapes=Shapes(result=_shape, by_turn=True),
-        numbers=Numbers(known=_known),
+        shapes=ShapeMeaning(result=_shape, by_turn=True),
+        numbers=PlainMeaning(known=_known),
         relax=("concat",),
         relay=("concatenate", "qnn.concatenate"),
         storage=Storage(use=MemoryUse.CONCAT, scratch=no_scratch),
         rows=Rows(needs=_by_rows),
-        integers=Integers(read=_read, compute=_compute, reference=_reference, in_float=True),
+        integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference, in_float=True),
     ),
     Operator(kinds=("STABLEHLO_CONCATENATE", "Concat"), storage=Storage(use=MemoryUse.CONCAT)),
 )

@@ -7,11 +7,11 @@ from tvm_serenity.operators import dynamic_convolutions as dynamic
 from tvm_serenity.operators.convolutions import Fields, by_rows, compute, read, reference
 from tvm_serenity.operators.extents import of_the_batch
 from tvm_serenity.operators.parts import (
-    Integers,
-    Layer,
+    IntegerMeaning,
+    LayerFacts,
     OnTheFly,
     Rows,
-    Shapes,
+    ShapeMeaning,
     Storage,
     Sums,
     WeightInput,
@@ -33,14 +33,14 @@ def _scratch(shapes: Sequence[Shape], _made: Shape) -> int:
 OPERATORS = (
     Operator(
         kinds=("CONV_2D",),
-        shapes=Shapes(result=of_the_batch),
+        shapes=ShapeMeaning(result=of_the_batch),
         relax=("nn.conv2d",),
         relay=("nn.conv2d", "qnn.conv2d"),
         rows=Rows(needs=partial(by_rows, fields=_FIELDS)),
-        layer=Layer(weights=_WEIGHTS, sums=Sums()),
+        layer=LayerFacts(weights=_WEIGHTS, sums=Sums()),
         library="convolution",
         storage=Storage(scratch=int8_scratch(2, _scratch)),
-        integers=Integers(
+        integers=IntegerMeaning(
             read=partial(read, fields=_FIELDS),
             compute=compute,
             reference=reference,
@@ -52,12 +52,12 @@ OPERATORS = (
     ),
     Operator(
         kinds=("Conv", "ConvInteger"),
-        layer=Layer(
+        layer=LayerFacts(
             weights=WeightInput(operand=1, outputs=0, inputs=1, channels=1, finished=False)
         ),
     ),
     Operator(
         kinds=("QLinearConv",),
-        layer=Layer(weights=WeightInput(operand=3, outputs=0, inputs=1, channels=1)),
+        layer=LayerFacts(weights=WeightInput(operand=3, outputs=0, inputs=1, channels=1)),
     ),
 )

@@ -7,7 +7,7 @@ import numpy as np
 
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.operators.clamped import clamped
-from tvm_serenity.operators.parts import Integers, Numbers
+from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.running import SHIFT, finish_of, wrapped
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored
@@ -69,7 +69,7 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 OPERATORS = (
     Operator(
         kinds=("CUMSUM",),
-        numbers=Numbers(form=_plain),
-        integers=Integers(read=_read, compute=_compute, reference=_reference),
+        numbers=PlainMeaning(form=_plain),
+        integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference),
     ),
 )

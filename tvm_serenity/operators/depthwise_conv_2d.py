@@ -7,11 +7,11 @@ from tvm_serenity.operators import dynamic_convolutions as dynamic
 from tvm_serenity.operators.convolutions import Fields, by_rows, compute, read, reference
 from tvm_serenity.operators.extents import of_the_batch
 from tvm_serenity.operators.parts import (
-    Integers,
-    Layer,
+    IntegerMeaning,
+    LayerFacts,
     OnTheFly,
     Rows,
-    Shapes,
+    ShapeMeaning,
     Storage,
     Sums,
     WeightInput,
@@ -33,12 +33,12 @@ def _scratch(shapes: Sequence[Shape], made: Shape) -> int:
 OPERATORS = (
     Operator(
         kinds=("DEPTHWISE_CONV_2D",),
-        shapes=Shapes(result=of_the_batch),
+        shapes=ShapeMeaning(result=of_the_batch),
         rows=Rows(needs=partial(by_rows, fields=_FIELDS)),
-        layer=Layer(weights=_WEIGHTS, sums=Sums()),
+        layer=LayerFacts(weights=_WEIGHTS, sums=Sums()),
         library="depthwise convolution",
         storage=Storage(scratch=int8_scratch(2, _scratch)),
-        integers=Integers(
+        integers=IntegerMeaning(
             read=partial(read, fields=_FIELDS),
             compute=compute,
             reference=reference,

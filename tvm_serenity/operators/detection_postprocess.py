@@ -10,7 +10,7 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.detection_record import Detection, Real
-from tvm_serenity.operators.parts import Integers
+from tvm_serenity.operators.parts import IntegerMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene
 
@@ -98,6 +98,6 @@ def _overlap(a: Array, b: Array) -> float:
 OPERATORS = (
     Operator(
         kinds=(_KIND,),
-        integers=Integers(exact=True, read=_read, compute=_compute, reference=_reference),
+        integers=IntegerMeaning(exact=True, read=_read, compute=_compute, reference=_reference),
     ),
 )

@@ -7,7 +7,7 @@ import numpy as np
 
 from tvm_serenity.kernels.records import Pair
 from tvm_serenity.operators.pairs import of_two, read_pair
-from tvm_serenity.operators.parts import Numbers
+from tvm_serenity.operators.parts import PlainMeaning
 from tvm_serenity.operators.plain import FLOATS, activated, nonzero
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene
@@ -62,6 +62,6 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 _FACTS = replace(
     elementwise("DIV", "Div", relax="divide", relay="divide", real=np.divide),
-    numbers=Numbers(form=_plain),
+    numbers=PlainMeaning(form=_plain),
 )
 OPERATORS = (of_two(_FACTS, _read, _compute, _value),)

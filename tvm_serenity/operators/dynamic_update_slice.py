@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Integers, Numbers
+from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
@@ -21,6 +21,8 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 OPERATORS = (
     Operator(
-        kinds=("DYNAMIC_UPDATE_SLICE",), numbers=Numbers(form=_plain), integers=Integers(moves=True)
+        kinds=("DYNAMIC_UPDATE_SLICE",),
+        numbers=PlainMeaning(form=_plain),
+        integers=IntegerMeaning(moves=True),
     ),
 )

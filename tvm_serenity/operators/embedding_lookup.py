@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Integers, Numbers, OnTheFly
+from tvm_serenity.operators.parts import IntegerMeaning, OnTheFly, PlainMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
@@ -71,8 +71,8 @@ def _reference_dynamic(op: RealRows, indices: Array, rows: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("EMBEDDING_LOOKUP",),
-        numbers=Numbers(form=_plain),
-        integers=Integers(
+        numbers=PlainMeaning(form=_plain),
+        integers=IntegerMeaning(
             read=_read,
             compute=_compute,
             reference=_reference,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tvm_serenity.operators.parts import Numbers
+from tvm_serenity.operators.parts import PlainMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
@@ -27,4 +27,4 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("add", calls.apply("multiply", steps, np.asarray(scale)), first)
 
 
-OPERATORS = (Operator(kinds=("FAKE_QUANT",), numbers=Numbers(form=_plain)),)
+OPERATORS = (Operator(kinds=("FAKE_QUANT",), numbers=PlainMeaning(form=_plain)),)

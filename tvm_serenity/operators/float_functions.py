@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Elements, Integers, Numbers
+from tvm_serenity.operators.parts import Elements, IntegerMeaning, PlainMeaning
 from tvm_serenity.operators.plain import FLOATS
 from tvm_serenity.operators.record import Operator, elementwise
 from tvm_serenity.operators.scene import Calls, Expr, Scene
@@ -28,28 +28,32 @@ def _square(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 def _rounding(name: str) -> Operator:
     facts = elementwise(name.upper(), name.capitalize(), relax=name, relay=name)
-    return replace(facts, integers=Integers(float_only=True))
+    return replace(facts, integers=IntegerMeaning(float_only=True))
 
 
 _SHIFTS = "left_shift right_shift"
 OPERATORS = (
     replace(
-        elementwise("COS", "Cos", relax="cos", real=np.cos), integers=Integers(float_only=True)
+        elementwise("COS", "Cos", relax="cos", real=np.cos),
+        integers=IntegerMeaning(float_only=True),
     ),
     replace(
-        elementwise("SIN", "Sin", relax="sin", real=np.sin), integers=Integers(float_only=True)
+        elementwise("SIN", "Sin", relax="sin", real=np.sin),
+        integers=IntegerMeaning(float_only=True),
     ),
     replace(_rounding("ceil"), elements=Elements(real=np.ceil)),
     replace(_rounding("floor"), elements=Elements(real=np.floor)),
     replace(_rounding("round"), elements=Elements(real=np.rint)),
     replace(
         elementwise("POW", "Pow", relax="power", real=np.power),
-        integers=Integers(float_only=True),
-        numbers=Numbers(form=_power),
+        integers=IntegerMeaning(float_only=True),
+        numbers=PlainMeaning(form=_power),
     ),
     elementwise("SIGN"),
-    replace(elementwise("SQUARE", relax="square", real=np.square), numbers=Numbers(form=_square)),
-    Operator(kinds=("ATAN2",), integers=Integers(float_only=True)),
+    replace(
+        elementwise("SQUARE", relax="square", real=np.square), numbers=PlainMeaning(form=_square)
+    ),
+    Operator(kinds=("ATAN2",), integers=IntegerMeaning(float_only=True)),
     elementwise("LOGICAL_AND", real=np.logical_and),
     elementwise("LOGICAL_NOT", real=np.logical_not),
     elementwise("LOGICAL_OR", real=np.logical_or),

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tvm_serenity.operators.parts import Numbers
+from tvm_serenity.operators.parts import PlainMeaning
 from tvm_serenity.operators.plain import FLOATS, nonzero
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import SIGNED, Calls, Expr, Scene
@@ -40,7 +40,7 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 OPERATORS = (
     on_stored(
-        replace(elementwise("FLOOR_DIV", "FLOOR_MOD", "Mod"), numbers=Numbers(form=_plain)),
+        replace(elementwise("FLOOR_DIV", "FLOOR_MOD", "Mod"), numbers=PlainMeaning(form=_plain)),
         {"FLOOR_DIV": "floor_divide", "FLOOR_MOD": "floor_mod"},
         {"FLOOR_DIV": np.floor_divide, "FLOOR_MOD": np.mod},
         SIGNED,

@@ -12,7 +12,15 @@ from tvm_serenity.kernels.dynamic_records import DynamicDense
 from tvm_serenity.kernels.records import Dense, Requantise
 from tvm_serenity.operators import dynamic_range as dynamic
 from tvm_serenity.operators.extents import Extents
-from tvm_serenity.operators.parts import Integers, Layer, Numbers, OnTheFly, Shapes, Storage, Sums
+from tvm_serenity.operators.parts import (
+    IntegerMeaning,
+    LayerFacts,
+    OnTheFly,
+    PlainMeaning,
+    ShapeMeaning,
+    Storage,
+    Sums,
+)
 from tvm_serenity.operators.plain import activated
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, reshaped
@@ -186,13 +194,13 @@ def _shape(seen: Extents) -> Shape | None:
 OPERATORS = (
     Operator(
         kinds=("FULLY_CONNECTED",),
-        shapes=Shapes(result=_shape),
+        shapes=ShapeMeaning(result=_shape),
         relax=("matmul",),
-        layer=Layer(sums=Sums(_SOURCE, _WEIGHTS, _BIAS)),
+        layer=LayerFacts(sums=Sums(_SOURCE, _WEIGHTS, _BIAS)),
         library="convolution",
         storage=Storage(scratch=no_scratch),
-        numbers=Numbers(form=_plain, stored=True),
-        integers=Integers(
+        numbers=PlainMeaning(form=_plain, stored=True),
+        integers=IntegerMeaning(
             read=_read,
             compute=_compute,
             reference=_reference,

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Integers
+from tvm_serenity.operators.parts import IntegerMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored, only, symmetric
-from tvm_serenity.operators.table_bounds import Bounds, Real, check_table, nearest
+from tvm_serenity.operators.table_bounds import EntryBounds, Real, check_table, nearest
 from tvm_serenity.quantize import lookups
 from tvm_serenity.quantize.params import Affine
 
@@ -42,7 +42,7 @@ class Widths:
     """
 
     table: Table
-    bounds: "Callable[[Function], Bounds]"
+    bounds: "Callable[[Function], EntryBounds]"
     wide: Wide | None = None
     wide_reference: WideReference | None = None
     dtypes: Sequence[str]
@@ -85,7 +85,7 @@ def function(facts: Operator, widths: Widths) -> Operator:
             facts.kinds[0], made, op.source.params, widths.bounds(op).limited(*limits)
         )
 
-    return replace(facts, integers=Integers(read=read, compute=compute, reference=reference))
+    return replace(facts, integers=IntegerMeaning(read=read, compute=compute, reference=reference))
 
 
 def looked_up(name: str, source: Stored, table: Array, value: Expr, calls: Calls) -> Expr:
@@ -101,7 +101,7 @@ def real(of: Callable[[Array], Array]) -> Table:
     return lambda op: lookups.lookup8(of, op.source.params, op.result.params)
 
 
-def nearest_to(of: Real) -> Callable[[Function], Bounds]:
+def nearest_to(of: Real) -> Callable[[Function], EntryBounds]:
     """Return the bounds of the table of a real function of float64."""
     return lambda op: nearest(of, op.source.params, op.result.params)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Integers, Numbers
+from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, OptionsTable, Scene
 
@@ -67,10 +67,12 @@ OPERATORS = (
     Operator(
         kinds=("GATHER",),
         relax=("take",),
-        numbers=Numbers(form=_along_an_axis, known=_known),
-        integers=Integers(moves=True),
+        numbers=PlainMeaning(form=_along_an_axis, known=_known),
+        integers=IntegerMeaning(moves=True),
     ),
     Operator(
-        kinds=("GATHER_ND",), numbers=Numbers(form=_by_several_axes), integers=Integers(moves=True)
+        kinds=("GATHER_ND",),
+        numbers=PlainMeaning(form=_by_several_axes),
+        integers=IntegerMeaning(moves=True),
     ),
 )

@@ -15,10 +15,10 @@ from tvm_serenity.operators.functions import (
     sampled,
     samples,
 )
-from tvm_serenity.operators.parts import Numbers
+from tvm_serenity.operators.parts import PlainMeaning
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
-from tvm_serenity.operators.table_bounds import Bounds, nearest
+from tvm_serenity.operators.table_bounds import EntryBounds, nearest
 from tvm_serenity.quantize import lookups
 
 _APPROXIMATE = 0
@@ -36,7 +36,7 @@ def _table(op: Function) -> Array:
     return real(_real(op))(op)
 
 
-def _bounds(op: Function) -> Bounds:
+def _bounds(op: Function) -> EntryBounds:
     return nearest(_exact_by_tanh if op.parameter else _exact, op.source.params, op.result.params)
 
 
@@ -65,7 +65,7 @@ OPERATORS = (
     function(
         replace(
             elementwise("GELU", "Gelu", relax="nn.gelu", real=lookups.gelu),
-            numbers=Numbers(form=_plain),
+            numbers=PlainMeaning(form=_plain),
         ),
         Widths(
             table=_table,

@@ -6,7 +6,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.functions import Function, Widths, function
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import EIGHT, Array
-from tvm_serenity.operators.table_bounds import Bounds
+from tvm_serenity.operators.table_bounds import EntryBounds
 from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.exact import hard_swish
 from tvm_serenity.quantize.fixed import multiplier
@@ -19,7 +19,7 @@ def _table(op: Function) -> Array:
     return tables.hard_swish(op.source.params, op.result.params)
 
 
-def _bounds(op: Function) -> Bounds:
+def _bounds(op: Function) -> EntryBounds:
     source, result = op.source.params, op.result.params
     hires = np.float32(1 / 128) * np.float32(source.scale)
     pair = multiplier(
@@ -28,7 +28,7 @@ def _bounds(op: Function) -> Bounds:
     output, gate = zip(pair.value, pair.shift, strict=True)
     found = [hard_swish(x - source.zero_point, output, gate) for x in _stored(source)]
     made = np.array(found, np.int64) + result.zero_point
-    return Bounds(made, made)
+    return EntryBounds(made, made)
 
 
 def _stored(source: Affine) -> range:

@@ -8,7 +8,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.extents import as_the_first
-from tvm_serenity.operators.parts import Integers, Numbers, Shapes
+from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning, ShapeMeaning
 from tvm_serenity.operators.plain import activated
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat
@@ -68,8 +68,8 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 OPERATORS = (
     Operator(
         kinds=("L2_NORMALIZATION",),
-        shapes=Shapes(result=as_the_first),
-        numbers=Numbers(form=_plain),
-        integers=Integers(read=_read, compute=_compute, reference=_reference),
+        shapes=ShapeMeaning(result=as_the_first),
+        numbers=PlainMeaning(form=_plain),
+        integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference),
     ),
 )

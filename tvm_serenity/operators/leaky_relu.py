@@ -9,7 +9,7 @@ from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.functions import Function, Widths, function
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
-from tvm_serenity.operators.table_bounds import Bounds, scaled_by
+from tvm_serenity.operators.table_bounds import EntryBounds, scaled_by
 from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.fixed import multiplier, scaled
 
@@ -24,7 +24,7 @@ def _table(op: Function) -> Array:
     return tables.leaky_relu(op.parameter, op.source.params, op.result.params)
 
 
-def _bounds(op: Function) -> Bounds:
+def _bounds(op: Function) -> EntryBounds:
     f32 = np.float32
     source, result = f32(op.source.scale), f32(op.result.scale)
     slope = float(source * f32(op.parameter) / result)

@@ -7,7 +7,7 @@ import numpy as np
 from tvm_serenity.operators.functions import Function, Widths, function, sampled, sampled_reference
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import SIGNED, Array
-from tvm_serenity.operators.table_bounds import Bounds, nearest
+from tvm_serenity.operators.table_bounds import EntryBounds, nearest
 from tvm_serenity.quantize import lookups
 from tvm_serenity.quantize.params import Affine
 
@@ -22,7 +22,7 @@ def _table(op: Function) -> Array:
     return lookups.lookup8(_log(source, result), source, result)
 
 
-def _bounds(op: Function) -> Bounds:
+def _bounds(op: Function) -> EntryBounds:
     source, result = op.source.params, op.result.params
     least = (result.limits[0] - result.zero_point) * result.scale
     return nearest(lambda x: np.where(x <= 0, least, np.log(x)), source, result)

@@ -8,7 +8,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.extents import as_the_first
-from tvm_serenity.operators.parts import Integers, Shapes
+from tvm_serenity.operators.parts import IntegerMeaning, ShapeMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat
 from tvm_serenity.operators.softmax import differences, least_difference
@@ -73,7 +73,7 @@ def _reference(op: LogSoftmax, x: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("LOG_SOFTMAX",),
-        shapes=Shapes(result=as_the_first),
-        integers=Integers(read=_read, compute=_compute, reference=_reference),
+        shapes=ShapeMeaning(result=as_the_first),
+        integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference),
     ),
 )

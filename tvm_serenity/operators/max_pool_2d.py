@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_serenity.operators.extents import of_the_batch
-from tvm_serenity.operators.parts import Integers, Layer, Rows, Shapes, Storage
+from tvm_serenity.operators.parts import IntegerMeaning, LayerFacts, Rows, ShapeMeaning, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import Array, Calls, Expr
 from tvm_serenity.operators.windows import Windows, cut, pooled_by_rows, read_windows
@@ -35,13 +35,15 @@ def _reference(op: Windows, x: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("MAX_POOL_2D",),
-        shapes=Shapes(result=of_the_batch),
+        shapes=ShapeMeaning(result=of_the_batch),
         relax=("nn.max_pool2d",),
         relay=("nn.max_pool2d",),
         rows=Rows(needs=pooled_by_rows),
-        layer=Layer(channel=3),
+        layer=LayerFacts(channel=3),
         storage=Storage(scratch=no_scratch),
-        integers=Integers(read=read_windows, compute=_compute, reference=_reference, in_float=True),
+        integers=IntegerMeaning(
+            read=read_windows, compute=_compute, reference=_reference, in_float=True
+        ),
     ),
-    Operator(kinds=("MaxPool",), layer=Layer(channel=1)),
+    Operator(kinds=("MaxPool",), layer=LayerFacts(channel=1)),
 )

@@ -9,7 +9,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Mean, Requantise
 from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.needs import Need, Seen, everything
-from tvm_serenity.operators.parts import Integers, Numbers, Rows
+from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning, Rows
 from tvm_serenity.operators.plain import FLOATS
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.reductions import Reduction, read_reduction
@@ -62,11 +62,16 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
 
 _READ = Operator(
     kinds=(),
-    integers=Integers(read=read_reduction, compute=_compute, reference=_reference, in_float=True),
+    integers=IntegerMeaning(
+        read=read_reduction, compute=_compute, reference=_reference, in_float=True
+    ),
 )
 OPERATORS = (
     replace(
-        _READ, kinds=("MEAN",), rows=Rows(needs=_by_rows, summed=True), numbers=Numbers(form=_plain)
+        _READ,
+        kinds=("MEAN",),
+        rows=Rows(needs=_by_rows, summed=True),
+        numbers=PlainMeaning(form=_plain),
     ),
     replace(_READ, kinds=("SUM",)),
 )

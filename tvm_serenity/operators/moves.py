@@ -5,7 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_serenity.operators.extents import Extents
-from tvm_serenity.operators.parts import Integers, MemoryUse, Numbers, Shapes, Storage
+from tvm_serenity.operators.parts import (
+    IntegerMeaning,
+    MemoryUse,
+    PlainMeaning,
+    ShapeMeaning,
+    Storage,
+)
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, OptionsTable, Shape
 
@@ -26,17 +32,19 @@ def _turned(seen: Extents) -> Shape | None:
 
 
 OPERATORS = (
-    Operator(kinds=tuple(_MOVES.split()), integers=Integers(moves=True)),
-    Operator(kinds=("PACK",), numbers=Numbers(known=_packed), integers=Integers(moves=True)),
-    Operator(kinds=("TOPK_V2",), relax=("topk",), integers=Integers(moves=True)),
-    Operator(kinds=("BROADCAST_TO",), relax=("broadcast_to",), integers=Integers(moves=True)),
-    Operator(kinds=("REVERSE_V2",), relax=("flip",), integers=Integers(moves=True)),
-    Operator(kinds=("TILE",), relax=("repeat", "tile"), integers=Integers(moves=True)),
+    Operator(kinds=tuple(_MOVES.split()), integers=IntegerMeaning(moves=True)),
+    Operator(
+        kinds=("PACK",), numbers=PlainMeaning(known=_packed), integers=IntegerMeaning(moves=True)
+    ),
+    Operator(kinds=("TOPK_V2",), relax=("topk",), integers=IntegerMeaning(moves=True)),
+    Operator(kinds=("BROADCAST_TO",), relax=("broadcast_to",), integers=IntegerMeaning(moves=True)),
+    Operator(kinds=("REVERSE_V2",), relax=("flip",), integers=IntegerMeaning(moves=True)),
+    Operator(kinds=("TILE",), relax=("repeat", "tile"), integers=IntegerMeaning(moves=True)),
     Operator(
         kinds=("TRANSPOSE",),
-        shapes=Shapes(result=_turned),
+        shapes=ShapeMeaning(result=_turned),
         relax=("permute_dims",),
         storage=Storage(use=MemoryUse.TURNED),
-        integers=Integers(moves=True),
+        integers=IntegerMeaning(moves=True),
     ),
 )

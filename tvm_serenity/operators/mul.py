@@ -7,7 +7,7 @@ import numpy as np
 
 from tvm_serenity.kernels.records import Pair, Product
 from tvm_serenity.operators.pairs import centred, read_pair, stored
-from tvm_serenity.operators.parts import Integers
+from tvm_serenity.operators.parts import IntegerMeaning
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
 from tvm_serenity.quantize.fixed import multiplier, scaled
@@ -50,6 +50,6 @@ OPERATORS = (
             plain_cheap=True,
             free=True,
         ),
-        integers=Integers(read=_read, compute=_compute, reference=_reference, in_float=True),
+        integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference, in_float=True),
     ),
 )

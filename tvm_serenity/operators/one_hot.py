@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Integers, Numbers
+from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
@@ -31,7 +31,7 @@ OPERATORS = (
     Operator(
         kinds=("ONE_HOT",),
         relax=("one_hot",),
-        numbers=Numbers(form=_plain),
-        integers=Integers(moves=True),
+        numbers=PlainMeaning(form=_plain),
+        integers=IntegerMeaning(moves=True),
     ),
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.needs import Need, Seen, shifted
-from tvm_serenity.operators.parts import Integers, Numbers, Rows, Storage
+from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning, Rows, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
@@ -38,13 +38,13 @@ OPERATORS = (
     Operator(
         kinds=("PAD",),
         rows=Rows(needs=_by_rows, pads=True),
-        integers=Integers(moves=True),
+        integers=IntegerMeaning(moves=True),
         storage=Storage(scratch=no_scratch),
     ),
     Operator(
         kinds=("PADV2",),
         rows=Rows(needs=_by_rows),
-        numbers=Numbers(form=_far),
-        integers=Integers(moves=True),
+        numbers=PlainMeaning(form=_far),
+        integers=IntegerMeaning(moves=True),
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.kernels.records import Pair
-from tvm_serenity.operators.parts import Integers
+from tvm_serenity.operators.parts import IntegerMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
@@ -35,7 +35,7 @@ def of_two(
     def reference(op: Pair, *arrays: Array) -> Array:
         return stored(op, value(op, *centred(op, arrays)))
 
-    return replace(facts, integers=Integers(read=read, compute=made, reference=reference))
+    return replace(facts, integers=IntegerMeaning(read=read, compute=made, reference=reference))
 
 
 def centred(op: Pair, arrays: Sequence[Array]) -> list[Any]:

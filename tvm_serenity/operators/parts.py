@@ -54,8 +54,8 @@ class Sums:
 class OnTheFly:
     """An operator of floats with 8-bit weights, which stores its activations while it runs.
 
-    As ``read``, ``compute`` and ``reference`` of :class:`Integers`; ``read`` returns None where
-    LiteRT has no such kernel. There is no reference of what computes functions of floats.
+    As ``read``, ``compute`` and ``reference`` of :class:`IntegerMeaning`; ``read`` returns None
+    where LiteRT has no such kernel. There is no reference of what computes functions of floats.
     """
 
     read: Callable[[Scene], Any]
@@ -93,7 +93,7 @@ class Rows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layer:
+class LayerFacts:
     """Where an operator that sums up products, or keeps channels apart, has these.
 
     ``weights``: of a convolution. ``sums``: which inputs such a one, or a dense layer, sums up.
@@ -122,7 +122,7 @@ class Elements:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shapes:
+class ShapeMeaning:
     """How the shape of a result follows from what an operator of a ``.tflite`` file reads.
 
     ``result``: that shape; it returns None where it is not known. Operators on elements have none:
@@ -137,7 +137,7 @@ class Shapes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Numbers:
+class PlainMeaning:
     """What an operator of a ``.tflite`` file is on plain numbers.
 
     ``form``: the expression, or an array where it is known; None where the importer lacks none or
@@ -152,7 +152,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Integers:
+class IntegerMeaning:
     """What an operator of a ``.tflite`` file is on quantised tensors.
 
     ``read``: the record of what one means in integers; :class:`UnsupportedError` says what has no
@@ -178,7 +178,7 @@ class Integers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
+class StateUse:
     """What an operator keeps for the next run.
 
     ``inputs``: those that it leaves changed. ``keeps``: of one that is read, the states that its

@@ -8,7 +8,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Pair
 from tvm_serenity.operators.pairs import of_two
-from tvm_serenity.operators.parts import Numbers
+from tvm_serenity.operators.parts import PlainMeaning
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
 from tvm_serenity.quantize.fixed import multiplier, scaled
@@ -54,5 +54,5 @@ def _plain(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("where", below, calls.apply("multiply", x, slope), x)
 
 
-_FACTS = replace(elementwise("PRELU", "PRelu"), numbers=Numbers(form=_plain))
+_FACTS = replace(elementwise("PRELU", "PRelu"), numbers=PlainMeaning(form=_plain))
 OPERATORS = (of_two(_FACTS, _read, _compute, _value),)

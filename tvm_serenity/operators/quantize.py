@@ -10,7 +10,7 @@ from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.functions import looked_up
 from tvm_serenity.operators.needs import on_elements
-from tvm_serenity.operators.parts import Elements, Integers, Numbers, Rows, Storage
+from tvm_serenity.operators.parts import Elements, IntegerMeaning, PlainMeaning, Rows, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import ALL, EIGHT, Array, Calls, Expr, Scene, Stored
 from tvm_serenity.operators.table_bounds import check_table, nearest, scaled_by
@@ -104,8 +104,8 @@ OPERATORS = (
         relay=("fixed_point_multiply", "qnn.quantize", "qnn.requantize"),
         rows=Rows(needs=on_elements),
         storage=Storage(scratch=no_scratch),
-        numbers=Numbers(form=_whole, stored=True),
-        integers=Integers(read=_read, compute=_compute, reference=_reference, in_float=True),
+        numbers=PlainMeaning(form=_whole, stored=True),
+        integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference, in_float=True),
     ),
     Operator(
         kinds=("DEQUANTIZE",),
@@ -114,7 +114,7 @@ OPERATORS = (
         rows=Rows(needs=on_elements),
         elements=Elements(plain_cheap=True),
         storage=Storage(scratch=no_scratch),
-        numbers=Numbers(form=_real, stored=True),
+        numbers=PlainMeaning(form=_real, stored=True),
     ),
     Operator(
         kinds=("CAST",),
@@ -122,6 +122,6 @@ OPERATORS = (
         relay=("cast",),
         rows=Rows(needs=on_elements),
         elements=Elements(plain_cheap=True),
-        numbers=Numbers(form=_cast, known=lambda values, _options: values[0]),
+        numbers=PlainMeaning(form=_cast, known=lambda values, _options: values[0]),
     ),
 )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Numbers
+from tvm_serenity.operators.parts import PlainMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
@@ -19,4 +19,4 @@ def _plain(scene: Scene, _values: Sequence[Expr], _calls: Calls) -> Array:
     return np.asarray(first + np.arange(count, dtype=first.dtype) * step, first.dtype)
 
 
-OPERATORS = (Operator(kinds=("RANGE",), numbers=Numbers(form=_plain)),)
+OPERATORS = (Operator(kinds=("RANGE",), numbers=PlainMeaning(form=_plain)),)

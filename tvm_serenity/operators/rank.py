@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tvm_serenity.operators.parts import Integers, Numbers
+from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
@@ -14,5 +14,7 @@ def _plain(scene: Scene, _values: Sequence[Expr], _calls: Calls) -> Array:
 
 
 OPERATORS = (
-    Operator(kinds=("RANK",), numbers=Numbers(form=_plain), integers=Integers(moves=True)),
+    Operator(
+        kinds=("RANK",), numbers=PlainMeaning(form=_plain), integers=IntegerMeaning(moves=True)
+    ),
 )

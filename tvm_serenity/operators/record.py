@@ -7,14 +7,14 @@ from tvm_serenity.graph import Tensor
 from tvm_serenity.operators.needs import on_elements
 from tvm_serenity.operators.parts import (
     Elements,
-    Integers,
-    Layer,
+    IntegerMeaning,
+    LayerFacts,
     MemoryUse,
-    Numbers,
+    PlainMeaning,
     Rows,
     Scratch,
-    Shapes,
-    State,
+    ShapeMeaning,
+    StateUse,
     Storage,
 )
 from tvm_serenity.operators.scene import Array, Shape
@@ -42,12 +42,12 @@ class Operator:
     relay: tuple[str, ...] = ()
     storage: Storage = field(default_factory=Storage)
     rows: Rows = field(default_factory=Rows)
-    layer: Layer = field(default_factory=Layer)
+    layer: LayerFacts = field(default_factory=LayerFacts)
     elements: Elements = field(default_factory=Elements)
-    shapes: Shapes = field(default_factory=Shapes)
-    numbers: Numbers = field(default_factory=Numbers)
-    integers: Integers = field(default_factory=Integers)
-    state: State = field(default_factory=State)
+    shapes: ShapeMeaning = field(default_factory=ShapeMeaning)
+    numbers: PlainMeaning = field(default_factory=PlainMeaning)
+    integers: IntegerMeaning = field(default_factory=IntegerMeaning)
+    state: StateUse = field(default_factory=StateUse)
     library: str = ""
     calls: bool = False
     refused: str = ""

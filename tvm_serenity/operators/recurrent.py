@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Numbers, State
+from tvm_serenity.operators.parts import PlainMeaning, StateUse
 from tvm_serenity.operators.plain import activated
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Calls, Expr, Scene
@@ -94,8 +94,8 @@ _WHY = "its states, which it keeps from run to run, are unsupported"
 OPERATORS = (
     Operator(
         kinds=("UNIDIRECTIONAL_SEQUENCE_RNN",),
-        state=State(inputs=(_RNN_STATE,)),
-        numbers=Numbers(form=_rnn),
+        state=StateUse(inputs=(_RNN_STATE,)),
+        numbers=PlainMeaning(form=_rnn),
     ),
     Operator(kinds=_OTHERS, refused=_WHY),
 )

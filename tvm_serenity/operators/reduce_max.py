@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tvm_serenity.operators.parts import Integers
+from tvm_serenity.operators.parts import IntegerMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.reductions import Reduction, read_reduction
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
@@ -29,6 +29,6 @@ def _reference(op: Reduction, x: Array, *_axes: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("REDUCE_MAX", "REDUCE_MIN"),
-        integers=Integers(read=_read, compute=_compute, reference=_reference, in_float=True),
+        integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference, in_float=True),
     ),
 )

@@ -11,7 +11,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.operators.clamped import clamped
-from tvm_serenity.operators.parts import Integers, Numbers
+from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.reductions import Reduction, read_reduction
 from tvm_serenity.operators.running import wrapped
@@ -69,7 +69,7 @@ def _known(values: Sequence[Array], options: OptionsTable) -> Array:
 OPERATORS = (
     Operator(
         kinds=("REDUCE_PROD",),
-        numbers=Numbers(known=_known),
-        integers=Integers(read=_read, compute=_compute, reference=_reference),
+        numbers=PlainMeaning(known=_known),
+        integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference),
     ),
 )

@@ -6,7 +6,7 @@ from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.functions import Function, Widths, function
 from tvm_serenity.operators.record import Operator, elementwise
 from tvm_serenity.operators.scene import ALL, EIGHT, Array, Calls, Expr
-from tvm_serenity.operators.table_bounds import Bounds, scaled_by
+from tvm_serenity.operators.table_bounds import EntryBounds, scaled_by
 from tvm_serenity.quantize import lookups
 from tvm_serenity.quantize.fixed import multiplier, scaled
 
@@ -29,7 +29,7 @@ def _between(facts: Operator, low: float, high: float | None) -> Operator:
         total = scaled(x.astype(np.int64) - op.source.zero, m.value[0], m.shift[0])
         return clamped(total, op.result, lookups.limits(op.result.params, low, high))
 
-    def bounds(op: Function) -> Bounds:
+    def bounds(op: Function) -> EntryBounds:
         source, result = op.source.params, op.result.params
         ratio = float(np.float32(source.scale) / np.float32(result.scale))
         made = scaled_by((ratio, ratio), source, result)

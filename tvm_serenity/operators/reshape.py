@@ -7,7 +7,13 @@ from math import prod
 import numpy as np
 
 from tvm_serenity.operators.extents import Extents
-from tvm_serenity.operators.parts import Integers, MemoryUse, Numbers, Shapes, Storage
+from tvm_serenity.operators.parts import (
+    IntegerMeaning,
+    MemoryUse,
+    PlainMeaning,
+    ShapeMeaning,
+    Storage,
+)
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import Array, Calls, Expr, OptionsTable, Scene, Shape
 
@@ -72,28 +78,28 @@ def _known_expanded(values: Sequence[Array], _options: OptionsTable) -> Array:
 _VIEW = Operator(
     kinds=(),
     storage=Storage(use=MemoryUse.COPY, view=True, scratch=no_scratch),
-    integers=Integers(moves=True),
+    integers=IntegerMeaning(moves=True),
 )
 OPERATORS = (
     replace(
         _VIEW,
         kinds=("RESHAPE",),
         relax=("reshape", "flatten"),
-        shapes=Shapes(result=_filled, computed=True),
-        numbers=Numbers(form=_reshaped, known=_known_reshaped),
+        shapes=ShapeMeaning(result=_filled, computed=True),
+        numbers=PlainMeaning(form=_reshaped, known=_known_reshaped),
     ),
     replace(
         _VIEW,
         kinds=("SQUEEZE",),
         relax=("squeeze",),
-        numbers=Numbers(form=_squeezed, known=_known_squeezed),
+        numbers=PlainMeaning(form=_squeezed, known=_known_squeezed),
     ),
     replace(
         _VIEW,
         kinds=("EXPAND_DIMS",),
         relax=("expand_dims",),
-        shapes=Shapes(result=_with_axis),
-        numbers=Numbers(form=_expanded, known=_known_expanded),
+        shapes=ShapeMeaning(result=_with_axis),
+        numbers=PlainMeaning(form=_expanded, known=_known_expanded),
     ),
     Operator(kinds=("BITCAST", "STABLEHLO_RESHAPE"), storage=Storage(use=MemoryUse.COPY)),
     Operator(

@@ -7,7 +7,7 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Bilinear
-from tvm_serenity.operators.parts import Integers
+from tvm_serenity.operators.parts import IntegerMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, four
 
@@ -81,6 +81,6 @@ def _along(op: Bilinear, axis: int, at: Array) -> tuple[Array, Array, Array]:
 OPERATORS = (
     Operator(
         kinds=("RESIZE_BILINEAR",),
-        integers=Integers(read=_read, compute=_compute, reference=_reference, in_float=True),
+        integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference, in_float=True),
     ),
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.needs import Need, Seen, nearest
-from tvm_serenity.operators.parts import Integers, Numbers, Rows
+from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning, Rows
 from tvm_serenity.operators.picked import picked
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
@@ -51,7 +51,7 @@ OPERATORS = (
     Operator(
         kinds=("RESIZE_NEAREST_NEIGHBOR",),
         rows=Rows(needs=_by_rows),
-        numbers=Numbers(form=_plain),
-        integers=Integers(moves=True),
+        numbers=PlainMeaning(form=_plain),
+        integers=IntegerMeaning(moves=True),
     ),
 )

@@ -7,7 +7,7 @@ import numpy as np
 from tvm_serenity.operators.functions import Function, Widths, function, sampled, sampled_reference
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import SIGNED, Array
-from tvm_serenity.operators.table_bounds import Bounds, nearest
+from tvm_serenity.operators.table_bounds import EntryBounds, nearest
 from tvm_serenity.quantize import lookups
 from tvm_serenity.quantize.params import Affine
 
@@ -20,7 +20,7 @@ def _table(op: Function) -> Array:
     return lookups.inverse_root(op.source.params, op.result.params)
 
 
-def _bounds(op: Function) -> Bounds:
+def _bounds(op: Function) -> EntryBounds:
     """In fixed point, whose errors are far below a step of the result."""
     source, result = op.source.params, op.result.params
     return nearest(lambda x: np.where(x <= 0, np.inf, 1 / np.sqrt(x)), source, result, 0.02)

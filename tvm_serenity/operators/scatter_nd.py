@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Integers, Numbers
+from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
@@ -60,5 +60,9 @@ def _turns(places: Array, lead: int) -> list[Array]:
 
 
 OPERATORS = (
-    Operator(kinds=("SCATTER_ND",), numbers=Numbers(form=_plain), integers=Integers(moves=True)),
+    Operator(
+        kinds=("SCATTER_ND",),
+        numbers=PlainMeaning(form=_plain),
+        integers=IntegerMeaning(moves=True),
+    ),
 )

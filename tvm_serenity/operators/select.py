@@ -7,7 +7,7 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.needs import on_elements
-from tvm_serenity.operators.parts import Integers, MemoryUse, Numbers, Rows, Storage
+from tvm_serenity.operators.parts import IntegerMeaning, MemoryUse, PlainMeaning, Rows, Storage
 from tvm_serenity.operators.record import Operator, elementwise
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Shape
 
@@ -53,8 +53,8 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 _SELECT = Operator(
     kinds=("SELECT",),
-    numbers=Numbers(form=_plain),
-    integers=Integers(read=_read, compute=_compute, reference=_reference),
+    numbers=PlainMeaning(form=_plain),
+    integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference),
 )
 OPERATORS = (
     _SELECT,

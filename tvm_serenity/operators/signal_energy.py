@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Integers
+from tvm_serenity.operators.parts import IntegerMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
@@ -50,6 +50,6 @@ def _reference(op: Energy, x: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("SignalEnergy",),
-        integers=Integers(exact=True, read=_read, compute=_compute, reference=_reference),
+        integers=IntegerMeaning(exact=True, read=_read, compute=_compute, reference=_reference),
     ),
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Integers
+from tvm_serenity.operators.parts import IntegerMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
@@ -62,6 +62,6 @@ def _reference(op: FilterBank, x: Array, *tables: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("SignalFilterBank",),
-        integers=Integers(exact=True, read=_read, compute=_compute, reference=_reference),
+        integers=IntegerMeaning(exact=True, read=_read, compute=_compute, reference=_reference),
     ),
 )

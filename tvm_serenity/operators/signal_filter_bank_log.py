@@ -11,7 +11,7 @@ from math import floor, log, log2
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Integers
+from tvm_serenity.operators.parts import IntegerMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
@@ -70,6 +70,6 @@ def _log(value: int, scale: int) -> int:
 OPERATORS = (
     Operator(
         kinds=("SignalFilterBankLog",),
-        integers=Integers(exact=True, read=_read, compute=_compute, reference=_reference),
+        integers=IntegerMeaning(exact=True, read=_read, compute=_compute, reference=_reference),
     ),
 )

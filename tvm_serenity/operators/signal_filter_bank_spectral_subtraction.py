@@ -11,7 +11,7 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Subtraction
-from tvm_serenity.operators.parts import Integers, State
+from tvm_serenity.operators.parts import IntegerMeaning, StateUse
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape
 
@@ -68,7 +68,7 @@ def _reference(op: Subtraction, x: Array, estimate: Array) -> tuple[Array, Array
 OPERATORS = (
     Operator(
         kinds=("SignalFilterBankSpectralSubtraction",),
-        integers=Integers(exact=True, read=_read, compute=_compute, reference=_reference),
-        state=State(keeps=_keeps),
+        integers=IntegerMeaning(exact=True, read=_read, compute=_compute, reference=_reference),
+        state=StateUse(keeps=_keeps),
     ),
 )

@@ -11,7 +11,7 @@ from math import isqrt
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Integers
+from tvm_serenity.operators.parts import IntegerMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
@@ -52,6 +52,6 @@ def _reference(op: SquareRoot, x: Array, bits: Array) -> Array:
 OPERATORS = (
     Operator(
         kinds=("SignalFilterBankSquareRoot",),
-        integers=Integers(exact=True, read=_read, compute=_compute, reference=_reference),
+        integers=IntegerMeaning(exact=True, read=_read, compute=_compute, reference=_reference),
     ),
 )

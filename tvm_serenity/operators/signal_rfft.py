@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Integers
+from tvm_serenity.operators.parts import IntegerMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape
 from tvm_serenity.quantize import fourier
@@ -75,7 +75,7 @@ def _irfft(scene: Scene) -> Transform:
 OPERATORS = tuple(
     Operator(
         kinds=(kind,),
-        integers=Integers(exact=True, read=read, compute=_compute, reference=_reference),
+        integers=IntegerMeaning(exact=True, read=read, compute=_compute, reference=_reference),
     )
     for kind, read in (("SignalRfft", _rfft), ("SignalIrfft", _irfft))
 )

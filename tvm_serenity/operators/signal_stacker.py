@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Integers, State
+from tvm_serenity.operators.parts import IntegerMeaning, StateUse
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, whole
 
@@ -81,7 +81,7 @@ def _reference(op: Stacker, x: Array, queue: Array, seen: Array) -> tuple[Array,
 OPERATORS = (
     Operator(
         kinds=(_KIND,),
-        integers=Integers(exact=True, read=_read, compute=_compute, reference=_reference),
-        state=State(keeps=_keeps),
+        integers=IntegerMeaning(exact=True, read=_read, compute=_compute, reference=_reference),
+        state=StateUse(keeps=_keeps),
     ),
 )

@@ -3,7 +3,13 @@
 from collections.abc import Sequence
 
 from tvm_serenity.operators.extents import Extents
-from tvm_serenity.operators.parts import Integers, MemoryUse, Numbers, Shapes, Storage
+from tvm_serenity.operators.parts import (
+    IntegerMeaning,
+    MemoryUse,
+    PlainMeaning,
+    ShapeMeaning,
+    Storage,
+)
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import Array, OptionsTable, Shape
 
@@ -45,15 +51,15 @@ def _strided(values: Sequence[Array], options: OptionsTable) -> Array:
 OPERATORS = (
     Operator(
         kinds=("SLICE",),
-        shapes=Shapes(result=_shape, by_turn=True),
-        numbers=Numbers(known=_cut),
-        integers=Integers(moves=True),
+        shapes=ShapeMeaning(result=_shape, by_turn=True),
+        numbers=PlainMeaning(known=_cut),
+        integers=IntegerMeaning(moves=True),
     ),
     Operator(
         kinds=("STRIDED_SLICE",),
         relax=("strided_slice",),
         storage=Storage(use=MemoryUse.PART, scratch=no_scratch),
-        numbers=Numbers(known=_strided),
-        integers=Integers(moves=True),
+        numbers=PlainMeaning(known=_strided),
+        integers=IntegerMeaning(moves=True),
     ),
 )

@@ -11,7 +11,7 @@ from tvm_serenity.kernels.records import RealSoftmax
 from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.extents import as_the_first
 from tvm_serenity.operators.functions import between
-from tvm_serenity.operators.parts import Integers, Numbers, Shapes, Storage
+from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning, ShapeMeaning, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat, reshaped
 from tvm_serenity.operators.table_bounds import check_exponentials
@@ -150,9 +150,9 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 OPERATORS = (
     Operator(
         kinds=("SOFTMAX",),
-        shapes=Shapes(result=as_the_first),
+        shapes=ShapeMeaning(result=as_the_first),
         storage=Storage(scratch=no_scratch),
-        numbers=Numbers(form=_plain),
-        integers=Integers(read=_read, compute=_compute, reference=_reference),
+        numbers=PlainMeaning(form=_plain),
+        integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference),
     ),
 )

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from tvm_serenity.operators.extents import Extents
-from tvm_serenity.operators.parts import Integers, Numbers, Shapes
+from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning, ShapeMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Calls, Expr, Scene, Shape
 
@@ -83,14 +83,14 @@ def _space(seen: Extents) -> Shape | None:
 OPERATORS = (
     Operator(
         kinds=("SPACE_TO_BATCH_ND",),
-        shapes=Shapes(result=_batches, computed=True),
-        numbers=Numbers(form=_to_batches),
-        integers=Integers(moves=True),
+        shapes=ShapeMeaning(result=_batches, computed=True),
+        numbers=PlainMeaning(form=_to_batches),
+        integers=IntegerMeaning(moves=True),
     ),
     Operator(
         kinds=("BATCH_TO_SPACE_ND",),
-        shapes=Shapes(result=_space, computed=True),
-        numbers=Numbers(form=_to_space),
-        integers=Integers(moves=True),
+        shapes=ShapeMeaning(result=_space, computed=True),
+        numbers=PlainMeaning(form=_to_space),
+        integers=IntegerMeaning(moves=True),
     ),
 )

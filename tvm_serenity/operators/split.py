@@ -6,7 +6,7 @@ import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.needs import Need, Seen, rowwise
-from tvm_serenity.operators.parts import Integers, MemoryUse, Numbers, Rows, Storage
+from tvm_serenity.operators.parts import IntegerMeaning, MemoryUse, PlainMeaning, Rows, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
@@ -38,14 +38,14 @@ OPERATORS = (
         relax=("split",),
         storage=Storage(use=MemoryUse.COPY, scratch=no_scratch),
         rows=Rows(needs=_by_rows),
-        numbers=Numbers(form=_equal),
-        integers=Integers(moves=True),
+        numbers=PlainMeaning(form=_equal),
+        integers=IntegerMeaning(moves=True),
     ),
     Operator(
         kinds=("SPLIT_V",),
         storage=Storage(use=MemoryUse.COPY),
-        numbers=Numbers(form=_of_sizes),
-        integers=Integers(moves=True),
+        numbers=PlainMeaning(form=_of_sizes),
+        integers=IntegerMeaning(moves=True),
     ),
     Operator(kinds=("Split",), storage=Storage(use=MemoryUse.COPY)),
 )

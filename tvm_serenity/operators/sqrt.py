@@ -6,7 +6,7 @@ from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.functions import Function, Widths, function
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import SIGNED, Array, Calls, Expr
-from tvm_serenity.operators.table_bounds import Bounds, cut_off
+from tvm_serenity.operators.table_bounds import EntryBounds, cut_off
 from tvm_serenity.quantize import lookups
 
 
@@ -14,7 +14,7 @@ def _table(op: Function) -> Array:
     return lookups.square_root(op.source.params, op.result.params)
 
 
-def _bounds(op: Function) -> Bounds:
+def _bounds(op: Function) -> EntryBounds:
     return cut_off(lambda x: np.sqrt(np.maximum(x, 0)), op.source.params, op.result.params)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tvm_serenity.kernels.records import Pair
 from tvm_serenity.operators.pairs import of_two, read_pair
-from tvm_serenity.operators.parts import Numbers
+from tvm_serenity.operators.parts import PlainMeaning
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 from tvm_serenity.quantize.fixed import multiplier, scaled
@@ -39,5 +39,5 @@ def _plain(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("multiply", difference, difference)
 
 
-_FACTS = replace(elementwise("SQUARED_DIFFERENCE"), numbers=Numbers(form=_plain))
+_FACTS = replace(elementwise("SQUARED_DIFFERENCE"), numbers=PlainMeaning(form=_plain))
 OPERATORS = (of_two(_FACTS, _read, _compute, _value),)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tvm_serenity.operators.parts import Integers
+from tvm_serenity.operators.parts import IntegerMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
@@ -34,4 +34,4 @@ def on_stored(
     def reference(op: OnStored, *arrays: Array) -> Array:
         return functions[op.kind](*arrays)
 
-    return replace(facts, integers=Integers(read=read, compute=compute, reference=reference))
+    return replace(facts, integers=IntegerMeaning(read=read, compute=compute, reference=reference))

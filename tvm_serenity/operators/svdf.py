@@ -16,7 +16,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.dynamic_records import DynamicDense
 from tvm_serenity.kernels.records import FilterSum, Requantise
 from tvm_serenity.operators import dynamic_range as dynamic
-from tvm_serenity.operators.parts import Integers, Numbers, OnTheFly, State
+from tvm_serenity.operators.parts import IntegerMeaning, OnTheFly, PlainMeaning, StateUse
 from tvm_serenity.operators.plain import activated
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Shape, Stored
@@ -212,9 +212,9 @@ def _compute_dynamic(op: SvdfOnTheFly, values: Sequence[Expr], calls: Calls) -> 
 OPERATORS = (
     Operator(
         kinds=("SVDF",),
-        state=State(inputs=(_STATE,)),
-        numbers=Numbers(form=_plain, stored=True),
-        integers=Integers(
+        state=StateUse(inputs=(_STATE,)),
+        numbers=PlainMeaning(form=_plain, stored=True),
+        integers=IntegerMeaning(
             read=_read,
             compute=_compute,
             reference=_reference,

@@ -25,15 +25,15 @@ EXPONENTIAL_ERROR = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class EntryBounds:
     """The least and the largest entry for each stored value, before limits are applied."""
 
     low: Array
     high: Array
 
-    def limited(self, least: int, most: int) -> "Bounds":
+    def limited(self, least: int, most: int) -> "EntryBounds":
         """Return the bounds of entries that are clamped to ``least``..``most``."""
-        return Bounds(np.clip(self.low, least, most), np.clip(self.high, least, most))
+        return EntryBounds(np.clip(self.low, least, most), np.clip(self.high, least, most))
 
 
 def reals(source: Affine) -> Array:
@@ -41,21 +41,21 @@ def reals(source: Affine) -> Array:
     return source.scale * _centred(source).astype(np.float64)
 
 
-def nearest(of: Real, source: Affine, result: Affine, slack: float = NEAR_TIE) -> Bounds:
+def nearest(of: Real, source: Affine, result: Affine, slack: float = NEAR_TIE) -> EntryBounds:
     """Return the entries of a real function, rounded with halves away from zero."""
     with np.errstate(all="ignore"):
         value = np.asarray(of(reals(source)), np.float64) / result.scale
     return _around(value, result, slack, lambda x: np.trunc(x + np.copysign(0.5, x)))
 
 
-def cut_off(of: Real, source: Affine, result: Affine) -> Bounds:
+def cut_off(of: Real, source: Affine, result: Affine) -> EntryBounds:
     """Return the entries of a real function that are cut off towards 0."""
     return _around(of(reals(source)) / result.scale, result, NEAR_TIE, np.trunc)
 
 
 def scaled_by(
     ratios: tuple[float, float], source: Affine, result: Affine, size: bool = False
-) -> Bounds:
+) -> EntryBounds:
     """Return the entries of values times ``ratios``: of those below 0, and of the others.
 
     The products are rounded as LiteRT does it in integers. ``size``: of their absolute values.
@@ -66,10 +66,10 @@ def scaled_by(
         m = multiplier(abs(ratio))
         found, _ = multiplied(np.abs(x) if size else x, m.value[0], m.shift[0], TWICE)
         made = np.where(chosen, found if ratio >= 0 else -found, made)
-    return Bounds(made + result.zero_point, made + result.zero_point)
+    return EntryBounds(made + result.zero_point, made + result.zero_point)
 
 
-def check_table(kind: str, table: Array, source: Affine, bounds: Bounds) -> Array:
+def check_table(kind: str, table: Array, source: Affine, bounds: EntryBounds) -> Array:
     """Return ``table``; raise :class:`WrongResultError` naming the first wrong entry."""
     entries = table.astype(np.int64)
     wrong = np.flatnonzero((entries < bounds.low) | (entries > bounds.high))
@@ -104,7 +104,7 @@ def _centred(source: Affine) -> Array:
     return np.arange(low, high + 1) - source.zero_point
 
 
-def _around(value: Array, result: Affine, slack: float, rounded: Real) -> Bounds:
+def _around(value: Array, result: Affine, slack: float, rounded: Real) -> EntryBounds:
     """The results of values that may be off by ``slack``; what is no number may be anything."""
     low, high = result.limits
     known = ~np.isnan(value)
@@ -112,4 +112,4 @@ def _around(value: Array, result: Affine, slack: float, rounded: Real) -> Bounds
     off = slack + RELATIVE * np.abs(value)
     least = np.where(known, rounded(value - off) + result.zero_point, low)
     most = np.where(known, rounded(value + off) + result.zero_point, high)
-    return Bounds(least.astype(np.int64), most.astype(np.int64))
+    return EntryBounds(least.astype(np.int64), most.astype(np.int64))

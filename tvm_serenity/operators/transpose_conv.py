@@ -17,7 +17,14 @@ from tvm_serenity.kernels.records import TransposedConvolution
 from tvm_serenity.operators import dynamic_transposed as dynamic
 from tvm_serenity.operators.dynamic_range import bias_of, limits_of, weights_of
 from tvm_serenity.operators.needs import SAME, Need, Range, Seen, clipped, filter_height, rowwise
-from tvm_serenity.operators.parts import Integers, Layer, Numbers, OnTheFly, Rows, Sums
+from tvm_serenity.operators.parts import (
+    IntegerMeaning,
+    LayerFacts,
+    OnTheFly,
+    PlainMeaning,
+    Rows,
+    Sums,
+)
 from tvm_serenity.operators.plain import activated
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, four
@@ -192,10 +199,10 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
 OPERATORS = (
     Operator(
         kinds=("TRANSPOSE_CONV",),
-        layer=Layer(sums=Sums(_SOURCE, _WEIGHTS, _BIAS)),
+        layer=LayerFacts(sums=Sums(_SOURCE, _WEIGHTS, _BIAS)),
         rows=Rows(needs=_by_rows),
-        numbers=Numbers(form=_plain),
-        integers=Integers(
+        numbers=PlainMeaning(form=_plain),
+        integers=IntegerMeaning(
             read=_read,
             compute=_compute,
             reference=_reference,

@@ -18,7 +18,7 @@ from tvm_serenity.kernels.dynamic_records import DynamicDense
 from tvm_serenity.kernels.records import Gate, Lstm
 from tvm_serenity.operators import dynamic_range as dynamic
 from tvm_serenity.operators.logistic import logistic_reference, tanh_reference
-from tvm_serenity.operators.parts import Integers, Numbers, OnTheFly, State
+from tvm_serenity.operators.parts import IntegerMeaning, OnTheFly, PlainMeaning, StateUse
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.recurrent import check_plain, lstm, lstm_of_floats
 from tvm_serenity.operators.scene import SIGNED, Array, Calls, Expr, Scene, Stored
@@ -279,13 +279,13 @@ def _compute_dynamic(op: LstmOnTheFly, values: Sequence[Expr], calls: Calls) -> 
 OPERATORS = (
     Operator(
         kinds=("UNIDIRECTIONAL_SEQUENCE_LSTM",),
-        numbers=Numbers(form=lstm_of_floats),
-        integers=Integers(
+        numbers=PlainMeaning(form=lstm_of_floats),
+        integers=IntegerMeaning(
             read=_read,
             compute=_compute,
             reference=_reference,
             dynamic=OnTheFly(_read_dynamic, _compute_dynamic),
         ),
-        state=State(inputs=(_HIDDEN, _CELL)),
+        state=StateUse(inputs=(_HIDDEN, _CELL)),
     ),
 )

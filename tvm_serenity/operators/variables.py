@@ -7,7 +7,7 @@ VAR_HANDLE names a variable; which tensors stand for it, and what it holds befor
 from collections.abc import Sequence
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.parts import Integers, Numbers
+from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Calls, Expr, Scene
 
@@ -27,9 +27,15 @@ def _assign(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 OPERATORS = (
-    Operator(kinds=("VAR_HANDLE",), integers=Integers(moves=True)),
-    Operator(kinds=("READ_VARIABLE",), numbers=Numbers(form=_read), integers=Integers(moves=True)),
+    Operator(kinds=("VAR_HANDLE",), integers=IntegerMeaning(moves=True)),
     Operator(
-        kinds=("ASSIGN_VARIABLE",), numbers=Numbers(form=_assign), integers=Integers(moves=True)
+        kinds=("READ_VARIABLE",),
+        numbers=PlainMeaning(form=_read),
+        integers=IntegerMeaning(moves=True),
+    ),
+    Operator(
+        kinds=("ASSIGN_VARIABLE",),
+        numbers=PlainMeaning(form=_assign),
+        integers=IntegerMeaning(moves=True),
     ),
 )

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from tvm_serenity.options.option import Group, Option, OptionGroup, option
+from tvm_serenity.options.option import HelpGroup, Option, OptionGroup, option
 
 CHECK = Option(
     flag="--check/--no-check",
     help="Verify the result by means that share no code with what made it: orders and placements "
     "by naive checkers, kernels and outputs by TVM and the model's runtime.",
-    group=Group.CHECKS,
+    group=HelpGroup.CHECKS,
 )
 
 
@@ -20,12 +20,12 @@ class Check(OptionGroup):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checked(OptionGroup):
+class CheckedByDefault(OptionGroup):
     """``check``: the same, on by default."""
 
     check: bool = option(True, CHECK)
 
 
-HOST = Option(flag="--host", help="Only on the host.", group=Group.CHECKS)
-QEMU = Option(flag="--qemu", help="Only in QEMU.", group=Group.CHECKS)
+HOST = Option(flag="--host", help="Only on the host.", group=HelpGroup.CHECKS)
+QEMU = Option(flag="--qemu", help="Only in QEMU.", group=HelpGroup.CHECKS)
 """Where firmware runs."""

@@ -6,7 +6,7 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.options.option import (
     BYTES,
     Conflict,
-    Group,
+    HelpGroup,
     Need,
     Option,
     OptionGroup,
@@ -41,7 +41,7 @@ IN_PLACE = Option(
     flag="--in-place",
     searched=True,
     help="Elementwise operators may overwrite an input that dies.",
-    group=Group.MEMORY,
+    group=HelpGroup.MEMORY,
     conflicts=(
         *not_in_rows("bands are placed apart, no kernel overwrites one"),
         *not_in_steps("rows are placed apart, no kernel overwrites one"),
@@ -70,7 +70,7 @@ class Views(OptionGroup):
         Option(
             flag="--alias-copies",
             help="Copies that change nothing (one-way SPLIT, reshape) are views.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             conflicts=OF_FILES,
         ),
     )
@@ -79,7 +79,7 @@ class Views(OptionGroup):
         Option(
             flag="--fold-concat",
             help="Concats vanish: consumers read their inputs.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             conflicts=OF_FILES,
         ),
     )
@@ -103,7 +103,7 @@ class Slice(OptionGroup):
         Option(
             flag="--slice",
             help="Only these operators, inclusive.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             metavar="FIRST:LAST",
             read=slice_of,
             conflicts=OF_FILES,
@@ -121,7 +121,7 @@ class Rewriting(OptionGroup):
             flag="--rewrite",
             searched=True,
             help="Rewrite subgraphs for a lower peak before ordering.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             switch=ALL_RULES,
             conflicts=(
                 *not_in_rows("its kernels add to, or write parts of, unsplit tensors"),
@@ -134,7 +134,7 @@ class Rewriting(OptionGroup):
 RULES = Option(
     flag="--rules",
     help="all, paper (SERENITY's two, wherever they match), or names of rules.",
-    group=Group.MEMORY,
+    group=HelpGroup.MEMORY,
     metavar="NAMES",
 )
 
@@ -151,7 +151,7 @@ class RewritingBy(Rewriting):
 ALIGN = Option(
     flag="--align",
     help="Alignment of every tensor in the arena.",
-    group=Group.MEMORY,
+    group=HelpGroup.MEMORY,
     unit=BYTES,
 )
 
@@ -174,7 +174,7 @@ class BuildMemory(InPlace, Rewriting):
             flag="--write-over",
             searched=True,
             help="Layers may write over rows of their input once read.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             conflicts=(
                 *not_in_steps("rows are placed apart"),
                 Conflict("codegen", "its kernels read and write in any order"),
@@ -187,7 +187,7 @@ class BuildMemory(InPlace, Rewriting):
             flag="--order",
             searched=True,
             help="best, or given: the model's own order.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             choices=ORDERS,
             conflicts=(
                 *not_in_rows("the order of the bands is what saves memory"),
@@ -201,7 +201,7 @@ class BuildMemory(InPlace, Rewriting):
             flag="--constants",
             searched=True,
             help="ram: copied there at start, for boards whose flash is slower than the core.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             choices=CONSTANTS,
             conflicts=(
                 *not_in_rows("bands are for less RAM than that"),
@@ -214,7 +214,7 @@ class BuildMemory(InPlace, Rewriting):
         Option(
             flag="--arena-limit",
             help="Refuse an arena above this.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             unit=BYTES,
             least=0,
         ),
@@ -224,7 +224,7 @@ class BuildMemory(InPlace, Rewriting):
         Option(
             flag="--external-arena",
             help="The caller passes the arena: re-entrant.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             conflicts=(Conflict("format", "its callers pass no arena", values=OWN_ARENA),),
         ),
     )
@@ -239,7 +239,7 @@ class Stack(OptionGroup):
         Option(
             flag="--stack",
             help="Stack to keep free.",
-            group=Group.MEMORY,
+            group=HelpGroup.MEMORY,
             unit=BYTES,
             least=0,
             most=2**31 - 1,

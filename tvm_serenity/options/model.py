@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.options.option import Conflict, Group, Option, OptionGroup, option
+from tvm_serenity.options.option import Conflict, HelpGroup, Option, OptionGroup, option
 from tvm_serenity.quantize.choices import (
     AUTO,
     CHANNELS,
@@ -44,7 +44,7 @@ def workspaces_of(items: Sequence[str]) -> dict[str, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading(OptionGroup):
+class ReadOptions(OptionGroup):
     """What is read of a file.
 
     * ``dims``: sizes of dimensions of its inputs, by their names or by ``INPUT:AXIS``.
@@ -56,7 +56,7 @@ class Reading(OptionGroup):
         Option(
             flag="--dim",
             help="Size of a dimension by its name, or by INPUT:AXIS.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             metavar="NAME=SIZE",
             read=dims_of,
         ),
@@ -66,14 +66,14 @@ class Reading(OptionGroup):
         Option(
             flag="--signature",
             help="Which entry point is read (.tflite).",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             metavar="NAME",
         ),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opaque(OptionGroup):
+class OpaqueOptions(OptionGroup):
     """``opaque``: operators that the user's code computes, each with its workspace in bytes."""
 
     opaque: Mapping[str, int] = option(
@@ -81,7 +81,7 @@ class Opaque(OptionGroup):
         Option(
             flag="--opaque",
             help="Plan around operator NAME, which you compute.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             metavar="NAME=SIZE",
             read=workspaces_of,
             conflicts=(Conflict("codegen", IN_C),),
@@ -98,14 +98,14 @@ class Quantized(OptionGroup):
         Option(
             flag="--quantized",
             help="Quantised models: auto runs integer kernels, off float ones as TVM imports them.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             choices=QUANTIZED,
         ),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Integers(Quantized):
+class IntegerOptions(Quantized):
     """How the numbers of a quantised model are computed.
 
     * ``dynamic_range``: float operators with 8-bit weights: "litert", which stores activations as 8
@@ -119,7 +119,7 @@ class Integers(Quantized):
             flag="--dynamic-range",
             help="Float operators with 8-bit weights: as LiteRT, which stores activations as 8 "
             "bits while they run, or in float.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             choices=DYNAMIC_RANGES,
         ),
     )
@@ -129,14 +129,14 @@ class Integers(Quantized):
             flag="--channels",
             help="fold: channels of integers that are constant, or that nothing reads, are not "
             "computed; keep: all are.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             choices=CHANNELS,
         ),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rounding(OptionGroup):
+class RoundingOption(OptionGroup):
     """``rounding``: how integer kernels round; "auto": as the model's own runtime."""
 
     rounding: str = option(
@@ -145,7 +145,7 @@ class Rounding(OptionGroup):
             flag="--rounding",
             help="How integer kernels round: tflite as LiteRT's reference kernels, single once, "
             "float as onnxruntime; auto is float for .onnx files, else tflite.",
-            group=Group.MODEL,
+            group=HelpGroup.MODEL,
             choices=(AUTO, *ROUNDINGS),
         ),
     )

@@ -20,7 +20,7 @@ BYTES, SECONDS, ROWS = "bytes", "seconds", "rows"
 MILLISECONDS, MEGAHERTZ, FACTOR = "milliseconds", "MHz", "factor"
 
 
-class Group(StrEnum):
+class HelpGroup(StrEnum):
     """Where help and the reference page list an option."""
 
     MODEL = "Model"
@@ -59,7 +59,7 @@ class _Details:
     """What most options do not have; see :class:`Option`."""
 
     short: str = ""
-    group: Group = Group.OUTPUT
+    group: HelpGroup = HelpGroup.OUTPUT
     choices: tuple[str, ...] = ()
     numbers: bool = False
     metavar: str = ""
@@ -199,7 +199,8 @@ def _within(one: Option, value: float) -> bool:
 def _allowed(one: Option) -> str:
     """What the option takes, as an error says it."""
     if one.choices and not one.numbers:
-        return f"there are {', '.join(one.choices)}"
+        verb = "is" if len(one.choices) == 1 else "are"
+        return f"there {verb} {', '.join(one.choices)}"
     limit = "" if one.most is None else f" up to {one.most:,}"
     if one.least is not None:
         limit = f" from {one.least} on" if one.most is None else f" from {one.least}{limit}"

@@ -18,11 +18,11 @@ PLOT = Option(flag="--plot", metavar="FILE", help="Draw it (.svg .png .pdf).", c
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prefix(OptionGroup):
+class NamePrefix(OptionGroup):
     """``name``: prefix of all C names; by default the model file's, else "model"."""
 
     name: str | None = option(
-        None, Option(flag="--name", help="Prefix of the C names. [default: the file's name]")
+        None, Option(flag="--name", help="NamePrefix of the C names. [default: the file's name]")
     )
 
 
@@ -37,7 +37,7 @@ class Directory(OptionGroup):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildOutput(Prefix, Directory):
+class BuildOutput(NamePrefix, Directory):
     """What firmware is written as.
 
     * ``name``: prefix of all C names; by default the model file's, else "model".

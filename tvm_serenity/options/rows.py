@@ -7,7 +7,7 @@ from tvm_serenity.options.option import (
     FACTOR,
     ROWS,
     Conflict,
-    Group,
+    HelpGroup,
     Option,
     OptionGroup,
     differing,
@@ -42,7 +42,7 @@ def not_in_steps(why: str) -> tuple[Conflict, ...]:
 ROWS_OPTION = Option(
     flag="--rows",
     searched=True,
-    group=Group.ROWS,
+    group=HelpGroup.ROWS,
     unit=ROWS,
     least=1,
     numbers=True,
@@ -62,7 +62,7 @@ class Ram(OptionGroup):
             flag="--ram",
             searched=True,
             help="RAM in all, stack included.",
-            group=Group.ROWS,
+            group=HelpGroup.ROWS,
             unit=BYTES,
             conflicts=(Conflict("rows", "it is the limit of bands", values=(OFF,)),),
         ),
@@ -73,7 +73,7 @@ STREAM_INPUT = Option(
     flag="--stream-input",
     searched=True,
     help="Input rows arrive one by one, as from a camera.",
-    group=Group.ROWS,
+    group=HelpGroup.ROWS,
     conflicts=(
         Conflict("rows", "it is the input of bands", values=(OFF,)),
         *not_in_steps("its rows arrive one by one as it is"),
@@ -101,7 +101,7 @@ class Recompute(OptionGroup):
             flag="--recompute",
             searched=True,
             help="Layers in tiles of columns, with up to so many times the products, like 1.15.",
-            group=Group.ROWS,
+            group=HelpGroup.ROWS,
             unit=FACTOR,
             check=check_work_factor,
             conflicts=(
@@ -121,7 +121,7 @@ class Sliding(OptionGroup):
         Option(
             flag="--sliding",
             help="The input is a window that moves by so many rows: one step, with what is kept.",
-            group=Group.ROWS,
+            group=HelpGroup.ROWS,
             unit=ROWS,
             least=1,
         ),

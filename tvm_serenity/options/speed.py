@@ -2,7 +2,15 @@
 
 from dataclasses import dataclass
 
-from tvm_serenity.options.option import BYTES, SECONDS, Conflict, Group, Option, OptionGroup, option
+from tvm_serenity.options.option import (
+    BYTES,
+    SECONDS,
+    Conflict,
+    HelpGroup,
+    Option,
+    OptionGroup,
+    option,
+)
 from tvm_serenity.options.rows import not_in_rows, not_in_steps
 
 CODEGENS = ("c", "llvm")
@@ -10,7 +18,7 @@ CODEGENS = ("c", "llvm")
 TIME_LIMIT = Option(
     flag="--time-limit",
     help="Stop with the best so far: for all that follows the reading of the model.",
-    group=Group.SPEED,
+    group=HelpGroup.SPEED,
     unit=SECONDS,
     least=0,
 )
@@ -23,7 +31,9 @@ class TimeLimit(OptionGroup):
     time_limit_s: float | None = option(None, TIME_LIMIT)
 
 
-JOBS = Option(flag="--jobs", help="Processes at a time.", group=Group.SPEED, metavar="N", least=1)
+JOBS = Option(
+    flag="--jobs", help="Processes at a time.", group=HelpGroup.SPEED, metavar="N", least=1
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +45,7 @@ class MemoryLimit(OptionGroup):
         Option(
             flag="--memory-limit",
             help="Memory of the search itself, like 500M or 2G. [default: a share of what is free]",
-            group=Group.SPEED,
+            group=HelpGroup.SPEED,
             unit=BYTES,
         ),
     )
@@ -50,7 +60,7 @@ class Target(OptionGroup):
         Option(
             flag="--target",
             help="native: this machine's processor; llvm: any of its kind; or a target of TVM's.",
-            group=Group.SPEED,
+            group=HelpGroup.SPEED,
             metavar="TARGET",
         ),
     )
@@ -70,7 +80,7 @@ class BuildSpeed(TimeLimit):
         Option(
             flag="--codegen",
             help="Kernels as C sources, or compiled by llvm.",
-            group=Group.SPEED,
+            group=HelpGroup.SPEED,
             choices=CODEGENS,
             conflicts=(
                 *not_in_rows("kernels of rows are written in C alone"),
@@ -84,7 +94,7 @@ class BuildSpeed(TimeLimit):
             flag="--fast",
             searched=True,
             help="Take faster kernels whose workspace needs a larger arena.",
-            group=Group.SPEED,
+            group=HelpGroup.SPEED,
             conflicts=(Conflict("codegen", "the kernels with workspace are written in C"),),
         ),
     )
@@ -99,7 +109,7 @@ class Sweeping(OptionGroup):
         Option(
             flag="--dask",
             help="Dask scheduler, tcp://HOST:PORT.",
-            group=Group.SPEED,
+            group=HelpGroup.SPEED,
             metavar="ADDRESS",
         ),
     )
@@ -108,7 +118,7 @@ class Sweeping(OptionGroup):
         Option(
             flag="--resume",
             help="Keep finished points here; skip those it holds.",
-            group=Group.OUTPUT,
+            group=HelpGroup.OUTPUT,
             metavar="FILE",
         ),
     )

@@ -12,7 +12,7 @@ from tvm_serenity.firmware.kernels import all_kernels
 from tvm_serenity.firmware.kernels.parts.epilogue import refusal
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer, RoundedConvolution
 from tvm_serenity.firmware.kernels.prices import Prices, prices_for
-from tvm_serenity.firmware.kernels.record import Form, LibraryKernel, NotCovered, Tuned
+from tvm_serenity.firmware.kernels.record import KernelForm, LibraryKernel, NotCovered, Tuned
 
 Layer = RoundedConvolution | PlainLayer
 NONE = "has convolutions, dense layers, sums of two tensors, some means and max pools"
@@ -46,7 +46,7 @@ def _calls(name: str, layer: Layer, records: Sequence[LibraryKernel]) -> list[Tu
     """The calls of kernels that do not refuse a layer, not priced yet."""
     return [
         Tuned(
-            Form(record, call.options),
+            KernelForm(record, call.options),
             call.kernel,
             call.constants,
             call.workspace_bytes,

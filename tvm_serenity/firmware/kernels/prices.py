@@ -14,7 +14,7 @@ from typing import Any
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.kernels import all_kernels
-from tvm_serenity.firmware.kernels.record import Form
+from tvm_serenity.firmware.kernels.record import KernelForm
 
 CORES, TABLE = "cores.json", "prices.json"
 Row = tuple[str, str]
@@ -35,7 +35,7 @@ class Prices:
     rows: Mapping[Row, list[float]]
     code: Mapping[Row, Mapping[str, int]]
 
-    def cost(self, form: Form, layer: Any) -> int:
+    def cost(self, form: KernelForm, layer: Any) -> int:
         """Return what one call of a form costs."""
         row = self.rows.get(self._row(form, layer))
         if row is None:
@@ -47,11 +47,11 @@ class Prices:
         counts = form.kernel.counts(layer, form.options)
         return round(sum(n * price for n, price in zip(counts, row, strict=True)))
 
-    def code_of(self, form: Form, layer: Any) -> Mapping[str, int]:
+    def code_of(self, form: KernelForm, layer: Any) -> Mapping[str, int]:
         """Return the functions of the library that a form calls, each with its bytes."""
         return self.code[self._row(form, layer)]
 
-    def _row(self, form: Form, layer: Any) -> Row:
+    def _row(self, form: KernelForm, layer: Any) -> Row:
         return form.kernel.name, form.kernel.case(layer, form.options)
 
 

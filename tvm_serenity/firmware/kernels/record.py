@@ -17,7 +17,7 @@ class NotCovered(Exception):
 
 
 @dataclass(frozen=True)
-class Options:
+class KernelOptions:
     """How a kernel goes about a layer, where it has a choice.
 
     ``gathered``: windows are gathered into columns first (im2col). ``once``: sums are rounded once.
@@ -37,13 +37,13 @@ class Options:
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class KernelCall:
     """A kernel's call for a layer: C, the constants it takes after its tensors, workspace."""
 
     kernel: Kernel
     constants: tuple[Array, ...]
     workspace_bytes: int = 0
-    options: Options = Options()
+    options: KernelOptions = KernelOptions()
 
 
 @dataclass(frozen=True)
@@ -62,19 +62,19 @@ class LibraryKernel:
     computes: str
     isa: frozenset[Isa]
     refuses: Callable[[Any], str]
-    calls: Callable[[str, Any], Sequence[Call]]
-    passages: Callable[[Any, Options], Passages]
+    calls: Callable[[str, Any], Sequence[KernelCall]]
+    passages: Callable[[Any, KernelOptions], Passages]
     cases: tuple[str, ...]
-    case: Callable[[Any, Options], str]
-    counts: Callable[[Any, Options], list[float]]
+    case: Callable[[Any, KernelOptions], str]
+    counts: Callable[[Any, KernelOptions], list[float]]
 
 
 @dataclass(frozen=True)
-class Form:
+class KernelForm:
     """A kernel of the library and how it goes about a layer."""
 
     kernel: LibraryKernel
-    options: Options = Options()
+    options: KernelOptions = KernelOptions()
 
     @property
     def text(self) -> str:
@@ -91,7 +91,7 @@ class Tuned:
     ``code``: the functions it calls, with their bytes; None and nothing on a core without prices.
     """
 
-    form: Form
+    form: KernelForm
     kernel: Kernel
     constants: tuple[Array, ...]
     workspace_bytes: int

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from tvm_serenity.firmware.kernels.parts.calls import COUNT
-from tvm_serenity.firmware.kernels.record import Form, NotCovered, Tuned
+from tvm_serenity.firmware.kernels.record import KernelForm, NotCovered, Tuned
 from tvm_serenity.firmware.names import C_TYPES
 from tvm_serenity.firmware.program import Array, Kernel, LibraryFile, Param
 from tvm_serenity.firmware.tir.inlined import Inlined
@@ -169,7 +169,7 @@ class Chained:
         spec = replace(_of_width(spec, width), padding=(top, before, bottom, behind))
         return self._part(self._cheapest(self.chain.window, spec))
 
-    def _cheapest(self, layer: int, spec: Convolution, form: Form | None = None) -> Tuned:
+    def _cheapest(self, layer: int, spec: Convolution, form: KernelForm | None = None) -> Tuned:
         """The library's cheapest kernel of a row without workspace, or the one of a ``form``."""
         kernel = self._known(layer)
         for one in of_rows(kernel.name, spec, kernel.constants, self.kernels.core):

@@ -6,7 +6,7 @@ from tvm_serenity.firmware.kernels.parts.counts import TYPES
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.parts.linear import linear_form
 from tvm_serenity.firmware.kernels.parts.overlap import elements
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 from tvm_serenity.firmware.program import LibraryFile
 
 
@@ -16,7 +16,7 @@ def refuses(layer: PlainLayer) -> str:
     return sums.refuses(layer) or none
 
 
-def calls_of(name: str, layer: PlainLayer) -> list[Call]:
+def calls_of(name: str, layer: PlainLayer) -> list[KernelCall]:
     """Return its call."""
     form = linear_form(layer.spec)
     assert form is not None, "a layer that is not refused"

@@ -6,7 +6,7 @@ from tvm_serenity.firmware.kernels.parts.counts import TYPES
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.parts.linear import linear_form, signed
 from tvm_serenity.firmware.kernels.parts.overlap import elements
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 from tvm_serenity.firmware.program import LibraryFile
 from tvm_serenity.kernels.records import Sum
 from tvm_serenity.quantize.fixed import Multiplier
@@ -24,7 +24,7 @@ def refuses(layer: PlainLayer) -> str:
     return "" if _steps(layer.spec) is not None else "shifts sums to the right"
 
 
-def calls_of(name: str, layer: PlainLayer) -> list[Call]:
+def calls_of(name: str, layer: PlainLayer) -> list[KernelCall]:
     """Return its call."""
     steps, dtype = _steps(layer.spec), layer.spec.pair.sources[0].dtype
     assert steps is not None, "a layer that is not refused"

@@ -3,7 +3,7 @@
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts.counts import (
     TYPES,
-    Tile,
+    RegisterTile,
     case_of_windows,
     cases_of_windows,
     of_windows,
@@ -14,9 +14,9 @@ from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.parts.packing import by_sources
 from tvm_serenity.firmware.kernels.parts.pairs import pair_numbers, words_of
 from tvm_serenity.firmware.kernels.parts.two_windows import Making, by_windows, read
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 
-TILE = Tile(windows=2, lines=2, outputs=2)
+TILE = RegisterTile(windows=2, lines=2, outputs=2)
 
 
 def refuses(layer: RoundedConvolution) -> str:
@@ -26,7 +26,7 @@ def refuses(layer: RoundedConvolution) -> str:
     return refusal(layer) if words is None or layer.alone or once or not read(layer) else ""
 
 
-def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its calls: windows read where they lie, and gathered."""
     words = words_of(layer, by_sources(layer))
     assert words is not None, "a layer that is not refused"

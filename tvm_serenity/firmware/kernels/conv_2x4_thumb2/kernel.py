@@ -5,10 +5,10 @@ from tvm_serenity.firmware.kernels.parts import fours
 from tvm_serenity.firmware.kernels.parts.counts import TYPES, case_of_windows, cases_of_windows
 from tvm_serenity.firmware.kernels.parts.layer import CONVOLUTION, RoundedConvolution
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 
 
-def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its calls: windows read where they lie, and gathered."""
     return fours.calls_of(name, layer, "conv_2x4_thumb2/kernel.h", "bytes", 0)
 

@@ -16,7 +16,7 @@ from tvm_serenity.firmware.kernels.parts.calls import (
 )
 from tvm_serenity.firmware.kernels.parts.counts import (
     TYPES,
-    Tile,
+    RegisterTile,
     case_of_windows,
     cases_of_windows,
     of_windows,
@@ -29,11 +29,11 @@ from tvm_serenity.firmware.kernels.parts.layer import (
 )
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.parts.packing import by_sources, zeros
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Array
 
-TILE = Tile(windows=3, lines=3, outputs=2)
+TILE = RegisterTile(windows=3, lines=3, outputs=2)
 
 
 def refuses(layer: RoundedConvolution) -> str:
@@ -44,7 +44,7 @@ def refuses(layer: RoundedConvolution) -> str:
     return refusal(layer) if none or layer.alone or once or apart else ""
 
 
-def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its call; the widened inputs lie on the stack, or else in workspace."""
     spec, dtype = layer.spec, layer.spec.dtype
     room = layer.depth * 6
@@ -76,7 +76,7 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
     takes = [("w", str(words.dtype)), *[("o", dtype)] * (outside > 0)]
     shape = Shape(names, takes, layer.by_rows and layer.plain, workspace > 0)
     kernel = written(name, layer, "conv_3x2_dsp/kernel.h", shape, [*lines, *called])
-    return [Call(kernel, (words, *[zeros(layer, outside)] * (outside > 0)), workspace)]
+    return [KernelCall(kernel, (words, *[zeros(layer, outside)] * (outside > 0)), workspace)]
 
 
 def _ragged(layer: RoundedConvolution) -> bool:

@@ -13,7 +13,7 @@ from tvm_serenity.firmware.kernels.parts.calls import (
 )
 from tvm_serenity.firmware.kernels.parts.counts import (
     NARROW_TYPES,
-    Tile,
+    RegisterTile,
     case_of_windows,
     cases_of_windows,
     of_windows,
@@ -27,11 +27,11 @@ from tvm_serenity.firmware.kernels.parts.layer import (
 )
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.parts.packing import by_sources, numbers, outside, with_room
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel, Options
+from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions, LibraryKernel
 from tvm_serenity.firmware.pack import paired, paired_nibbles
 from tvm_serenity.firmware.program import Array, Kernel
 
-TILE = Tile(windows=2, lines=2, outputs=2)
+TILE = RegisterTile(windows=2, lines=2, outputs=2)
 
 
 def refuses(layer: RoundedConvolution) -> str:
@@ -42,15 +42,15 @@ def refuses(layer: RoundedConvolution) -> str:
     return reason
 
 
-def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its calls, but for windows that ``conv_mve`` makes."""
     read = (one for one in read_as(layer, MOST_COLUMN_BYTES) if not one.grouped)
     return [
-        Call(
+        KernelCall(
             convolution(name, one),
             (pack(one), *numbers(one), *outside(one)),
             2 * one.depth if one.gathers and not one.by_rows else 0,
-            Options(gathered=one.gathers),
+            KernelOptions(gathered=one.gathers),
         )
         for one in read
     ]

@@ -21,7 +21,7 @@ from tvm_serenity.firmware.kernels.parts.layer import (
 )
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.parts.packing import signed_groups
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel, Options, Passages
+from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions, LibraryKernel, Passages
 from tvm_serenity.firmware.program import Kernel
 
 MOST_WINDOWS = 64
@@ -40,10 +40,10 @@ def refuses(layer: RoundedConvolution) -> str:
     return f"makes outputs by {OUTPUTS}" if spec.channels % OUTPUTS else ""
 
 
-def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its call."""
     constants = (*signed_groups(layer), layer.how.multipliers, layer.how.shifts)
-    return [Call(convolution(name, layer), constants, workspace_bytes(layer))]
+    return [KernelCall(convolution(name, layer), constants, workspace_bytes(layer))]
 
 
 def direct(layer: RoundedConvolution) -> bool:
@@ -107,13 +107,13 @@ def _reads_on(layer: RoundedConvolution) -> bool:
     return layer.inputs == _lanes(layer) or (windows(layer) > 0 and not layer.by_rows)
 
 
-def passages(layer: RoundedConvolution, _options: Options) -> Passages:
+def passages(layer: RoundedConvolution, _options: KernelOptions) -> Passages:
     """As many windows as are gathered at a time, or all of a line."""
     lines, pixels = lines_of(layer)
     return in_order(layer, windows(layer) or (lines * pixels if layer.plain else pixels))
 
 
-def counts(layer: RoundedConvolution, _options: Options) -> list[float]:
+def counts(layer: RoundedConvolution, _options: KernelOptions) -> list[float]:
     """Return the counts of its work."""
     lines, pixels = lines_of(layer)
     few = layer.inputs <= LANES
@@ -145,7 +145,7 @@ def counts(layer: RoundedConvolution, _options: Options) -> list[float]:
     ]
 
 
-def case(layer: RoundedConvolution, _options: Options) -> str:
+def case(layer: RoundedConvolution, _options: KernelOptions) -> str:
     """Return which row of its table prices a layer."""
     return f"of {_lanes(layer)}, {'plain, ' * layer.plain}{layer.name}"
 

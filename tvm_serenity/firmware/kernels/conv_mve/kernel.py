@@ -12,7 +12,7 @@ from tvm_serenity.firmware.kernels.parts.calls import (
 )
 from tvm_serenity.firmware.kernels.parts.counts import (
     TYPES,
-    Tile,
+    RegisterTile,
     case_of_windows,
     cases_of,
     cases_of_windows,
@@ -27,23 +27,26 @@ from tvm_serenity.firmware.kernels.parts.layer import (
 )
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.parts.packing import by_sources, numbers, outside
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel, Options, Passages
+from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions, LibraryKernel, Passages
 from tvm_serenity.firmware.pack import in_groups
 from tvm_serenity.firmware.program import Array, Kernel
 
-IN_PLACE, GATHERED = Tile(windows=3, lines=3, outputs=4), Tile(windows=2, lines=3, outputs=4)
+IN_PLACE, GATHERED = (
+    RegisterTile(windows=3, lines=3, outputs=4),
+    RegisterTile(windows=2, lines=3, outputs=4),
+)
 NEVER = cases_of(("gathered",), ("plain",), TYPES)
 """Pixels of one tensor are read where they lie."""
 
 
-def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its calls: windows read where they lie, or gathered."""
     return [
-        Call(
+        KernelCall(
             convolution(name, one),
             (pack(one), *numbers(one), *outside(one)),
             2 * one.depth if one.gathers and not one.by_rows else 0,
-            Options(gathered=one.gathers),
+            KernelOptions(gathered=one.gathers),
         )
         for one in read_as(layer, MOST_COLUMN_BYTES)
         if one.grouped
@@ -93,7 +96,7 @@ def _read(layer: RoundedConvolution) -> str:
     return "PLAIN" if layer.plain and len(layer.spec.pieces) == 1 else "IN_PLACE"
 
 
-def passages(layer: RoundedConvolution, options: Options) -> Passages:
+def passages(layer: RoundedConvolution, options: KernelOptions) -> Passages:
     """Three windows that follow each other, or of three lines, one below the other."""
     below = not (layer.by_rows or layer.plain or options.gathered)
     lines = 3 * layer.spec.output_shape[2] if below and layer.spec.dilation[1] == 1 else 3

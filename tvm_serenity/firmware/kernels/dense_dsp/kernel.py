@@ -7,7 +7,7 @@ import numpy as np
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts import layer as limits
 from tvm_serenity.firmware.kernels.parts.calls import Shape, target, written
-from tvm_serenity.firmware.kernels.parts.counts import TYPES, Tile, case_of_type, of_windows
+from tvm_serenity.firmware.kernels.parts.counts import TYPES, RegisterTile, case_of_type, of_windows
 from tvm_serenity.firmware.kernels.parts.epilogue import refusal
 from tvm_serenity.firmware.kernels.parts.layer import (
     CONVOLUTION,
@@ -17,7 +17,7 @@ from tvm_serenity.firmware.kernels.parts.layer import (
 from tvm_serenity.firmware.kernels.parts.overlap import apart
 from tvm_serenity.firmware.kernels.parts.packing import by_sources
 from tvm_serenity.firmware.kernels.parts.pairs import pair_numbers, words_of
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Array
 
@@ -25,7 +25,7 @@ FEW_PAIRS = 10
 """Pairs of outputs from which an odd number is filled up: of fewer it takes a tenth more flash."""
 WIDENED_PRODUCTS = 4096
 """Of a dense layer, from which its inputs are widened first: fewer take less code as they lie."""
-TILE = Tile(windows=1, lines=1, outputs=4)
+TILE = RegisterTile(windows=1, lines=1, outputs=4)
 
 
 def refuses(layer: RoundedConvolution) -> str:
@@ -39,7 +39,7 @@ def refuses(layer: RoundedConvolution) -> str:
     return refusal(layer) if words is None or (len(words) % 2 and len(words) < FEW_PAIRS) else ""
 
 
-def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its call; numbers of 0 fill the last four outputs."""
     spec, dtype, inputs = layer.spec, layer.spec.dtype, layer.inputs
     twice = "positive" if layer.clamps_at_zero else "twice"
@@ -53,7 +53,7 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
         f"dense_quads_{dtype}(x0, w, q, out, {inputs}, outputs, &to, {made});",
     ]
     shape = Shape(["x0"], [("w", "int32"), ("q", "int32")])
-    return [Call(written(name, layer, "dense_dsp/kernel.h", shape, lines), pack(layer))]
+    return [KernelCall(written(name, layer, "dense_dsp/kernel.h", shape, lines), pack(layer))]
 
 
 def pack(layer: RoundedConvolution) -> tuple[Array, Array]:

@@ -2,18 +2,18 @@
 
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts.calls import Shape, initialiser, written
-from tvm_serenity.firmware.kernels.parts.counts import TYPES, Tile, case_of_type, of_windows
+from tvm_serenity.firmware.kernels.parts.counts import TYPES, RegisterTile, case_of_type, of_windows
 from tvm_serenity.firmware.kernels.parts.layer import CONVOLUTION, RoundedConvolution
 from tvm_serenity.firmware.kernels.parts.overlap import apart
 from tvm_serenity.firmware.kernels.parts.packing import signed_groups
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 from tvm_serenity.firmware.program import Kernel
 
 INPUTS = 32
 """Inputs that are summed up in one round."""
 OUTPUTS = 4
 """Results that are made together."""
-TILE = Tile(windows=1, lines=1, outputs=OUTPUTS)
+TILE = RegisterTile(windows=1, lines=1, outputs=OUTPUTS)
 
 
 def refuses(layer: RoundedConvolution) -> str:
@@ -29,9 +29,9 @@ def refuses(layer: RoundedConvolution) -> str:
     return ""
 
 
-def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its call."""
-    return [Call(dense(name, layer), signed_groups(layer))]
+    return [KernelCall(dense(name, layer), signed_groups(layer))]
 
 
 def dense(name: str, layer: RoundedConvolution) -> Kernel:

@@ -15,7 +15,7 @@ from tvm_serenity.firmware.kernels.parts.epilogue import refusal
 from tvm_serenity.firmware.kernels.parts.layer import DEPTHWISE, RoundedConvolution
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.parts.packing import zeros
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 from tvm_serenity.firmware.program import Array
 
 LANES = 4
@@ -27,7 +27,7 @@ def refuses(layer: RoundedConvolution) -> str:
     return planes.refuses(layer) or (refusal(layer) if layer.spec.channels % LANES else "")
 
 
-def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its call."""
     spec, dtype = layer.spec, layer.spec.dtype
     lines = [f"static const direct_{dtype} d = {initialiser(_fields(layer))};"]
@@ -41,7 +41,7 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
         lines.append(f"depthwise_direct_lines_{dtype}(&d, &l, x0, q, o, out);")
     shape = Shape(names, [("q", "int32"), ("o", dtype)])
     kernel = written(name, layer, "depthwise_3x3_in_place_dsp/kernel.h", shape, lines)
-    return [Call(kernel, (pack(layer), zeros(layer, spec.channels)))]
+    return [KernelCall(kernel, (pack(layer), zeros(layer, spec.channels)))]
 
 
 def _fields(layer: RoundedConvolution) -> dict[str, object]:

@@ -15,7 +15,7 @@ from tvm_serenity.firmware.kernels.parts.counts import TYPES, case_of_type, of_p
 from tvm_serenity.firmware.kernels.parts.layer import DEPTHWISE, LANES, RoundedConvolution
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.parts.packing import outside
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 from tvm_serenity.firmware.program import Array, Kernel
 
 TWINS = 8
@@ -29,9 +29,9 @@ def refuses(layer: RoundedConvolution) -> str:
     return "" if layer.nines else "has windows of 3x3 that are rounded twice to all values"
 
 
-def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its call."""
-    return [Call(depthwise(name, layer), (*pack(layer), *outside(layer)))]
+    return [KernelCall(depthwise(name, layer), (*pack(layer), *outside(layer)))]
 
 
 def _twins(layer: RoundedConvolution) -> bool:

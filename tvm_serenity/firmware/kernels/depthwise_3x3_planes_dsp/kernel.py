@@ -5,10 +5,10 @@ from tvm_serenity.firmware.kernels.parts import planes
 from tvm_serenity.firmware.kernels.parts.counts import CASES_OF_STRIDE, case_of_stride
 from tvm_serenity.firmware.kernels.parts.layer import DEPTHWISE, RoundedConvolution
 from tvm_serenity.firmware.kernels.parts.overlap import by_channels
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 
 
-def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its calls: a plane of all rows, and a ring of few."""
     function = "plane_positive" if layer.clamps_at_zero else "plane_lines"
     return planes.calls_of(name, layer, planes.Lines("depthwise_3x3_planes_dsp/kernel.h", function))

@@ -5,13 +5,13 @@ from tvm_serenity.firmware.kernels.parts import planes
 from tvm_serenity.firmware.kernels.parts.counts import CASES_OF_STRIDE, case_of_stride
 from tvm_serenity.firmware.kernels.parts.layer import DEPTHWISE, RoundedConvolution
 from tvm_serenity.firmware.kernels.parts.overlap import by_channels
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 
 LIFTED = 128
 """What is added to bytes with a sign, as bytes without one are loaded from an offset."""
 
 
-def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its calls: a plane of all rows, and a ring of few."""
     lifted = LIFTED if layer.spec.dtype == "int8" else 0
     making = planes.Lines("depthwise_3x3_planes_thumb1/kernel.h", "plane_lines", lifted)

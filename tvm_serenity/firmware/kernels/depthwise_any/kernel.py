@@ -19,7 +19,7 @@ from tvm_serenity.firmware.kernels.parts.layer import (
 )
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.parts.packing import numbers, outside
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel
+from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 from tvm_serenity.firmware.pack import nibbles
 from tvm_serenity.firmware.program import Kernel
 
@@ -39,13 +39,13 @@ def refuses(layer: RoundedConvolution) -> str:
     return ""
 
 
-def calls_of(name: str, layer: RoundedConvolution) -> list[Call]:
+def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its call, but for layers that ``depthwise_3x3_mve`` makes."""
     layer = replace(layer, narrow=_packs(layer))
     if layer.nines:
         return []
     weights = nibbles(layer.weights) if layer.narrow else layer.weights
-    return [Call(depthwise(name, layer), (weights, *numbers(layer), *outside(layer)))]
+    return [KernelCall(depthwise(name, layer), (weights, *numbers(layer), *outside(layer)))]
 
 
 def _packs(layer: RoundedConvolution) -> bool:

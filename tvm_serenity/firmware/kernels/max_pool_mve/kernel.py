@@ -4,7 +4,7 @@ from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts.calls import initialiser
 from tvm_serenity.firmware.kernels.parts.counts import TYPES
 from tvm_serenity.firmware.kernels.parts.layer import LANES, MOST_ROWS, PlainLayer
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel, Options, Passages
+from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions, LibraryKernel, Passages
 from tvm_serenity.firmware.program import Kernel, LibraryFile, Param
 from tvm_serenity.firmware.windows import Passage
 
@@ -17,7 +17,7 @@ def refuses(layer: PlainLayer) -> str:
     return "" if not layer.by_rows or layer.slots == (0,) * rows else "reads whole rows"
 
 
-def calls_of(name: str, layer: PlainLayer) -> list[Call]:
+def calls_of(name: str, layer: PlainLayer) -> list[KernelCall]:
     """Return its call."""
     spec, rows = layer.spec, layer.spec.window[0]
     dtype, names = spec.dtype, [f"x{i}" for i in range(rows if layer.by_rows else 1)]
@@ -32,7 +32,7 @@ def calls_of(name: str, layer: PlainLayer) -> list[Call]:
     params = [*(Param(at, dtype, True) for at in names), Param("out", dtype, False)]
     body = "".join(f"    {line}\n" for line in lines)
     file = LibraryFile("max_pool_mve/kernel.h", dtype)
-    return [Call(Kernel(name, tuple(params), body, (file,)), ())]
+    return [KernelCall(Kernel(name, tuple(params), body, (file,)), ())]
 
 
 def _fields(layer: PlainLayer) -> dict[str, int]:
@@ -63,7 +63,7 @@ def _lines(layer: PlainLayer) -> dict[str, int]:
     }
 
 
-def passages(layer: PlainLayer, _options: Options) -> Passages:
+def passages(layer: PlainLayer, _options: KernelOptions) -> Passages:
     """One pixel after the other."""
     spec, rows = layer.spec, layer.by_rows
     (_, height, width, channels), (_, lines, pixels, _) = spec.shape, spec.output_shape
@@ -84,7 +84,7 @@ def passages(layer: PlainLayer, _options: Options) -> Passages:
     )
 
 
-def counts(layer: PlainLayer, _options: Options) -> list[float]:
+def counts(layer: PlainLayer, _options: KernelOptions) -> list[float]:
     """Return the counts of its work: lines, pixels, their vectors, rows and taps of those."""
     (_, lines, pixels, channels), (kh, kw) = layer.spec.output_shape, layer.spec.window
     lines = 1 if layer.by_rows else lines

@@ -4,7 +4,7 @@ from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts.calls import initialiser
 from tvm_serenity.firmware.kernels.parts.counts import TYPES
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
-from tvm_serenity.firmware.kernels.record import Call, LibraryKernel, Options, Passages
+from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions, LibraryKernel, Passages
 from tvm_serenity.firmware.program import Kernel, LibraryFile, Param
 from tvm_serenity.firmware.windows import Passage
 
@@ -30,7 +30,7 @@ def refuses(layer: PlainLayer) -> str:
     return "" if known else f"has means of 8-bit integers, channels by {LANES}"
 
 
-def calls_of(name: str, layer: PlainLayer) -> list[Call]:
+def calls_of(name: str, layer: PlainLayer) -> list[KernelCall]:
     """Return its call."""
     spec = layer.spec
     _, height, width, channels = spec.shape
@@ -41,17 +41,17 @@ def calls_of(name: str, layer: PlainLayer) -> list[Call]:
     )
     params = (Param("x", spec.dtype, True), Param("out", spec.dtype, False))
     file = LibraryFile("mean_dsp/kernel.h", spec.dtype)
-    return [Call(Kernel(name, params, body, (file,)), ())]
+    return [KernelCall(Kernel(name, params, body, (file,)), ())]
 
 
-def passages(layer: PlainLayer, _options: Options) -> Passages:
+def passages(layer: PlainLayer, _options: KernelOptions) -> Passages:
     """Channels are stored once all of their pixels are read."""
     _, height, width, channels = layer.shape
     whole = (height, width)
     return (Passage(height, width, channels, 1, 1, channels, whole, planes=True),)
 
 
-def counts(layer: PlainLayer, _options: Options) -> list[float]:
+def counts(layer: PlainLayer, _options: KernelOptions) -> list[float]:
     """Return the counts of its work: a call, groups of channels, and those of all pixels."""
     _, height, width, channels = layer.shape
     groups = channels // LANES

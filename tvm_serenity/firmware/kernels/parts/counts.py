@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tvm_serenity.firmware.kernels.parts.layer import LANES, RoundedConvolution, in_vectors
-from tvm_serenity.firmware.kernels.record import Options
+from tvm_serenity.firmware.kernels.record import KernelOptions
 from tvm_serenity.firmware.names import weighted
 
 
 @dataclass(frozen=True)
-class Tile:
+class RegisterTile:
     """Windows, lines of whole tensors and outputs that a kernel makes together."""
 
     windows: int
@@ -33,7 +33,7 @@ def lines_of(layer: RoundedConvolution) -> tuple[int, int]:
     return (1, lines * pixels) if layer.plain else (lines, pixels)
 
 
-def of_windows(by: Tile, layer: RoundedConvolution) -> list[float]:
+def of_windows(by: RegisterTile, layer: RoundedConvolution) -> list[float]:
     """Return the counts of a convolution made in tiles."""
     lines, pixels = lines_of(layer)
     chunks = [lines // by.lines] + [1] * (lines % by.lines > 0)
@@ -77,7 +77,7 @@ def of_windows(by: Tile, layer: RoundedConvolution) -> list[float]:
     ]
 
 
-def _scattered(layer: RoundedConvolution, by: Tile) -> int:
+def _scattered(layer: RoundedConvolution, by: RegisterTile) -> int:
     """The windows that are made together with others of another line, or that leave theirs."""
     lines, pixels = lines_of(layer)
     if layer.plain:
@@ -160,7 +160,7 @@ def cases_of(*parts: Sequence[str]) -> tuple[str, ...]:
     return tuple(", ".join(word for word in words if word) for words in product(*parts))
 
 
-def case_of_windows(layer: RoundedConvolution, options: Options) -> str:
+def case_of_windows(layer: RoundedConvolution, options: KernelOptions) -> str:
     """Return which row of its table prices a convolution."""
     words = {
         "gathered": options.gathered,
@@ -178,7 +178,7 @@ def cases_of_windows(
     return cases_of(ways, ("", "plain"), ("", "joined"), types)
 
 
-def case_of_stride(layer: RoundedConvolution, _options: Options) -> str:
+def case_of_stride(layer: RoundedConvolution, _options: KernelOptions) -> str:
     """Return the row of a depthwise convolution that differs by the step along a line."""
     return f"stride {layer.spec.strides[1]}, {layer.name}"
 
@@ -186,6 +186,6 @@ def case_of_stride(layer: RoundedConvolution, _options: Options) -> str:
 CASES_OF_STRIDE = cases_of(("stride 1", "stride 2"), TYPES)
 
 
-def case_of_type(layer: RoundedConvolution, _options: Options) -> str:
+def case_of_type(layer: RoundedConvolution, _options: KernelOptions) -> str:
     """Return the row of a kernel that has one for each type."""
     return layer.name

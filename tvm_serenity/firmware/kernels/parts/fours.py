@@ -4,17 +4,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tvm_serenity.firmware.kernels.parts import epilogue
-from tvm_serenity.firmware.kernels.parts.counts import Tile, of_windows
+from tvm_serenity.firmware.kernels.parts.counts import RegisterTile, of_windows
 from tvm_serenity.firmware.kernels.parts.epilogue import is_short, refusal
 from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
 from tvm_serenity.firmware.kernels.parts.packing import by_sources
 from tvm_serenity.firmware.kernels.parts.two_windows import Making, by_windows, read
-from tvm_serenity.firmware.kernels.record import Call, Options
+from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions
 from tvm_serenity.firmware.program import Array
 
 GROUP = 4
 """Channels that are made together."""
-TILE = Tile(windows=2, lines=2, outputs=GROUP)
+TILE = RegisterTile(windows=2, lines=2, outputs=GROUP)
 
 
 def refuses(layer: RoundedConvolution) -> str:
@@ -22,7 +22,9 @@ def refuses(layer: RoundedConvolution) -> str:
     return refusal(layer) if layer.narrow or not is_short(layer) or not read(layer) else ""
 
 
-def calls_of(name: str, layer: RoundedConvolution, file: str, making: str, more: int) -> list[Call]:
+def calls_of(
+    name: str, layer: RoundedConvolution, file: str, making: str, more: int
+) -> list[KernelCall]:
     """Return the calls of a convolution: windows read where they lie, and gathered.
 
     ``making``: what makes the channels, in a ``file``; weights are ``more`` than they are.
@@ -34,7 +36,7 @@ def calls_of(name: str, layer: RoundedConvolution, file: str, making: str, more:
     return [by_windows(name, one, core) for one in read(layer)]
 
 
-def counts(layer: RoundedConvolution, _options: Options) -> list[float]:
+def counts(layer: RoundedConvolution, _options: KernelOptions) -> list[float]:
     """Return the counts of its work."""
     return of_windows(TILE, layer)
 

@@ -13,7 +13,7 @@ from tvm_serenity.firmware.kernels.parts.calls import Shape, initialiser, writte
 from tvm_serenity.firmware.kernels.parts.counts import clamped
 from tvm_serenity.firmware.kernels.parts.epilogue import is_short, refusal
 from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
-from tvm_serenity.firmware.kernels.record import Call, Options
+from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions
 from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Array
 
@@ -30,7 +30,7 @@ class Lines:
     lifted: int = 0
 
 
-def calls_of(name: str, layer: RoundedConvolution, making: Lines) -> list[Call]:
+def calls_of(name: str, layer: RoundedConvolution, making: Lines) -> list[KernelCall]:
     """Return the calls of a depthwise convolution."""
     pitch = _pitch(layer)
     most, held = _rows_read(layer), PLANE_BYTES // (2 * pitch)
@@ -50,7 +50,7 @@ def _rows_read(layer: RoundedConvolution) -> int:
     return (lines - 1) * layer.spec.strides[0] + 3
 
 
-def _call(name: str, layer: RoundedConvolution, making: Lines, rows: int) -> Call:
+def _call(name: str, layer: RoundedConvolution, making: Lines, rows: int) -> KernelCall:
     """The call with so many rows in the plane."""
     dtype, pitch = layer.spec.dtype, _pitch(layer)
     on_stack = 2 * rows * pitch <= PLANE_BYTES
@@ -66,9 +66,9 @@ def _call(name: str, layer: RoundedConvolution, making: Lines, rows: int) -> Cal
     ]
     shape = Shape(names, [("q", "int32")], workspace=not on_stack)
     kernel = written(name, layer, making.file, shape, lines)
-    options = Options(plane_rows=rows, ring=rows < _rows_read(layer))
+    options = KernelOptions(plane_rows=rows, ring=rows < _rows_read(layer))
     workspace = 0 if on_stack else 2 * rows * pitch
-    return Call(kernel, (_channel_numbers(layer, making.lifted),), workspace, options)
+    return KernelCall(kernel, (_channel_numbers(layer, making.lifted),), workspace, options)
 
 
 def _fields(layer: RoundedConvolution, making: Lines, rows: int) -> dict[str, object]:
@@ -122,7 +122,7 @@ def _channel_numbers(layer: RoundedConvolution, lifted: int) -> Array:
     return np.concatenate([first, weights.reshape(-1, 12).view(np.int32)], axis=1)
 
 
-def counts(layer: RoundedConvolution, options: Options) -> list[float]:
+def counts(layer: RoundedConvolution, options: KernelOptions) -> list[float]:
     """Return the counts of its work."""
     spec, held = layer.spec, options.plane_rows
     channels, width = spec.channels, spec.output_shape[2]

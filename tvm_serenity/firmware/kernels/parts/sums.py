@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from tvm_serenity.firmware.kernels.parts.calls import initialiser
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
-from tvm_serenity.firmware.kernels.record import Call, Options
+from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions
 from tvm_serenity.firmware.program import Kernel, LibraryFile, Param
 
 SUM = "Sum"
@@ -25,7 +25,7 @@ def refuses(layer: PlainLayer) -> str:
 
 def call(
     name: str, layer: PlainLayer, function: str, fields: Mapping[str, int], file: LibraryFile
-) -> list[Call]:
+) -> list[KernelCall]:
     """Return the call of a sum; ``function`` of a ``file`` adds two tensors by ``fields``."""
     pair = layer.spec.pair
     count = math.prod(pair.output_shape[2:] if layer.by_rows else pair.output_shape)
@@ -35,15 +35,15 @@ def call(
         f"    static const {function} s = {initialiser(dict(fields))};\n"
         f"    add_{function}(&s, a, b, (uint8_t *)out, {count});\n"
     )
-    return [Call(Kernel(name, tuple(params), body, (file,)), ())]
+    return [KernelCall(Kernel(name, tuple(params), body, (file,)), ())]
 
 
-def counts(layer: PlainLayer, _options: Options) -> list[float]:
+def counts(layer: PlainLayer, _options: KernelOptions) -> list[float]:
     """Return the counts of its work: a call, and its elements."""
     shape = layer.spec.pair.output_shape
     return [1, math.prod(shape[2:] if layer.by_rows else shape)]
 
 
-def case(layer: PlainLayer, _options: Options) -> str:
+def case(layer: PlainLayer, _options: KernelOptions) -> str:
     """Return which row of its table prices a layer."""
     return str(layer.spec.pair.sources[0].dtype)

@@ -7,7 +7,7 @@ from tvm_serenity.firmware.kernels.parts import layer as limits
 from tvm_serenity.firmware.kernels.parts.calls import Called, Shape
 from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution, joined_rows
 from tvm_serenity.firmware.kernels.parts.packing import outside
-from tvm_serenity.firmware.kernels.record import Call, Options
+from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions
 from tvm_serenity.firmware.program import Array
 
 
@@ -30,7 +30,7 @@ def read(layer: RoundedConvolution) -> list[RoundedConvolution]:
     return [] if joined_rows(layer) else limits.read_as(layer, limits.STACK_BYTES)
 
 
-def by_windows(name: str, layer: RoundedConvolution, core: Making) -> Call:
+def by_windows(name: str, layer: RoundedConvolution, core: Making) -> KernelCall:
     """Return the call of a convolution, two windows at a time, as the layer says they are read."""
     dtype = layer.spec.dtype
     column_bytes = 2 * layer.depth if layer.gathers else 0
@@ -59,4 +59,6 @@ def by_windows(name: str, layer: RoundedConvolution, core: Making) -> Call:
     shape = Shape(names, takes, layer.by_rows and layer.plain, workspace > 0)
     kernel = written_calls.written(name, layer, core.file, shape, [*lines, *made])
     constants = (core.weights, core.numbers, *outside(layer))
-    return Call(kernel, constants, workspace, Options(gathered=layer.gathers, once=core.once))
+    return KernelCall(
+        kernel, constants, workspace, KernelOptions(gathered=layer.gathers, once=core.once)
+    )
