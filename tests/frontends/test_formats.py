@@ -155,7 +155,7 @@ def test_only_written_formats_are_written_and_under_their_own_name(
 def test_what_is_not_written_is_refused_before_the_search(
     files: dict[str, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from tvm_serenity.cli import schedule
+    from tvm_serenity.commands import schedule
 
     def searched(*_: object, **__: object) -> None:
         raise AssertionError("the search began")

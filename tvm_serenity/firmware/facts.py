@@ -14,6 +14,7 @@ import numpy as np
 
 from tvm_serenity.errors import WrongResultError
 from tvm_serenity.firmware.program import Program, Quantisation
+from tvm_serenity.frontends import format_at
 from tvm_serenity.frontends._flatbuffer import Table, root_table
 from tvm_serenity.frontends._tflite_schema import (
     TENSOR_TYPES,
@@ -100,8 +101,8 @@ def stored_edges(
     model: str | None,
 ) -> tuple[list[Quantisation | None], list[Quantisation | None]]:
     """Return how a ``.tflite`` file stores its inputs and outputs; none of another model."""
-    path = None if model is None else Path(model)
-    if path is None or path.suffix.lower() != ".tflite" or not path.is_file():
+    path, form = None if model is None else Path(model), None if model is None else format_at(model)
+    if path is None or form is None or not form.reads_integers or not path.is_file():
         return [], []
     main = root_table(path.read_bytes(), b"TFL3").tables(ModelField.SUBGRAPHS)[0]
     tensors = main.tables(SubgraphField.TENSORS)

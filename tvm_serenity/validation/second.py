@@ -27,19 +27,23 @@ NAMES = {
     "tflm": "TFLM",
     "fast": "LiteRT with its fast kernels",
 }
-ONE_ROUNDING = 1.0
-"""Steps that a second reference of integers may be off where it rounds once and others twice."""
+ROUNDS_ONCE = {"fast": 1.0}
+"""Steps that a second reference of integers may be off, where it rounds once and others twice."""
 ROUNDED = 0.02
 """Of the largest number: a runtime that is further from float64 does not round, it is wrong."""
 
 
 @dataclass(frozen=True)
 class Opinion:
-    """What a second reference has as outputs of each run, or why it has none."""
+    """What a second reference has as outputs of each run, or why it has none.
+
+    ``steps``: how far integers of its own may be off.
+    """
 
     reference: str
     outputs: tuple[tuple[Array, ...], ...]
     reason: str = ""
+    steps: float = 0.0
 
     def of(self, run: int, difference: Difference) -> str:
         """Return in words what it says of the element that differs in a run."""
@@ -68,20 +72,27 @@ def second_opinion(judge: Judge, runs: Sequence[Sequence[Array]]) -> Opinion | N
                 found.append(ask(list(inputs)).outputs)
     except (RefereeError, MissingPartError) as error:
         return Opinion(NAMES[other], (), str(error))
-    return Opinion(NAMES[other], tuple(found))
+    return Opinion(NAMES[other], tuple(found), steps=ROUNDS_ONCE.get(other, 0.0))
 
 
 def excuses(
-    second: Sequence[Array], theirs: Sequence[Array], ours: Sequence[Array], allowed: Tolerance
+    second: Sequence[Array],
+    theirs: Sequence[Array],
+    ours: Sequence[Array],
+    allowed: Tolerance,
+    steps: float = 0.0,
 ) -> bool:
-    """Return whether a second reference sides with ``ours`` against a runtime's results."""
+    """Return whether a second reference sides with ``ours`` against a runtime's results.
+
+    ``steps``: how far its integers may be off.
+    """
     return all(
-        _excuses(s.reshape(o.shape), t, o, allowed) if s.size == o.size == t.size else False
+        _excuses(s.reshape(o.shape), t, o, allowed, steps) if s.size == o.size == t.size else False
         for s, t, o in zip(second, theirs, ours, strict=False)
     )
 
 
-def _excuses(second: Array, theirs: Array, ours: Array, allowed: Tolerance) -> bool:
+def _excuses(second: Array, theirs: Array, ours: Array, allowed: Tolerance, steps: float) -> bool:
     if ours.dtype.kind not in "fiu":
         return bool(np.array_equal(second, ours))
     if ours.dtype.kind != "f" and second.dtype.kind != ours.dtype.kind:
@@ -90,7 +101,7 @@ def _excuses(second: Array, theirs: Array, ours: Array, allowed: Tolerance) -> b
     if own <= allowed.allowed(second):
         return True
     if ours.dtype.kind != "f":
-        return own <= ONE_ROUNDING < rival
+        return own <= steps < rival
     finite = np.abs(second[np.isfinite(second)].astype(np.float64))
     return own <= rival <= ROUNDED * float(finite.max(initial=0.0))
 

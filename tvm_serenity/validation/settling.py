@@ -55,7 +55,7 @@ def settled(judge: Judge, answers: Sequence[Run], results: Sequence[Sequence[Arr
     said = opinion.of(number, difference)
     if not opinion.reason:
         triples = zip(opinion.outputs, answers, results, strict=True)
-        if all(excuses(second, run[1], ours, allowed) for second, run, ours in triples):
+        if all(excuses(s, run[1], ours, allowed, opinion.steps) for s, run, ours in triples):
             apart = _largest(answers, results)
             allowed = replace(allowed, absolute=max(allowed.absolute, apart), steps=int(apart))
             return Settled(allowed, operator=operator, second=f"{said}, ours {difference.got:g}")
