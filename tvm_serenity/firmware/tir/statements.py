@@ -121,7 +121,8 @@ class _Writer:
         if kind is tirx.DeclBuffer:
             return self._nested(s, depth)
         if kind is tirx.AllocBuffer:
-            return [*self._allocation(s.buffer, pad), *self._nested(s, depth)]
+            held = s.buffer in {self._root(b) for b in self.used}  # else it has no elements
+            return [*(self._allocation(s.buffer, pad) if held else ()), *self._nested(s, depth)]
         if kind is tirx.BufferStore:
             return [f"{pad}{self._target(s)} = {bare(self.expression(s.value))};"]
         if kind is tirx.Bind:
