@@ -39,3 +39,17 @@ def test_a_slice_without_elements_is_built() -> None:
 def test_rows_of_one_are_refused_in_words() -> None:
     with pytest.raises(InputError, match=r"no single loop over rows; build it without --rows 1"):
         firmware.build(rolled(), "mps2-an386", firmware.Settings(rows=1))
+
+
+def test_a_loop_over_no_rows_is_written_out_as_nothing() -> None:
+    from tvm import tirx
+
+    from tvm_serenity.kernels.row_loops import unrolled
+
+    x, y = (tirx.decl_buffer((4,), "float32", name=name) for name in "xy")
+    at = tirx.Var("i", "int64")
+    store = tirx.BufferStore(y, x[at], [at])
+    for count, kind in ((0, tirx.Evaluate), (1, tirx.BufferStore), (2, tirx.SeqStmt)):
+        zero, extent = tirx.IntImm("int64", 0), tirx.IntImm("int64", count)
+        loop = tirx.For(at, zero, extent, tirx.ForKind.SERIAL, store)
+        assert isinstance(unrolled(loop, lambda load: load.indices[0]), kind)
