@@ -37,7 +37,7 @@ PLAIN = (
     Settings(rows="off", in_place=True),
     Settings(rows="off", in_place=True, write_over=True),
     Settings(rows="off", rewrite="all"),
-    *(Settings(rows=rows) for rows in ("1", "2", "4")),
+    *(Settings(rows=rows) for rows in (1, 2, 4)),
     *(Settings(rows=1, write_over=True, stream_input=arrives) for arrives in (False, True)),
     Settings(rows=1, stream_input=True),
 )

@@ -152,9 +152,9 @@ class Maker:
         room = rooms(self.board, settings.stack_bytes)
         more = self._more_room(placed, room) if settings.fast and met else {}
         taken, placed, lying = with_room_by_rows(kernels, best, placed, lying, alignment, more)
-        made = program(taken, lying)
-        return Compiled(
-            program=made,
+        written = program(taken, lying)
+        made = Compiled(
+            program=written,
             lowered=kernels.rows.lowered,
             region=kernels.rows.region,
             sources=sources(kernels),
@@ -164,7 +164,7 @@ class Maker:
             lower_bound_bytes=best.lower_bound_bytes,
             kept_float=ready.kept_float,
             folded=ready.folded,
-            choices=as_called(of_rows(kernels, taken, settings.tuned), made),
+            choices=as_called(of_rows(kernels, taken, settings.tuned), written),
             chosen=replace(chosen, met=met),
         )
         return with_every_output(made, interface(self.module), kernels.rows.results)
