@@ -2,11 +2,11 @@
 
 from tvm_serenity.firmware.isa import ANY
 from tvm_serenity.firmware.kernels.parts.calls import (
-    WORDS,
     Called,
-    Shape,
     calls,
+    columns,
     convolution_fields,
+    convolving,
     most_runs,
     reader,
     written,
@@ -26,8 +26,8 @@ from tvm_serenity.firmware.kernels.parts.layer import (
     read_as,
 )
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
-from tvm_serenity.firmware.kernels.parts.packing import by_sources, numbers, outside, with_room
-from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions, LibraryKernel
+from tvm_serenity.firmware.kernels.parts.packing import by_sources, gathering, with_room
+from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 from tvm_serenity.firmware.pack import paired, paired_nibbles
 from tvm_serenity.firmware.program import Array, Kernel
 
@@ -45,15 +45,7 @@ def refuses(layer: RoundedConvolution) -> str:
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its calls, but for windows that ``conv_mve`` makes."""
     read = (one for one in read_as(layer, MOST_COLUMN_BYTES) if not one.grouped)
-    return [
-        KernelCall(
-            convolution(name, one),
-            (pack(one), *numbers(one), *outside(one)),
-            2 * one.depth if one.gathers and not one.by_rows else 0,
-            KernelOptions(gathered=one.gathers),
-        )
-        for one in read
-    ]
+    return [gathering(one, convolution(name, one), pack(one)) for one in read]
 
 
 def pack(layer: RoundedConvolution) -> Array:
@@ -64,26 +56,18 @@ def pack(layer: RoundedConvolution) -> Array:
 
 def convolution(name: str, layer: RoundedConvolution) -> Kernel:
     """Return the kernel of a convolution."""
-    spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
-    fields = convolution_fields(layer, reader(layer))
-    lines = [f"static const convolution_{spec.dtype} c = {fields};"]
-    columns = "NULL"
-    if layer.gathers and layer.by_rows:
-        columns = "columns"
-        lines.append(f"{ctype} columns[{2 * layer.depth}] {WORDS};")
-    elif layer.gathers:
-        columns = f"({ctype} *)(void *)workspace"
+    dtype, fields = layer.spec.dtype, convolution_fields(layer, reader(layer))
+    gathered, declared = columns(layer, 2 * layer.depth * layer.gathers)
     held = "o" if layer.outside else "NULL"
-    lines += [
-        f"run_{spec.dtype} runs[{most_runs(layer)}];",
-        f"const with_{spec.dtype} with = {{w, b, m, r, {held}, {columns}, runs}};",
+    lines = [
+        f"static const convolution_{dtype} c = {fields};",
+        *declared,
+        f"run_{dtype} runs[{most_runs(layer)}];",
+        f"const with_{dtype} with = {{w, b, m, r, {held}, {gathered}, runs}};",
     ]
     functions = (f"convolve_{layer.name}", f"convolve_lines_{layer.name}")
     names, made = calls(layer, Called(*functions, "&c, &with", 2, "(uint8_t *)out"))
-    takes = [("w", "int8"), ("b", "int32"), ("m", "int32"), ("r", "int8")]
-    takes += [("o", spec.dtype)] * bool(layer.outside)
-    counts, workspace = layer.by_rows and layer.plain, layer.gathers and not layer.by_rows
-    shape = Shape(names, takes, counts, workspace)
+    shape = convolving(layer, names, layer.gathers)
     return written(name, layer, "conv_any/kernel.h", shape, [*lines, *made])
 
 

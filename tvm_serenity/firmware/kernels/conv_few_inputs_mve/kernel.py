@@ -5,10 +5,10 @@ Windows that are pixels are read in place, others gathered, as many as there is 
 
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts.calls import (
-    WORDS,
     Called,
     Shape,
     calls,
+    columns,
     convolution_fields,
     written,
 )
@@ -67,15 +67,13 @@ def workspace_bytes(layer: RoundedConvolution) -> int:
 
 def convolution(name: str, layer: RoundedConvolution) -> Kernel:
     """Return the kernel of a convolution."""
-    spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
-    lines = [f"static const convolution_{spec.dtype} c = {convolution_fields(layer)};"]
-    most, columns = windows(layer), "NULL"
-    if most and layer.by_rows:
-        columns = "columns"
-        lines.append(f"{ctype} columns[{most * layer.depth}] {WORDS};")
-    elif most:
-        columns = f"({ctype} *)(void *)workspace"
-    lines.append(f"const with_{spec.dtype} with = {{w, b, m, r, NULL, {columns}, NULL}};")
+    dtype, most = layer.spec.dtype, windows(layer)
+    gathered, declared = columns(layer, most * layer.depth)
+    lines = [
+        f"static const convolution_{dtype} c = {convolution_fields(layer)};",
+        *declared,
+        f"const with_{dtype} with = {{w, b, m, r, NULL, {gathered}, NULL}};",
+    ]
     called = Called(
         f"convolve_strips_{layer.name}",
         f"convolve_lines_strips_{layer.name}",

@@ -2,11 +2,11 @@
 
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts.calls import (
-    WORDS,
     Called,
-    Shape,
     calls,
+    columns,
     convolution_fields,
+    convolving,
     most_runs,
     written,
 )
@@ -26,7 +26,7 @@ from tvm_serenity.firmware.kernels.parts.layer import (
     read_as,
 )
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
-from tvm_serenity.firmware.kernels.parts.packing import by_sources, numbers, outside
+from tvm_serenity.firmware.kernels.parts.packing import by_sources, gathering
 from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions, LibraryKernel, Passages
 from tvm_serenity.firmware.pack import in_groups
 from tvm_serenity.firmware.program import Array, Kernel
@@ -42,12 +42,7 @@ NEVER = cases_of(("gathered",), ("plain",), TYPES)
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its calls: windows read where they lie, or gathered."""
     return [
-        KernelCall(
-            convolution(name, one),
-            (pack(one), *numbers(one), *outside(one)),
-            2 * one.depth if one.gathers and not one.by_rows else 0,
-            KernelOptions(gathered=one.gathers),
-        )
+        gathering(one, convolution(name, one), pack(one))
         for one in read_as(layer, MOST_COLUMN_BYTES)
         if one.grouped
     ]
@@ -62,18 +57,14 @@ def pack(layer: RoundedConvolution) -> Array:
 
 def convolution(name: str, layer: RoundedConvolution) -> Kernel:
     """Return the kernel of a convolution."""
-    spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
-    lines = [f"static const convolution_{spec.dtype} c = {convolution_fields(layer)};"]
-    columns = "NULL"
-    if layer.gathers and layer.by_rows:
-        columns = "columns"
-        lines.append(f"{ctype} columns[{2 * layer.depth}] {WORDS};")
-    elif layer.gathers:
-        columns = f"({ctype} *)(void *)workspace"
+    dtype = layer.spec.dtype
+    gathered, declared = columns(layer, 2 * layer.depth * layer.gathers)
     held = "o" if layer.outside else "NULL"
-    lines += [
+    lines = [
+        f"static const convolution_{dtype} c = {convolution_fields(layer)};",
+        *declared,
         f"group_run_{layer.name} runs[{most_runs(layer) + 1}];",
-        f"const with_{spec.dtype} with = {{w, b, m, r, {held}, {columns}, NULL}};",
+        f"const with_{dtype} with = {{w, b, m, r, {held}, {gathered}, NULL}};",
     ]
     called = Called(
         f"convolve_groups_{layer.name}",
@@ -83,10 +74,7 @@ def convolution(name: str, layer: RoundedConvolution) -> Kernel:
         "(uint8_t *)out",
     )
     names, made = calls(layer, called)
-    takes = [("w", "int8"), ("b", "int32"), ("m", "int32"), ("r", "int8")]
-    takes += [("o", spec.dtype)] * bool(layer.outside)
-    counts, workspace = layer.by_rows and layer.plain, layer.gathers and not layer.by_rows
-    shape = Shape(names, takes, counts, workspace)
+    shape = convolving(layer, names, layer.gathers)
     return written(name, layer, "conv_mve/kernel.h", shape, [*lines, *made])
 
 

@@ -170,6 +170,26 @@ class Shape:
     workspace: bool = False
 
 
+def columns(layer: RoundedConvolution, size: int) -> tuple[str, list[str]]:
+    """Return where so many gathered inputs lie, 0 for none, and what a kernel declares for it.
+
+    Those of a row kernel lie on its stack, others in its workspace.
+    """
+    if not size:
+        return "NULL", []
+    ctype = f"{layer.spec.dtype}_t"
+    if layer.by_rows:
+        return "columns", [f"{ctype} columns[{size}] {WORDS};"]
+    return f"({ctype} *)(void *)workspace", []
+
+
+def convolving(layer: RoundedConvolution, data: Sequence[str], gathers: bool) -> Shape:
+    """Return what a convolution takes whose numbers are biases, multipliers and shifts."""
+    takes = [("w", "int8"), ("b", "int32"), ("m", "int32"), ("r", "int8")]
+    takes += [("o", layer.spec.dtype)] * bool(layer.outside)
+    return Shape(data, takes, layer.by_rows and layer.plain, gathers and not layer.by_rows)
+
+
 def written(
     name: str, layer: RoundedConvolution, file: str, shape: Shape, lines: Sequence[str]
 ) -> Kernel:

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
+from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions
 from tvm_serenity.firmware.pack import BLOCK, in_groups
-from tvm_serenity.firmware.program import Array
+from tvm_serenity.firmware.program import Array, Kernel
 
 OUTPUTS = 4
 """Outputs that are requantised as one vector."""
@@ -53,3 +54,10 @@ def signed_groups(layer: RoundedConvolution) -> tuple[Array, Array]:
     if layer.spec.dtype == "uint8":
         bias = bias + 128 * weights.sum(axis=0, dtype=np.int64)
     return in_groups(weights, [weights.shape[0]], 0), bias.astype(np.int32)
+
+
+def gathering(layer: RoundedConvolution, kernel: Kernel, weights: Array) -> KernelCall:
+    """Return the call of a convolution that may gather two windows, with its packed weights."""
+    constants = (weights, *numbers(layer), *outside(layer))
+    workspace = 2 * layer.depth if layer.gathers and not layer.by_rows else 0
+    return KernelCall(kernel, constants, workspace, KernelOptions(gathered=layer.gathers))
