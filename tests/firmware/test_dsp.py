@@ -12,6 +12,7 @@ import pytest
 
 from tests.firmware.library_form import library_forms
 from tests.firmware.projects import needs_board, needs_host
+from tests.firmware.semihosting import BAD, HOST
 from tests.firmware.test_library import Caller, Drawn, computed, drawn, rows_under
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
 from tvm_serenity.firmware.isa import ANY
@@ -48,38 +49,23 @@ ARM = (
     "-nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--section-start=.vectors=0 "
     "-Wl,-Ttext=0x400 -Wl,-Tdata=0x20000000"
 )
-MAIN = """
+MAIN = f"""
 #include <stdint.h>
 #include <string.h>
 #include "net_kernels.h"
-static int32_t host(int32_t op, const void *at)
-{
-    register int32_t r0 __asm("r0") = op;
-    register const void *r1 __asm("r1") = at;
-    __asm volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
-    return r0;
-}
-static void bad(int32_t number)
-{
-    char text[] = "bad 00000\\n";
-    for (int i = 8; i > 3; --i, number /= 10) {
-        text[i] = (char)('0' + number % 10);
-    }
-    host(4, text);
-}
-static uint8_t result[ROOM] __attribute__((aligned(16)));
+{HOST}{BAD}static uint8_t result[ROOM] __attribute__((aligned(16)));
 static uint8_t scratch[ROOM] __attribute__((aligned(16)));
 static void begin(void)
-{
+{{
     memset(result, 0x5A, sizeof result);
     memset(scratch, 0xA5, sizeof scratch);
-}
+}}
 static void end(int32_t number, const void *want, uint32_t size, uint32_t room)
-{
+{{
     int wrong = memcmp(result + 1, want, size) != 0;
     wrong |= result[0] != 0x5A || result[size + 1] != 0x5A || scratch[room] != 0xA5;
     if (wrong) bad(number);
-}
+}}
 """
 START = """
 void start(void) { run(); host(4, "done\\n"); host(0x18, (const void *)0x20026); for (;;) { } }

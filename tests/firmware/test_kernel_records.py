@@ -14,6 +14,7 @@ import pytest
 from tests.cases import scaled
 from tests.firmware.drawn_kernels import CORES, DrawnKernel, kernels
 from tests.firmware.projects import needs_board
+from tests.firmware.semihosting import BAD, HOST
 from tvm_serenity import firmware
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
@@ -36,38 +37,23 @@ MACHINES = {
     "cortex-m4": ("mps2-an386", "-mcpu=cortex-m4 -mfloat-abi=soft"),
     "cortex-m55": ("mps3-an547", "-mcpu=cortex-m55 -mfloat-abi=hard"),
 }
-MAIN = """
+MAIN = f"""
 #include <stdint.h>
 #include <string.h>
 #include "net_kernels.h"
-static int32_t host(int32_t op, const void *at)
-{
-    register int32_t r0 __asm("r0") = op;
-    register const void *r1 __asm("r1") = at;
-    __asm volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
-    return r0;
-}
-static void bad(int32_t number)
-{
-    char text[] = "bad 00000\\n";
-    for (int i = 8; i > 3; --i, number /= 10) {
-        text[i] = (char)('0' + number % 10);
-    }
-    host(4, text);
-}
-static uint8_t arena[ROOM] __attribute__((aligned(16)));
+{HOST}{BAD}static uint8_t arena[ROOM] __attribute__((aligned(16)));
 static uint8_t workspace[ROOM] __attribute__((aligned(16)));
 static const uint32_t one = 1;
 static void begin(uint32_t far, const void *read, uint32_t size)
-{
+{{
     (void)one;
     memset(workspace, 0xA5, sizeof workspace);
     memcpy(arena + far, read, size);
-}
+}}
 static void end(int32_t number, const void *want, uint32_t size)
-{
+{{
     if (memcmp(arena, want, size) != 0) bad(number);
-}
+}}
 """
 START = """
 void start(void)
