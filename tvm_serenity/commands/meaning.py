@@ -19,11 +19,6 @@ class Meaning(Views, Slice):
         """The first operator of the file that is looked at."""
         return 0 if self.slice is None else self.slice[0]
 
-    @property
-    def is_as_given(self) -> bool:
-        """Whether the graph is taken as the file has it."""
-        return not any(self.choices().values())
-
     def apply(self, graph: Graph) -> Reduced:
         """Return what is scheduled in place of ``graph``."""
         if self.slice is not None:

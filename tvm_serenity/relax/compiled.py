@@ -10,7 +10,6 @@ import tvm
 from tvm import relax
 
 from tvm_serenity import cache, compat
-from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.relax import objects
 from tvm_serenity.relax.objects import Notify, Objects
 from tvm_serenity.tvm_targets import with_plain_loops
@@ -29,14 +28,6 @@ class Built:
     executable: relax.VMExecutable
     objects: Objects | None = None
     library: bytes | None = None
-
-    def kernel(self, name: str) -> Any:
-        """Return a compiled kernel, the placed form of one that exists in two."""
-        held = self.executable.jit()
-        for symbol in (f"{name}_placed", name):
-            if held.implements_function(symbol, query_imports=True):
-                return held.get_function(symbol, query_imports=True)
-        raise UnsupportedError(f"kernel {name!r}: is not in the executable")
 
     def export_kernels(self, path: Path) -> None:
         """Write the kernels as a shared library."""
