@@ -49,6 +49,8 @@ TargetOf = Callable[[Any], tvm.target.Target]
 
 _KNOWN: dict[str, bytes] = {}
 """Objects of this process by their symbols."""
+_LINKED: dict[frozenset[tuple[str, str]], bytes] = {}
+"""The library that was linked last, by the names and symbols of its kernels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +79,17 @@ class Objects:
         return [names, *files]
 
     def library(self) -> bytes:
-        """Return the shared library in which the kernels have their names."""
+        """Return the shared library in which the kernels have their names.
+
+        Two orders of a network have the same kernels: theirs is linked once.
+        """
+        names = frozenset(self.symbols.items())
+        if names not in _LINKED:
+            _LINKED.clear()
+            _LINKED[names] = self._linked()
+        return _LINKED[names]
+
+    def _linked(self) -> bytes:
         with _folder() as folder:
             linked = folder / "kernels.so"
             cc.create_shared(str(linked), [str(path) for path in self.files(folder)])
