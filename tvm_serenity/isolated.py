@@ -4,6 +4,7 @@ The child is a fork: it has everything that was compiled and loaded, and sends b
 the system cannot fork, the work runs here.
 """
 
+import faulthandler
 import os
 import pickle
 import select
@@ -53,6 +54,7 @@ def _work(work: Work, writing: int) -> None:
     the parent's are not here.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    faulthandler.disable()  # the parent names how the child died
     working = threading.Thread(target=_answered, args=(work, writing))
     working.start()
     working.join()
