@@ -16,7 +16,7 @@ from tvm_serenity.commands.fit import SEARCHES
 from tvm_serenity.commands.sweeping import kept_on_interrupt
 from tvm_serenity.firmware import Settings
 from tvm_serenity.fitting.sweep import ModelOnBoards, counts, point_file, points
-from tvm_serenity.sweeps import PointFile, Row, run_sweep
+from tvm_serenity.search.sweeps import PointFile, Row, run_sweep
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 BOARDS = (

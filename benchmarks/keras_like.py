@@ -27,8 +27,8 @@ from tests.quantize.running import JUDGE
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.passes import serenity_pipeline
-from tvm_serenity.referees import RefereeError
 from tvm_serenity.relax.schedule import ARENA
+from tvm_serenity.validation.references import RefereeError
 
 HEAD = (
     "| network | operators | parameters | compiles | as LiteRT, bit by bit | arena, bytes |\n"

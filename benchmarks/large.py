@@ -34,8 +34,7 @@ from tests.large_methods import beam, cuts
 from tests.plan.rivals import Planner, add_options, rivals
 from tests.random_graphs import windowed_graph
 from tests.schedule.tampering import TAMPERED, is_rejected
-from tvm_serenity import text
-from tvm_serenity.graph import Graph
+from tvm_serenity.graph import Graph, text
 from tvm_serenity.memory import profile
 from tvm_serenity.plan import Buffer, read_csv
 from tvm_serenity.schedule import Options, check_schedule, schedule

@@ -20,7 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.large_graphs import FAMILIES, trace
-from tvm_serenity import text
+from tvm_serenity.graph import text
 
 ALLOWED_SHARE, ALLOWED_S = 1.1, 0.5
 """A command may take so much of its limit and so many seconds more, from when its file is read."""
@@ -114,17 +114,17 @@ def totals():
         print(Searches.wall, Searches.cpu, file=file)
 
 if sys.argv[1] == "compile":
-    home = import_module("tvm_serenity.deadline")
+    home = import_module("tvm_serenity.search.deadline")
     home.within = lambda *limits, within=home.within: Searches(within(*limits))
     atexit.register(totals)
 elif sys.argv[2].startswith("zoo:"):
-    home = import_module("tvm_serenity.deadline")
+    home = import_module("tvm_serenity.search.deadline")
     home.within = noted(home.within, before=True)
 elif sys.argv[1] == "plan":
     home = import_module("tvm_serenity.plan")
     home.read_csv = noted(home.read_csv)
 else:
-    home = import_module("tvm_serenity.text")
+    home = import_module("tvm_serenity.graph.text")
     home.parse = noted(home.parse)
 from tvm_serenity.cli import run as command_line
 command_line()

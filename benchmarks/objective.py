@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from tvm_serenity.graph import Graph, Op, Tensor
-from tvm_serenity.objective import measure, peak_bytes, peak_bytes_batch
+from tvm_serenity.nas import measure, peak_bytes, peak_bytes_batch
 
 CELLS, CELL_OPS, HEAD_OPS = 3, 27, 4
 

@@ -17,11 +17,11 @@ import networkx as nx
 from tvm_serenity import zoo
 from tvm_serenity.commands.models import source
 from tvm_serenity.errors import SerenityError
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import dp
 from tvm_serenity.schedule.exact import exact
 from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
 from tvm_serenity.schedule.result import Options, Schedule
+from tvm_serenity.search.outcome import Outcome
 
 Family = Callable[[], Iterator[Problem]]
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"

@@ -25,7 +25,6 @@ from tvm_serenity.kernels.tile import tiling_for
 from tvm_serenity.memory import live_ranges
 from tvm_serenity.passes import serenity_pipeline
 from tvm_serenity.plan import Buffer, plan
-from tvm_serenity.referees import Referee, runtime_for
 from tvm_serenity.relax.quantize import is_quantised, kept_float
 from tvm_serenity.relax.read import read_function
 from tvm_serenity.runtime.build import largest_workspace, stock_kernels
@@ -33,6 +32,7 @@ from tvm_serenity.runtime.vm import run
 from tvm_serenity.runtime.weights import file_weight_bytes, weight_bytes
 from tvm_serenity.schedule import schedule
 from tvm_serenity.validation.drawn import random_inputs
+from tvm_serenity.validation.references import Referee, runtime_for
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 QUANTISED = (

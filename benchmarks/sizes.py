@@ -36,7 +36,7 @@ from tvm_serenity.frontends._tflite_schema import (
     TensorField,
 )
 from tvm_serenity.frontends.tflite_file import _buffer_sizes
-from tvm_serenity.isolated import Death, isolated
+from tvm_serenity.system.isolated import Death, isolated
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 BOARDS = ("mps2-an386", "teensy-4.1")

@@ -4,9 +4,9 @@ import pytest
 
 from tests.random_graphs import random_graph
 from tvm_serenity.graph import Graph
+from tvm_serenity.graph.text import parse
 from tvm_serenity.memory import live_ranges, peak_bytes, peak_of, profile
 from tvm_serenity.schedule import naive_peak
-from tvm_serenity.text import parse
 
 EXAMPLE = """
     input x[100]

@@ -20,7 +20,7 @@ from tvm_serenity import pipeline_hook
 if TYPE_CHECKING:
     from tvm_serenity.frontends import load
     from tvm_serenity.graph import Graph
-    from tvm_serenity.objective import peak_bytes, peak_bytes_batch
+    from tvm_serenity.nas import peak_bytes, peak_bytes_batch
     from tvm_serenity.passes import (
         LeanKernels,
         SerenityChannelsLast,
@@ -47,8 +47,8 @@ _LAZY = {
     "SerenityRewrite": "tvm_serenity.passes",
     "SerenitySchedule": "tvm_serenity.passes",
     "load": "tvm_serenity.frontends",
-    "peak_bytes": "tvm_serenity.objective",
-    "peak_bytes_batch": "tvm_serenity.objective",
+    "peak_bytes": "tvm_serenity.nas",
+    "peak_bytes_batch": "tvm_serenity.nas",
 }
 """Where public names are made; imported on first use, so that the package loads neither TVM nor
 numpy."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from tvm_serenity.cores import INSTRUCTIONS, CoreIsa, core_model
 from tvm_serenity.errors import InputError, ParseError
-from tvm_serenity.files import read_text
+from tvm_serenity.system.files import read_text
 
 KINDS = ("flash", "sram", "dtcm", "itcm", "ccm", "psram")
 """Kinds of memory: flash holds code and constants, the others data; psram is slow and outside."""

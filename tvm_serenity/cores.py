@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tvm_serenity.errors import InputError, ParseError
-from tvm_serenity.files import read_text
-from tvm_serenity.toml_table import TomlTable
+from tvm_serenity.system.files import read_text
+from tvm_serenity.system.toml_table import TomlTable
 
 INSTRUCTIONS = {
     "thumb1": "Thumb-1: 16-bit instructions, of registers r0 to r7",

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tvm_serenity.arrays import Flags, Ints, distinct, ints
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, Op, is_order
+from tvm_serenity.graph.arrays import Flags, Ints, distinct, ints
 
 
 class LiveRange(NamedTuple):

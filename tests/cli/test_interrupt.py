@@ -16,9 +16,9 @@ import pytest
 from tests.cases import only_exhaustive, sampled
 from tests.large_graphs import layered, steady_trace
 from tvm_serenity.frontends import load
+from tvm_serenity.graph.text import dump
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.plan import check_plan, read_csv
-from tvm_serenity.text import dump
 
 
 def hard_network(nodes: int = 192) -> str:

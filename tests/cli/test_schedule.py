@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.run import answer, serenity
 from tests.random_graphs import windowed_graph
-from tvm_serenity import text
+from tvm_serenity.graph import text
 
 SWIFTNET = "models/swiftnet/swiftnet_vww_224_uint8.tflite"
 SHUFFLENET = "models/onnx_light/light_shufflenet.onnx"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tvm_serenity.commands.sweeping import SweepInterrupted, kept_on_interrupt
-from tvm_serenity.sweeps import PointFile, Row, run_sweep
+from tvm_serenity.search.sweeps import PointFile, Row, run_sweep
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.commands import register
-from tvm_serenity.text import dump, parse
+from tvm_serenity.graph.text import dump, parse
 
 register()
 CONTROL = "\x1b\x07\x08\x0c\x7f\x85\x9b\x90\u200e\u202e\u2066\ufeff"

@@ -24,7 +24,7 @@ from tests.conformance.random_networks import cases
 from tests.quantize.running import JUDGE
 from tvm_serenity import firmware
 from tvm_serenity.errors import FitError, InputError, SerenityError
-from tvm_serenity.referees import RefereeError
+from tvm_serenity.validation.references import RefereeError
 
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps3-an547", "rpi-pico")
 """One a kind of kernels: plain, DSP, two issues a cycle, vectors, Cortex-M0."""

@@ -19,8 +19,8 @@ from tests.conformance.writer import Array
 from tests.quantize.running import JUDGE, Machine
 from tvm_serenity.errors import SerenityError, WrongResultError
 from tvm_serenity.frontends.relax import to_relax
-from tvm_serenity.referees import Fill, RefereeError, runtime_for
 from tvm_serenity.relax.quantize import quantized_module
+from tvm_serenity.validation.references import Fill, RefereeError, runtime_for
 
 EQUAL, REFUSED, DIFFERENT, UNJUDGED = "equal", "refused", "different", "no referee"
 FILLS: tuple[Fill, ...] = (0, 1, 2, "min", "max", "zero")

@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.conformance.builder import Net, Step, float_file
 from tests.conformance.writer import Array, Node, T, tflite
-from tvm_serenity.referees import Referee
+from tvm_serenity.validation.references import Referee
 
 WEIGHTED = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 0, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 2}
 """Operators with weights as their second input, and the place of the activation."""

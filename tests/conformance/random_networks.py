@@ -17,7 +17,7 @@ from tests.conformance.counts import Counts, generate_all
 from tests.conformance.operators.draws import Draw
 from tests.conformance.quantise import dynamic_file, integer_file, ranges
 from tests.quantize.running import JUDGE
-from tvm_serenity.referees import RefereeError
+from tvm_serenity.validation.references import RefereeError
 
 MOST_ELEMENTS = 4096
 """Of a tensor."""

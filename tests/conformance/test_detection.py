@@ -13,8 +13,8 @@ from tvm_serenity.frontends import load
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.frontends.relax.from_tflite import readings
 from tvm_serenity.frontends.tflite_file import TfliteFile
-from tvm_serenity.referees import runtime_for
 from tvm_serenity.relax.quantize import quantized_module
+from tvm_serenity.validation.references import runtime_for
 
 KIND = "TFLite_Detection_PostProcess"
 OPTIONS: dict[str, Any] = {

@@ -22,7 +22,7 @@ from tvm_serenity.frontends.relax._converter import ReadOperator
 from tvm_serenity.frontends.relax.from_tflite import readings
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.operators import operator
-from tvm_serenity.referees import RefereeError, runtime_for
+from tvm_serenity.validation.references import RefereeError, runtime_for
 
 EXACT = [kind for kind in STRATEGIES if operator(kind).integers.reference is not None]
 EXAMPLES = scaled(6, 40)

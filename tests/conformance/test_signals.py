@@ -15,8 +15,8 @@ from tests.quantize.running import JUDGE, Machine
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends._flexbuffer import flexible
 from tvm_serenity.frontends.relax import to_relax
-from tvm_serenity.referees import runtime_for
 from tvm_serenity.relax.quantize import kept_float, quantized_module
+from tvm_serenity.validation.references import runtime_for
 
 RUNS = 24
 

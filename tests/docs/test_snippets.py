@@ -11,9 +11,9 @@ from tests.conformance.writer import Node, T, tflite
 from tests.docs.pages import PAGES, ROOT, Block, blocks
 from tests.docs.running import run_python, run_shell
 from tests.frontends.programs import program
+from tvm_serenity.graph.text import dump, parse
 from tvm_serenity.schedule import schedule
 from tvm_serenity.schedule.certificate import certificate
-from tvm_serenity.text import dump, parse
 
 RUN = ("python", "sh", "console")
 SHOWN = ("text", "toml", "c", "json")

@@ -15,8 +15,8 @@ from tests.executorch.nets import Branches, Counter, Parts, Wired, exported, out
 from tvm_serenity.errors import FitError, InputError, UnsupportedError
 from tvm_serenity.executorch import SerenityPlanning, order_pass
 from tvm_serenity.graph import Role, is_order
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import check_schedule
+from tvm_serenity.search.outcome import Outcome
 from tvm_serenity.torch import read_nodes
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of PyTorch and ExecuTorch, about themselves

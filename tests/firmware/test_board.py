@@ -29,7 +29,7 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir import made, whole
 from tvm_serenity.firmware.tir.assembly import Assembled, assembled
 from tvm_serenity.firmware.toolchain import make
-from tvm_serenity.referees import Referee
+from tvm_serenity.validation.references import Referee
 
 pytestmark = needs_board
 

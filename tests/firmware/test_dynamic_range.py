@@ -15,8 +15,8 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.building import build
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.frontends.relax import to_relax
-from tvm_serenity.referees import Referee
 from tvm_serenity.relax.quantize import quantized_module
+from tvm_serenity.validation.references import Referee
 
 
 def network(seed: int = 1, depthwise: bool = True, spread: bool = True) -> Net:

@@ -13,8 +13,8 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.building import build
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.frontends.relax import to_relax
-from tvm_serenity.referees import runtime_for
 from tvm_serenity.relax.attributes import STATES
+from tvm_serenity.validation.references import runtime_for
 
 SHAPE = (1, 4, 2)
 

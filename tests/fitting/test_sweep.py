@@ -21,7 +21,7 @@ from tvm_serenity.cli.commands import register
 from tvm_serenity.errors import FitError, InputError
 from tvm_serenity.firmware import Settings
 from tvm_serenity.fitting.sweep import ModelOnBoards, counts, point_file, points
-from tvm_serenity.sweeps import run_sweep
+from tvm_serenity.search.sweeps import run_sweep
 
 register()
 

@@ -16,7 +16,7 @@ pytest.importorskip("tvm")
 from tests.cli.run import serenity
 from tests.frontends.models import shared, small_tflite
 from tests.frontends.programs import program
-from tvm_serenity import compat, firmware, frontends, objective, text
+from tvm_serenity import compat, firmware, frontends
 from tvm_serenity.errors import InputError, SerenityError, UnsupportedError
 from tvm_serenity.firmware import Settings
 from tvm_serenity.frontends import format_at, format_of, formats, load
@@ -24,8 +24,10 @@ from tvm_serenity.frontends.formats import all_formats
 from tvm_serenity.frontends.formats.record import Format
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.frontends.text_file import TextFile
-from tvm_serenity.referees import runtime_for
+from tvm_serenity.graph import text
+from tvm_serenity.nas import objective
 from tvm_serenity.validation.network import judge_for
+from tvm_serenity.validation.references import runtime_for
 
 ROOT = Path(frontends.__file__).parents[1]
 DENSE = "mlperf_tiny/ad01_int8.tflite"

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.frontends.models import small_tflite
-from tvm_serenity import text
 from tvm_serenity.errors import InputError, MissingPartError, ParseError
 from tvm_serenity.frontends import load, save
 from tvm_serenity.frontends.model_file import unique
+from tvm_serenity.graph import text
 
 DIAMOND = """graph diamond.txt
 input x[4]

@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 
 from tests.frontends.models import SHUFFLENET, Array, latest_first, random_input, shared
-from tvm_serenity import text
 from tvm_serenity.errors import CycleError, GraphError, InputError, UnsupportedError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.model_file import ModelFile
-from tvm_serenity.graph import Role
+from tvm_serenity.graph import Role, text
 from tvm_serenity.memory import peak_bytes
 
 onnx = pytest.importorskip("onnx")

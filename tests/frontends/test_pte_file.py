@@ -17,11 +17,10 @@ from tests.frontends.programs import (
     program,
 )
 from tests.frontends.test_damage import attack
-from tvm_serenity import text
 from tvm_serenity.errors import InputError, SerenityError, UnsupportedError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.pte_file import PteFile
-from tvm_serenity.graph import Role, is_order
+from tvm_serenity.graph import Role, is_order, text
 from tvm_serenity.memory import peak_bytes
 
 Calls = tuple[tuple[int, int, tuple[int, ...]], ...]

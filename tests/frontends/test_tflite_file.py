@@ -20,10 +20,9 @@ from tests.frontends.models import (
     small_tflite,
     tflite_model,
 )
-from tvm_serenity import text
 from tvm_serenity.errors import GraphError, InputError, UnsupportedError
 from tvm_serenity.frontends import load
-from tvm_serenity.graph import Graph, Role, is_order
+from tvm_serenity.graph import Graph, Role, is_order, text
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.schedule import schedule
 

@@ -11,8 +11,8 @@ from tests.conformance.writer import Node, T, tflite
 from tests.rows.nets import model
 from tvm_serenity.errors import UnsupportedError, WrongResultError
 from tvm_serenity.frontends import load
-from tvm_serenity.referees import Referee
 from tvm_serenity.rows import Limits
+from tvm_serenity.validation.references import Referee
 
 pytest.importorskip("ai_edge_litert")
 

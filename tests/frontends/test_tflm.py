@@ -19,10 +19,10 @@ from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.tflite_file import OFFLINE_PLAN
 from tvm_serenity.frontends.tflite_metadata import read_metadata, write_metadata
+from tvm_serenity.graph.reduced import whole
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.schedule import schedule
 from tvm_serenity.tflm.offline import ALIGNMENT, check_offline, decode, encode, lifetimes
-from tvm_serenity.transform import whole
 
 interpreter = pytest.importorskip("ai_edge_litert.interpreter")
 schema = pytest.importorskip("ai_edge_litert.schema_py_generated")

@@ -13,9 +13,10 @@ pytest.importorskip("tvm")
 import tvm
 from tvm import relax
 
-from tvm_serenity import cache, compat
+from tvm_serenity import compat
 from tvm_serenity.relax.compiled import compiled_here, name_of
 from tvm_serenity.relax.lower import lowered
+from tvm_serenity.system import cache
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -12,10 +12,11 @@ pytest.importorskip("tvm")
 import tvm
 from tvm import relax
 
-from tvm_serenity import cache, compat
+from tvm_serenity import compat
 from tvm_serenity.relax import objects
 from tvm_serenity.relax.compiled import TARGET, built, functions_of
 from tvm_serenity.relax.lower import lowered
+from tvm_serenity.system import cache
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.cli.run import Finished, serenity
 from tests.random_graphs import random_graph
-from tvm_serenity.text import dump
+from tvm_serenity.graph.text import dump
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "offchip.py"

@@ -8,6 +8,7 @@ import pytest
 from tests.random_graphs import random_graph, windowed_graph
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, is_order
+from tvm_serenity.graph.text import parse
 from tvm_serenity.offchip import (
     InputPlace,
     Memory,
@@ -22,9 +23,8 @@ from tvm_serenity.offchip import (
 )
 from tvm_serenity.offchip.network import NativeNetwork, network_of
 from tvm_serenity.offchip.storages import Storages, storages_of
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import schedule
-from tvm_serenity.text import parse
+from tvm_serenity.search.outcome import Outcome
 
 needs_core = pytest.mark.skipif(policies.native is None, reason="the native core is not built")
 SMALL = SearchOptions(local_accesses=3_000, exact_accesses=2_000_000)

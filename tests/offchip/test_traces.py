@@ -10,6 +10,7 @@ from tests.offchip.naive import Memory
 from tests.random_graphs import random_graph
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
+from tvm_serenity.graph.text import parse
 from tvm_serenity.memory import live_ranges, peak_bytes
 from tvm_serenity.offchip import (
     InputPlace,
@@ -24,7 +25,6 @@ from tvm_serenity.offchip import (
 from tvm_serenity.offchip import Memory as Kind
 from tvm_serenity.plan import Buffer, plan
 from tvm_serenity.schedule import schedule
-from tvm_serenity.text import parse
 
 
 def listed(graph: Graph, order: list[int], block: int, on_chip: bool) -> Memory:

@@ -8,9 +8,9 @@ import pytest
 from tests.conformance.test_references import cases
 from tests.quantize.running import Machine, judge_of
 from tvm_serenity.frontends.relax import to_relax
-from tvm_serenity.referees import runtime_for
 from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.rows import Limits
+from tvm_serenity.validation.references import runtime_for
 
 
 def split(module: Any) -> Any:

@@ -62,7 +62,7 @@ def test_the_pipeline_takes_what_the_context_states() -> None:
 
 
 def test_a_time_limit_holds_for_searches_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tvm_serenity.deadline import seconds_left
+    from tvm_serenity.search.deadline import seconds_left
 
     ordering: Any = import_module("tvm_serenity.relax.schedule")
     plan_memory: Any = import_module("tvm_serenity.relax.plan_memory")

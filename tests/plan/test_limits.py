@@ -8,9 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError, MissingPartError
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import (
     Buffer,
     Overlap,
@@ -25,6 +23,8 @@ from tvm_serenity.plan import (
     native,
     plan,
 )
+from tvm_serenity.search.deadline import within
+from tvm_serenity.search.outcome import Outcome
 
 needs_native = pytest.mark.skipif(not native.available(), reason="the native core is not built")
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.cases import cases
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import (
     RULES,
     Buffer,
@@ -23,6 +22,7 @@ from tvm_serenity.plan import (
 )
 from tvm_serenity.plan.bound import problem_bound, section_bound
 from tvm_serenity.plan.problem import prepare
+from tvm_serenity.search.outcome import Outcome
 
 cp_model = pytest.importorskip("ortools.sat.python.cp_model", reason="ortools is not installed")
 needs_native = pytest.mark.skipif(not native.available(), reason="the native core is not built")

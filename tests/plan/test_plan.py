@@ -6,7 +6,6 @@ import pytest
 
 from tests.cases import scaled
 from tvm_serenity.errors import CheckError, InputError, ParseError
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import (
     PLANNERS,
     Buffer,
@@ -18,6 +17,7 @@ from tvm_serenity.plan import (
     read_csv,
     write_csv,
 )
+from tvm_serenity.search.outcome import Outcome
 
 DATA = Path(__file__).parents[2] / ".." / "shared" / "data" / "dsa"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="shared data/dsa is absent")

@@ -16,9 +16,9 @@ from tvm import relax  # noqa: E402
 from tvm_serenity import compat  # noqa: E402
 from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.passes import serenity_pipeline  # noqa: E402
-from tvm_serenity.referees import Fill, Referee, runtime_for  # noqa: E402
 from tvm_serenity.relax.attributes import STATES  # noqa: E402
 from tvm_serenity.relax.quantize import kept_float, quantized_module  # noqa: E402
+from tvm_serenity.validation.references import Fill, Referee, runtime_for  # noqa: E402
 
 JUDGE = Referee()
 atexit.register(JUDGE.close)

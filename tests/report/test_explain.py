@@ -12,17 +12,17 @@ from tests.cli.run import answer, serenity
 from tests.large_graphs import layered, training
 from tests.random_graphs import random_graph
 from tvm_serenity.boards import board
-from tvm_serenity.deadline import within
 from tvm_serenity.explain import Claim, Measure, fit_claims, measures_of, needs_of, peak_claims
 from tvm_serenity.explain.rows import floor_claims
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.frontends.tflite_rows import network_of
 from tvm_serenity.graph import is_order
+from tvm_serenity.graph.text import dump, parse
 from tvm_serenity.memory import profile
 from tvm_serenity.rows.bound import check_bound, rows_bound
 from tvm_serenity.schedule import naive_peak, schedule
-from tvm_serenity.text import dump, parse
+from tvm_serenity.search.deadline import within
 
 SWIFTNET = "models/swiftnet/swiftnet_vww_224_uint8.tflite"
 VWW = "models/mlperf_tiny/vww_mobilenetv1_96_int8.tflite"

@@ -9,8 +9,8 @@ import pytest
 from tests.cli.run import answer
 from tests.random_graphs import windowed_graph
 from tests.report.browser import open_page
+from tvm_serenity.graph.text import dump
 from tvm_serenity.report.shapes import MOST_STEPS
-from tvm_serenity.text import dump
 
 
 @pytest.mark.parametrize("limit_s", [0, 0.3, 10])

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.rows.nets import model
-from tvm_serenity.deadline import within
 from tvm_serenity.errors import CheckError, GraphError, InputError, UnsupportedError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.tflite_file import TfliteFile
@@ -19,6 +18,7 @@ from tvm_serenity.rows.choose import Goal, check_splittable, choose, table_bytes
 from tvm_serenity.rows.network import composed
 from tvm_serenity.rows.segments import cuts_of, segment_order
 from tvm_serenity.schedule import check_schedule
+from tvm_serenity.search.deadline import within
 
 PERSON = "tflm/person_detect.tflite"
 RESNET = "mlperf_tiny/ic_resnet8_int8.tflite"

@@ -13,9 +13,9 @@ from tests.random_graphs import random_graph, windowed_graph
 from tests.schedule.walk import walked_needs
 from tvm_serenity.errors import CheckError
 from tvm_serenity.graph import Graph, Role, is_order
+from tvm_serenity.graph.text import parse
 from tvm_serenity.memory import least_need, live_ranges, peak_bytes, peak_of, profile
 from tvm_serenity.schedule import check_schedule, naive_peak
-from tvm_serenity.text import parse
 
 SEEDS = st.integers(0, 10**9)
 

@@ -9,7 +9,6 @@ from tests.cases import cases
 from tests.random_graphs import windowed_graph
 from tests.schedule.test_exact_cases import brute_force, is_valid, random_problem
 from tests.schedule.test_traps import climb, core_of
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import climb as climbing
 from tvm_serenity.schedule import improve, probe, reference_branching, schedule, solve
 from tvm_serenity.schedule.exact import RULES, exact
@@ -17,6 +16,7 @@ from tvm_serenity.schedule.instance import instance_of
 from tvm_serenity.schedule.problem import peak_of
 from tvm_serenity.schedule.result import Options
 from tvm_serenity.schedule.windows import lives_of, window
+from tvm_serenity.search.outcome import Outcome
 
 
 @pytest.fixture

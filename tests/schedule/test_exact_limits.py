@@ -8,10 +8,10 @@ import pytest
 
 from tests.schedule.test_exact_cases import is_valid, random_problem
 from tvm_serenity.errors import InputError
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule.exact import Interrupted, exact
 from tvm_serenity.schedule.problem import Problem, peak_of
 from tvm_serenity.schedule.result import Options, Progress
+from tvm_serenity.search.outcome import Outcome
 
 
 def network(inputs: list[list[int]], sizes: list[int] | None = None) -> Problem:

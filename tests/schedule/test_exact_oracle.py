@@ -7,10 +7,10 @@ import pytest
 from tests.cases import cases
 from tests.schedule.test_exact_cases import brute_force, is_valid, random_problem
 from tvm_serenity.errors import InputError
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule.exact import RULES, exact
 from tvm_serenity.schedule.problem import Problem, peak_of
 from tvm_serenity.schedule.result import Options, Schedule
+from tvm_serenity.search.outcome import Outcome
 
 CORES = (True, False)
 

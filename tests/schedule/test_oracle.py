@@ -9,11 +9,11 @@ from tests.arena import run_in_arena
 from tests.cases import cases
 from tests.random_graphs import brute_force_peak, random_graph, windowed_graph
 from tvm_serenity.graph import Graph, Op, Tensor
+from tvm_serenity.graph.text import parse
 from tvm_serenity.memory import live_ranges, peak_bytes, profile
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, check_plan, plan
 from tvm_serenity.schedule import METHODS, check_schedule, naive_peak, schedule
-from tvm_serenity.text import parse
+from tvm_serenity.search.outcome import Outcome
 
 
 @pytest.mark.parametrize("block", range(20))

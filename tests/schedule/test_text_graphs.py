@@ -8,11 +8,11 @@ from tests.arena import run_in_arena
 from tvm_serenity import peak_bytes as least_peak
 from tvm_serenity.errors import GraphError, InputError
 from tvm_serenity.graph import MAX_BYTES, Graph, Op, Tensor
+from tvm_serenity.graph.text import dump, parse
 from tvm_serenity.memory import live_ranges, peak_bytes
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, check_plan, plan
 from tvm_serenity.schedule import METHODS, Options, check_schedule, schedule
-from tvm_serenity.text import dump, parse
+from tvm_serenity.search.outcome import Outcome
 
 
 @st.composite

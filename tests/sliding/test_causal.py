@@ -12,7 +12,7 @@ from tests.firmware.projects import needs_board
 from tests.rows.nets import model
 from tvm_serenity import firmware
 from tvm_serenity.firmware.report import report
-from tvm_serenity.referees import Referee
+from tvm_serenity.validation.references import Referee
 
 pytest.importorskip("ai_edge_litert")
 

@@ -9,7 +9,7 @@ from tests.cli.run import answer, serenity
 from tests.rows.nets import model, random_module
 from tests.sliding.test_steady import read
 from tvm_serenity.errors import InputError
-from tvm_serenity.outcome import Outcome
+from tvm_serenity.search.outcome import Outcome
 from tvm_serenity.sliding import moved, sliding_step
 from tvm_serenity.sliding.check import check_windows
 from tvm_serenity.sliding.choose import curve, within_bytes

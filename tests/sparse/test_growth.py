@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.sparse.nets import random_net, random_order
-from tvm_serenity.outcome import Outcome
+from tvm_serenity.search.outcome import Outcome
 from tvm_serenity.sparse import FFNN, bounds, compact_growth, simulate
 from tvm_serenity.sparse.growth import grows, least_memory, memory_needed, smallest_memory
 

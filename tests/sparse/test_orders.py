@@ -8,8 +8,8 @@ import pytest
 
 from tests.sparse import naive_annealing
 from tests.sparse.nets import random_net, random_order
-from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
+from tvm_serenity.search.deadline import within
 from tvm_serenity.sparse import (
     Policy,
     baseline_mlp,

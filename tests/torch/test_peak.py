@@ -13,12 +13,12 @@ import torch
 from tests.executorch.nets import Branches, Counter, Parts, Wired, attention
 from tests.torch.inductor import kernels
 from tests.torch.nets import Cells, Dense, UNet
-from tvm_serenity import text
 from tvm_serenity.errors import CheckError, InputError, UnsupportedError
+from tvm_serenity.graph import text
 from tvm_serenity.memory import peak_bytes
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import schedule
 from tvm_serenity.schedule.certificate import check_certificate
+from tvm_serenity.search.outcome import Outcome
 from tvm_serenity.torch import peak
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of PyTorch, about itself

@@ -12,12 +12,12 @@ tvm = pytest.importorskip("tvm")
 from tvm import relax, s_tir, tirx  # noqa: E402
 
 from tvm_serenity import compat  # noqa: E402
-from tvm_serenity.arena import buffers_of  # noqa: E402
+from tvm_serenity.commands.replay import replay  # noqa: E402
 from tvm_serenity.errors import WrongResultError  # noqa: E402
 from tvm_serenity.kernels import measured  # noqa: E402
 from tvm_serenity.plan import PlanOptions, plan  # noqa: E402
+from tvm_serenity.plan.joint import buffers_of  # noqa: E402
 from tvm_serenity.relax import lean_kernels, plan_memory  # noqa: E402
-from tvm_serenity.replay import replay  # noqa: E402
 from tvm_serenity.runtime import build  # noqa: E402
 from tvm_serenity.runtime.build import compile_and_compare  # noqa: E402
 from tvm_serenity.runtime.checks import Checks  # noqa: E402

@@ -12,10 +12,10 @@ pytest.importorskip("onnxruntime")
 import onnx
 from onnx import TensorProto, helper
 
-from tvm_serenity.referees import Referee
 from tvm_serenity.validation.doubt import TIMES, widened
 from tvm_serenity.validation.judge import Judge
 from tvm_serenity.validation.network import judged
+from tvm_serenity.validation.references import Referee
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.rules import rule_for
 

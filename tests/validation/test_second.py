@@ -15,10 +15,10 @@ from tests.firmware.projects import needs_host
 from tests.validation.test_network import small_file
 from tvm_serenity.operators import mean
 from tvm_serenity.quantize.fixed import multiplier
-from tvm_serenity.referees import Answer, Referee
 from tvm_serenity.validation import doubt, rules
 from tvm_serenity.validation.judge import Judge
 from tvm_serenity.validation.network import judge_for, judge_program, judged
+from tvm_serenity.validation.references import Answer, Referee
 
 Array = Any
 

@@ -12,8 +12,8 @@ pytest.importorskip("ai_edge_litert")
 
 from tests.validation.test_network import small_file
 from tvm_serenity.firmware.referee import recorded
-from tvm_serenity.referees import Referee, RefereeDied, RefereeError, consulted
 from tvm_serenity.validation.network import judge_for, judged
+from tvm_serenity.validation.references import Referee, RefereeDied, RefereeError, consulted
 
 X = np.arange(108, dtype=np.int8).reshape(1, 6, 6, 3)
 

@@ -16,6 +16,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "latency": ("latency",),
     "offchip": ("offchip",),
     "plan": ("plan",),
+    "replay": ("replay",),
     "report": ("report",),
     "rewrite": ("rewrite",),
     "rows": ("rows",),

@@ -6,7 +6,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tvm_serenity.cli import show
-from tvm_serenity.sweeps import Row
+from tvm_serenity.search.sweeps import Row
 
 STEPS = {"whole": "whole", "rows": "rows", "fit": "fit", None: "-"}
 

@@ -11,9 +11,9 @@ from tvm_serenity.cli.options import Model
 from tvm_serenity.cli.profile_chart import profile_chart
 from tvm_serenity.cli.program import program_facts
 from tvm_serenity.commands.inspect import InspectOptions, inspect
+from tvm_serenity.graph.reduced import Reduced
 from tvm_serenity.memory import Profile
 from tvm_serenity.options.output import Shown
-from tvm_serenity.transform import Reduced
 
 BAR = 40
 MOST_ROWS, AROUND = 5_000, 100

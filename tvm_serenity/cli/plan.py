@@ -8,7 +8,7 @@ from tvm_serenity.cli import show
 from tvm_serenity.cli.derive import command
 from tvm_serenity.commands.plan import PlanFileOptions, plan
 from tvm_serenity.options.output import Shown
-from tvm_serenity.outcome import Outcome
+from tvm_serenity.search.outcome import Outcome
 
 File = Annotated[str, typer.Argument(metavar="FILE.csv", help="id,lower,upper,size[,...].")]
 

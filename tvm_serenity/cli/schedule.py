@@ -15,7 +15,7 @@ from tvm_serenity.commands.schedule_options import ScheduleOptions
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import peak_of
 from tvm_serenity.options.output import Shown
-from tvm_serenity.outcome import Outcome
+from tvm_serenity.search.outcome import Outcome
 
 NO_ORDER_HELPS = "no other order is better"
 NONE_FOUND = "no better order was found, but one may exist (--method exact, a longer --time-limit)"

@@ -10,10 +10,10 @@ from tvm_serenity.commands.meaning import meaning_of
 from tvm_serenity.commands.models import source
 from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.errors import InputError
-from tvm_serenity.files import read_text
 from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.rows.bound import FORMAT, check_bound
 from tvm_serenity.schedule.certificate import Confirmed, check_certificate
+from tvm_serenity.system.files import read_text
 
 MAX_FILE_BYTES = 2**30
 

@@ -12,11 +12,11 @@ from tvm_serenity.commands.compile_options import CompileOptions
 from tvm_serenity.commands.models import source
 from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.commands.quantized import opened_for, quantised_json
-from tvm_serenity.deadline import spending
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.quantize.choices import AUTO, OFF
 from tvm_serenity.schedule import Options, check_schedule
+from tvm_serenity.search.deadline import spending
 
 if TYPE_CHECKING:
     import tvm
@@ -252,7 +252,7 @@ def _checked(found: "CompileReport", checks: "Checks") -> dict[str, Any]:
 
 def _export(found: "CompileReport", result: dict[str, Any], target: Path, one_file: bool) -> None:
     """Write the library and what is known about it: all of it, or nothing."""
-    from tvm_serenity import text
+    from tvm_serenity.graph import text
     from tvm_serenity.runtime import library
 
     try:

@@ -10,7 +10,6 @@ from tvm_serenity.commands.meaning import Meaning
 from tvm_serenity.commands.models import ModelSource, source
 from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.commands.rewrite import found_of, unread
-from tvm_serenity.deadline import leaving, within
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.explain import (
     Claim,
@@ -34,6 +33,7 @@ from tvm_serenity.options.option import HelpGroup, Option, option, values_of
 from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.rewrite import RewriteOptions, Rewritten, Unrewritten
 from tvm_serenity.schedule import Options, Schedule, schedule
+from tvm_serenity.search.deadline import leaving, within
 
 BOARD = Option(
     flag="--board",

@@ -31,7 +31,7 @@ from tvm_serenity.options.option import (
 from tvm_serenity.options.output import PLOT, Directory, NamePrefix
 from tvm_serenity.options.speed import Sweeping
 from tvm_serenity.quantize.choices import OFF
-from tvm_serenity.sweeps import Row, run_sweep
+from tvm_serenity.search.sweeps import Row, run_sweep
 
 if TYPE_CHECKING:
     from tvm_serenity.fitting.choose import Fitted

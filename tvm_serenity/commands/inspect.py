@@ -9,8 +9,8 @@ from tvm_serenity.commands import program
 from tvm_serenity.commands.meaning import Meaning
 from tvm_serenity.commands.models import source
 from tvm_serenity.commands.progress import Progress, silent
-from tvm_serenity.deadline import within
 from tvm_serenity.frontends.model_file import ModelFile
+from tvm_serenity.graph.reduced import Reduced
 from tvm_serenity.memory import Profile, profile
 from tvm_serenity.options.model import OpaqueOptions, ReadOptions
 from tvm_serenity.options.option import HelpGroup, Option, differing, option
@@ -18,7 +18,7 @@ from tvm_serenity.options.output import PLOT
 from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.report.figure import plot_profiles
 from tvm_serenity.schedule import METHODS, Options, schedule
-from tvm_serenity.transform import Reduced
+from tvm_serenity.search.deadline import within
 
 GIVEN, BEST = "given order", "best order"
 

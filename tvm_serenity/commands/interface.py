@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.errors import WrongResultError
-from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.formats import operation
 from tvm_serenity.options.option import OptionGroup, differing, option
 from tvm_serenity.options.output import OUTPUT
+from tvm_serenity.system.files import write_bytes
 
 if TYPE_CHECKING:
     from tvm_serenity.frontends.tflite_interface import StoredEdge, StoredInterface
@@ -70,7 +70,7 @@ def _compare(model: str, data: bytes, found: "StoredInterface") -> None:
     """Raise :class:`WrongResultError` unless both networks answer alike."""
     import numpy as np
 
-    from tvm_serenity.referees import Referee
+    from tvm_serenity.validation.references import Referee
 
     with Referee() as new, Referee() as old:
         new.open("litert", found.data)

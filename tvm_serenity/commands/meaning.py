@@ -6,8 +6,8 @@ from typing import Any
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
+from tvm_serenity.graph.reduced import Reduced, cut, whole
 from tvm_serenity.options.memory import Slice, Views, slice_of
-from tvm_serenity.transform import Reduced, alias_copies, cut, fold_concat, in_place, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +24,14 @@ class Meaning(Views, Slice):
         if self.slice is not None:
             graph = cut(graph, *self.slice)
         reduced = whole(graph)
+        if not (self.alias_copies or self.fold_concat or self.in_place):
+            return reduced
+        from tvm_serenity.operators.sharing import (  # the records of operators load slowly
+            alias_copies,
+            fold_concat,
+            in_place,
+        )
+
         if self.alias_copies:
             reduced = alias_copies(reduced)
         if self.fold_concat:

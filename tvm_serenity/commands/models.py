@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tvm_serenity.errors import InputError, SerenityError, SerenityWarning
-from tvm_serenity.files import ZOO
 from tvm_serenity.frontends import judged_file, load, other_signatures
 from tvm_serenity.frontends.model_file import ModelFile, one_line
 from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.system.files import ZOO
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from tvm_serenity.commands.offchip_options import OffchipOptions, names_of, size
 from tvm_serenity.commands.progress import Progress, searching_s, silent
 from tvm_serenity.commands.rewrite import REWRITE_SHARE, read
 from tvm_serenity.commands.sweeping import kept_on_interrupt
-from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends import save
 from tvm_serenity.graph import Graph
@@ -32,6 +31,7 @@ from tvm_serenity.offchip.rewritten import rewritten_subject
 from tvm_serenity.offchip.storages import Subject
 from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.rewrite import Net
+from tvm_serenity.search.deadline import within
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from typing import Any
 
 from tvm_serenity.commands.progress import Progress
 from tvm_serenity.errors import InputError, SerenityError
-from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends import format_of, left_beside, load, save
 from tvm_serenity.frontends.formats import all_formats, suffixes
 from tvm_serenity.frontends.model_file import ModelFile
+from tvm_serenity.graph.reduced import Reduced
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.onnx_session import (
     LEVELS,
@@ -25,7 +25,7 @@ from tvm_serenity.onnx_session import (
     session_json,
 )
 from tvm_serenity.schedule import Options, Schedule, check_schedule, schedule
-from tvm_serenity.transform import Reduced
+from tvm_serenity.system.files import write_bytes
 
 RUNTIME = "onnxruntime"
 """Whose sessions, at one level of its optimisations or another, ``--for`` names."""

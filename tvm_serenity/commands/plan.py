@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm_serenity.commands.progress import SEARCH_SHARE, Progress, silent
-from tvm_serenity.deadline import within
 from tvm_serenity.options.checks import Check
 from tvm_serenity.options.memory import ALIGN
 from tvm_serenity.options.option import BYTES, HelpGroup, Option, differing, option
@@ -12,6 +11,7 @@ from tvm_serenity.options.output import OUTPUT
 from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.plan import Plan, PlanOptions, check_plan, read_csv, write_csv
 from tvm_serenity.plan import plan as placed
+from tvm_serenity.search.deadline import within
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tvm_serenity import __version__
-from tvm_serenity.arena import Joint, Placed, place_order, schedule_for_arena
 from tvm_serenity.boards import Board, board, names
 from tvm_serenity.commands.explain import (
     BOARD,
@@ -21,11 +20,9 @@ from tvm_serenity.commands.offchip import versions_of
 from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.commands.rewrite import found_of, placed, rewrite_json, unread
 from tvm_serenity.commands.schedule import schedule_json
-from tvm_serenity.deadline import leaving, within
 from tvm_serenity.explain.claims import Claim
 from tvm_serenity.explain.fit import fit_json
 from tvm_serenity.explain.measures import Measure
-from tvm_serenity.files import write_bytes
 from tvm_serenity.graph import Graph
 from tvm_serenity.offchip import Model as Traffic
 from tvm_serenity.offchip import Sweep, points_of, run_points
@@ -35,6 +32,7 @@ from tvm_serenity.options.option import HelpGroup, Option, differing, option, va
 from tvm_serenity.options.output import OUTPUT
 from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.plan import Plan, check_plan
+from tvm_serenity.plan.joint import Joint, Placed, place_order, schedule_for_arena
 from tvm_serenity.report.choices import choice_json
 from tvm_serenity.report.page import chart_library, page
 from tvm_serenity.report.proof import proof_json
@@ -42,6 +40,8 @@ from tvm_serenity.report.shapes import graph_json, order_json
 from tvm_serenity.report.traffic import settings_for
 from tvm_serenity.rewrite import RewriteOptions, Rewritten, Unrewritten
 from tvm_serenity.schedule import Options, Schedule, check_schedule
+from tvm_serenity.search.deadline import leaving, within
+from tvm_serenity.system.files import write_bytes
 
 PAGE_S, LEAST_PAGE_S = 4e-5, 0.1
 """Seconds an operator that its checks and its part of the page take, whatever the limit; and those

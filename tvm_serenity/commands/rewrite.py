@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tvm_serenity.arena import MANY_OPS, place_in_time
 from tvm_serenity.commands.models import ModelSource, source
 from tvm_serenity.commands.progress import Progress, searching_s, silent
-from tvm_serenity.deadline import within
 from tvm_serenity.graph import Graph
 from tvm_serenity.options.checks import Check
 from tvm_serenity.options.memory import ALIGN, ALL_RULES, RULES
@@ -15,6 +13,7 @@ from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.options.option import OptionGroup, option, values_of
 from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.plan import Plan, PlanOptions, check_plan
+from tvm_serenity.plan.joint import MANY_OPS, place_in_time
 from tvm_serenity.rewrite import (
     Net,
     Rewritten,
@@ -31,6 +30,7 @@ from tvm_serenity.rewrite import (
 )
 from tvm_serenity.rewrite.from_graph import net_of
 from tvm_serenity.schedule import check_schedule
+from tvm_serenity.search.deadline import within
 
 REWRITE_SHARE = 0.8
 PLAN_SECONDS = 5.0

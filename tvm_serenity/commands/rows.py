@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 from tvm_serenity.commands.models import source
 from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.commands.rows_options import RowsOptions
-from tvm_serenity.deadline import within
-from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends.formats import operation
 from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.rows.bound import rows_bound
@@ -30,6 +28,8 @@ from tvm_serenity.rows.recompute import recompute as again
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Streaming, stream
 from tvm_serenity.rows.tiles import without_between
+from tvm_serenity.search.deadline import within
+from tvm_serenity.system.files import write_bytes
 
 if TYPE_CHECKING:
     from tvm_serenity.commands.sliding import SlidingFound

@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvm_serenity.arena import ROUNDS, Joint, place_in_time, schedule_for_arena
 from tvm_serenity.commands import onnx_session, program
 from tvm_serenity.commands.meaning import Meaning
 from tvm_serenity.commands.models import source
 from tvm_serenity.commands.progress import Progress, searching_s, silent
 from tvm_serenity.commands.schedule_options import ARENA, ScheduleOptions
-from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
-from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends import format_at, format_of, save
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.graph import Graph
+from tvm_serenity.graph.reduced import Reduced
 from tvm_serenity.memory import peak_bytes
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Plan, PlanOptions, check_plan
+from tvm_serenity.plan.joint import ROUNDS, Joint, place_in_time, schedule_for_arena
 from tvm_serenity.schedule import Options, check_schedule
-from tvm_serenity.transform import Reduced
+from tvm_serenity.search.deadline import within
+from tvm_serenity.search.outcome import Outcome
+from tvm_serenity.system.files import write_bytes
 
 if TYPE_CHECKING:
     from tvm_serenity.commands.rewrite import RewriteRun

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from tvm_serenity.commands.models import ModelSource, source
 from tvm_serenity.commands.progress import Progress
 from tvm_serenity.commands.rows_options import RowsOptions
-from tvm_serenity.deadline import within
 from tvm_serenity.errors import WrongResultError
-from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends.formats import operation
 from tvm_serenity.rows.limits import Limits
+from tvm_serenity.search.deadline import within
+from tvm_serenity.system.files import write_bytes
 
 if TYPE_CHECKING:
     from tvm_serenity.relax.sliding import SlidingModule

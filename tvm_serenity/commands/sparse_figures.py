@@ -7,12 +7,12 @@ from pathlib import Path
 
 from tvm_serenity.commands.sparse_network import ONNX, SECONDS_LIMIT
 from tvm_serenity.errors import InputError
-from tvm_serenity.files import write_bytes
 from tvm_serenity.options.option import HelpGroup, Option, OptionGroup, differing, option
 from tvm_serenity.options.output import OUTPUT
-from tvm_serenity.plots import check_plot
 from tvm_serenity.sparse.figures import FIGURES, QUICK, Effort, draw
 from tvm_serenity.sparse.perceptron import from_onnx
+from tvm_serenity.system.files import write_bytes
+from tvm_serenity.system.plots import check_plot
 
 
 def numbers_of(text: str) -> tuple[int, ...]:

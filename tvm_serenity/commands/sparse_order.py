@@ -13,8 +13,8 @@ from tvm_serenity.commands.sparse_network import (
     NetworkOptions,
     subject,
 )
-from tvm_serenity.deadline import within
 from tvm_serenity.options.option import HelpGroup, Option, option
+from tvm_serenity.search.deadline import within
 from tvm_serenity.sparse import FFNN, Policy
 from tvm_serenity.sparse.edges import write_edges
 from tvm_serenity.sparse.orders import (

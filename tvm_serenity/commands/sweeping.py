@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tvm_serenity.errors import SerenityError
-from tvm_serenity.sweeps import Interrupted, PointFile, Row
+from tvm_serenity.search.sweeps import Interrupted, PointFile, Row
 
 
 class SweepInterrupted(SerenityError):

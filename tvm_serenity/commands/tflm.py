@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from tvm_serenity.errors import CheckError
-from tvm_serenity.files import write_bytes
 from tvm_serenity.frontends.formats import operation
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.frontends.tflite_file import OFFLINE_PLAN, TfliteFile, read
 from tvm_serenity.frontends.tflite_metadata import read_metadata
 from tvm_serenity.plan import PlanOptions
+from tvm_serenity.system.files import write_bytes
 from tvm_serenity.tflm.offline import (
     ALIGNMENT,
     ONLINE,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tvm_serenity.boards import Board, MemoryRegion
 from tvm_serenity.errors import InputError
-from tvm_serenity.toml_table import TomlTable
+from tvm_serenity.system.toml_table import TomlTable
 
 CHECKED, MODELLED, COUNTS = "checked", "modelled", "counts only"
 """Classes of a claim: published results were predicted (docs/latency.md); a model without any;

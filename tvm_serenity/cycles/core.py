@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tvm_serenity.cores import core_files, core_table
 from tvm_serenity.errors import InputError
-from tvm_serenity.toml_table import TomlTable
+from tvm_serenity.system.toml_table import TomlTable
 
 KINDS = (
     "alu",

@@ -8,9 +8,7 @@ only what weights leave for it is said.
 from collections.abc import Sequence
 from typing import Any
 
-from tvm_serenity.arena import place_in_time
 from tvm_serenity.boards import Board
-from tvm_serenity.deadline import seconds_left, within
 from tvm_serenity.explain.claims import Claim, counted, listed, no_time, quoted
 from tvm_serenity.explain.measures import Measure
 from tvm_serenity.firmware.fit import fit
@@ -19,7 +17,9 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.memory import LiveRange
 from tvm_serenity.options.memory import LIBRARY_BYTES, STACK_BYTES
 from tvm_serenity.plan import Plan, PlanOptions, find_conflict, plan
+from tvm_serenity.plan.joint import place_in_time
 from tvm_serenity.schedule import Schedule
+from tvm_serenity.search.deadline import seconds_left, within
 
 _SECONDS = 2.0
 _PLACE_SHARE = 0.8

@@ -6,9 +6,10 @@ from typing import Any
 
 from tvm_serenity.explain.claims import Claim, counted, no_time
 from tvm_serenity.graph import Graph
-from tvm_serenity.outcome import Outcome
+from tvm_serenity.graph.reduced import Reduced, whole
+from tvm_serenity.operators.sharing import alias_copies, fold_concat, in_place
 from tvm_serenity.schedule import Options, Schedule, schedule, too_late_for
-from tvm_serenity.transform import Reduced, alias_copies, fold_concat, in_place, whole
+from tvm_serenity.search.outcome import Outcome
 
 MEASURE_S, LARGE_OPS = 5e-5, 2_000
 """Seconds an operator that a measure takes at least, and from how many on they are looked at."""

@@ -9,8 +9,8 @@ import numpy as np
 from tvm_serenity.explain.claims import Claim, counted, listed, quoted
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import OrderPeak, least_need, peak_of
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import Schedule
+from tvm_serenity.search.outcome import Outcome
 
 
 @dataclass(frozen=True)

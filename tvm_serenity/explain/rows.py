@@ -14,13 +14,13 @@ from tvm_serenity.explain.measures import Measure
 from tvm_serenity.frontends.formats import operation
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.memory import profile
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.choose import check_splittable
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.split import SOURCE, Banded, heights_of
 from tvm_serenity.rows.stream import stream
+from tvm_serenity.search.outcome import Outcome
 
 BAND_ROWS = 4
 """Rows in a band: few enough for most of the gain, so many that the search ends at once."""

@@ -18,7 +18,6 @@ import numpy as np
 from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import FitError
-from tvm_serenity.files import ZOO
 from tvm_serenity.firmware import image, loaded
 from tvm_serenity.firmware.checking import CheckReport, why_not
 from tvm_serenity.firmware.emit.project import (
@@ -42,6 +41,7 @@ from tvm_serenity.firmware.result import REFERENCE, Project, packed
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.unknown import UNKNOWN, unknown_steps
 from tvm_serenity.options.output import PROJECT
+from tvm_serenity.system.files import ZOO
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.tir.compiled import Compiled

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tvm_serenity import cache
 from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.firmware.toolchain import identity, make, require
+from tvm_serenity.system import cache
 
 ICOUNT_SHIFT = 6
 """One emulated instruction takes ``2**6`` ns of the emulated clock."""

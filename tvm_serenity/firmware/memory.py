@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from tvm_serenity.boards import Board, MemoryRegion
 from tvm_serenity.memory import LiveRange
 from tvm_serenity.options.memory import LIBRARY_BYTES, STACK_BYTES
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, Region, plan
+from tvm_serenity.search.outcome import Outcome
 
 NO_DATA = ("flash", "itcm", "psram")
 """Kinds of memory that hold no tensors."""

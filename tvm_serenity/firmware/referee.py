@@ -9,8 +9,8 @@ import numpy as np
 
 from tvm_serenity.errors import MissingPartError
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.referees import Answer, Referee, RefereeError, consulted
 from tvm_serenity.validation.judge import Judge
+from tvm_serenity.validation.references import Answer, Referee, RefereeError, consulted
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.rules import has_runtime, rule_for
 from tvm_serenity.validation.settling import settled

@@ -16,7 +16,7 @@ from tvm_serenity.firmware.referee import OUTPUT, SAID, Recorded, note_of
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.ulp import close
 from tvm_serenity.firmware.verify import Deviation, difference, referee_difference
-from tvm_serenity.isolated import Death, isolated
+from tvm_serenity.system.isolated import Death, isolated
 from tvm_serenity.validation.report import first_difference
 from tvm_serenity.validation.settling import settled
 

@@ -1,6 +1,6 @@
 """Reproducers of wrong C kernels: sources, memory and calls in a file, and running them again.
 
-python -m tvm_serenity.replay serenity-wrong-KERNEL.npz
+serenity replay serenity-wrong-KERNEL.npz
 """
 
 import tempfile
@@ -12,7 +12,7 @@ import numpy as np
 
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.trial import Block, Call, Trial, compilation, run
-from tvm_serenity.isolated import isolated
+from tvm_serenity.system.isolated import isolated
 from tvm_serenity.validation.report import Difference, concluded, first_difference
 
 KIND = "c"

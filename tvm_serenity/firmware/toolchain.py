@@ -1,7 +1,7 @@
 """The programs that build and run firmware, and how to get the ones that are missing.
 
 What they make of sources that name no file outside of their project is kept in the cache
-(:mod:`tvm_serenity.cache`). Where ``ccache`` is installed, it keeps single objects as well.
+(:mod:`tvm_serenity.system.cache`). Where ``ccache`` is installed, it keeps single objects as well.
 """
 
 import functools
@@ -14,8 +14,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tvm_serenity import cache
 from tvm_serenity.errors import CheckError, InputError, MissingPartError
+from tvm_serenity.system import cache
 
 PACKAGES = {
     "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tvm_serenity import cache
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.toolchain import entry, require
+from tvm_serenity.system import cache
 
 GUARD_BYTES = 64
 """Bytes around each block that nothing may touch."""

@@ -2,7 +2,7 @@
 
 from tvm_serenity.fitting.choose import Fitted
 from tvm_serenity.fitting.measure import BuildFigures
-from tvm_serenity.plots import new_figure, open_frame, write_figure
+from tvm_serenity.system.plots import new_figure, open_frame, write_figure
 
 
 def plot_front(title: str, found: Fitted, path: str) -> None:

@@ -21,7 +21,7 @@ from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.verify import run_qemu
 from tvm_serenity.fitting.candidates import BuildCandidate
 from tvm_serenity.fitting.shared import SharedConstants
-from tvm_serenity.isolated import Death, isolated
+from tvm_serenity.system.isolated import Death, isolated
 
 CYCLES, INSTRUCTIONS = "cycles", "instructions"
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as known_board
-from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware import image
 from tvm_serenity.firmware.building import Origin, check_compilers, finished
@@ -30,6 +29,7 @@ from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.stream import Streaming
 from tvm_serenity.rows.tiles import without_between
+from tvm_serenity.search.deadline import within
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.tir.opened import Model

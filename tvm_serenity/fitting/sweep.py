@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.boards import Board
-from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError, SerenityError, UnsupportedError
-from tvm_serenity.files import ZOO
 from tvm_serenity.firmware import image
 from tvm_serenity.firmware.fit import boards_that_do
 from tvm_serenity.firmware.names import identifier
@@ -25,9 +23,11 @@ from tvm_serenity.firmware.tir.ways import WHOLE_WAYS
 from tvm_serenity.fitting.candidates import BuildCandidate, coarsest_rows, whole_as
 from tvm_serenity.fitting.measure import BuildFigures, linked, unlinked
 from tvm_serenity.fitting.shared import SharedConstants
-from tvm_serenity.isolated import Death, isolated
 from tvm_serenity.rows.limits import Limits
-from tvm_serenity.sweeps import PointFile, Row
+from tvm_serenity.search.deadline import within
+from tvm_serenity.search.sweeps import PointFile, Row
+from tvm_serenity.system.files import ZOO
+from tvm_serenity.system.isolated import Death, isolated
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.tir.made import Maker

@@ -18,7 +18,6 @@ from functools import cache, partial
 from pathlib import Path
 
 from tvm_serenity.errors import InputError, MissingPartError, SerenityError
-from tvm_serenity.files import ZOO, write_bytes
 from tvm_serenity.frontends.formats import (
     Format,
     Reader,
@@ -30,6 +29,7 @@ from tvm_serenity.frontends.formats import (
 )
 from tvm_serenity.frontends.model_file import ModelFile, one_line
 from tvm_serenity.frontends.opaque import assumed
+from tvm_serenity.system.files import ZOO, write_bytes
 
 __all__ = [
     "MAX_FILE_BYTES",

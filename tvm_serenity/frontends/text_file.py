@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from tvm_serenity import text
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends.model_file import check_order
-from tvm_serenity.graph import Graph
+from tvm_serenity.graph import Graph, text
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """A graph in text form (see ``tvm_serenity.text``)."""
+    """A graph in text form (see ``tvm_serenity.graph.text``)."""
 
     format: ClassVar[str] = "text"
     path: Path

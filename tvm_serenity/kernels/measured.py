@@ -19,11 +19,11 @@ from tvm import tirx
 
 from tvm_serenity import compat
 from tvm_serenity.errors import InputError
-from tvm_serenity.files import read_text, write_bytes
 from tvm_serenity.kernels.dot_shapes import Tile
 from tvm_serenity.kernels.lean import LEAN, lean, may_change
 from tvm_serenity.kernels.tile import Tiling
 from tvm_serenity.kernels.workspace import workspace_of
+from tvm_serenity.system.files import read_text, write_bytes
 from tvm_serenity.tvm_targets import has_feature, names_processor
 
 SHIPPED, NONE = "shipped", "none"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tvm_serenity.arrays import ints
+from tvm_serenity.graph.arrays import ints
 
 READ, WRITE, MODIFY = 1, 2, 3
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.files import read_text
+from tvm_serenity.system.files import read_text
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvm_serenity.files import ZOO
-from tvm_serenity.plots import new_figure, open_frame, write_figure
+from tvm_serenity.system.files import ZOO
+from tvm_serenity.system.plots import new_figure, open_frame, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

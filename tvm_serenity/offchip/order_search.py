@@ -2,7 +2,8 @@
 
 Small graphs: branch and bound over all orders. Beyond: local search from the given order and the
 one of least peak. Neither is ever worse than those two. Work is counted in simulated accesses, not
-in seconds: same input, same output, unless a deadline (``tvm_serenity.deadline``) ends it before.
+in seconds: same input, same output, unless a deadline (``tvm_serenity.search.deadline``) ends it
+before.
 """
 
 import time
@@ -10,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from tvm_serenity.deadline import limit_left, seconds_left, within
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
 from tvm_serenity.offchip.model import Memory, Model
@@ -18,8 +18,9 @@ from tvm_serenity.offchip.network import NativeNetwork, network_of
 from tvm_serenity.offchip.policies import native, simulate
 from tvm_serenity.offchip.storages import Storages, Subject, storages_of
 from tvm_serenity.offchip.trace import trace_of_storages
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import Options, schedule, too_late_for
+from tvm_serenity.search.deadline import limit_left, seconds_left, within
+from tvm_serenity.search.outcome import Outcome
 
 CHUNK_ACCESSES = 1_000_000
 """Work between two looks at how much of the time is left."""

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from tvm_serenity.deadline import limit_left, within
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.offchip.model import Model
 from tvm_serenity.offchip.order_search import PEAK_TIME_LIMIT_S, SearchOptions, traffic_order
 from tvm_serenity.offchip.policies import simulate
 from tvm_serenity.offchip.storages import Subject
 from tvm_serenity.offchip.trace import trace_of
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import Options, schedule
+from tvm_serenity.search.deadline import limit_left, within
+from tvm_serenity.search.outcome import Outcome
 
 
 class SubjectOrder(NamedTuple):

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tvm_serenity.deadline import limit_left, seconds_left, within
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.offchip.model import Model
@@ -20,7 +19,8 @@ from tvm_serenity.offchip.orders import ORDERS, Versions
 from tvm_serenity.offchip.policies import POLICIES, check_capacity, sweep
 from tvm_serenity.offchip.storages import storages_of
 from tvm_serenity.offchip.trace import need_of, trace_of
-from tvm_serenity.sweeps import PointFile, Row, run_sweep
+from tvm_serenity.search.deadline import limit_left, seconds_left, within
+from tvm_serenity.search.sweeps import PointFile, Row, run_sweep
 
 COLUMNS = (
     "model",

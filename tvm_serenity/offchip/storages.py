@@ -11,9 +11,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from tvm_serenity.arrays import Pairs, ints
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, Role
+from tvm_serenity.graph.arrays import Pairs, ints
 from tvm_serenity.offchip.accesses import (
     MODIFY,
     READ,

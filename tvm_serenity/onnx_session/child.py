@@ -50,8 +50,8 @@ def _run(request: dict[str, Any]) -> dict[str, Any]:
     """
     import numpy as np
 
-    from tvm_serenity.referees.onnx_runtime import entry
-    from tvm_serenity.referees.values import filled
+    from tvm_serenity.validation.references.onnx_runtime import entry
+    from tvm_serenity.validation.references.values import filled
 
     session = _session(request)
     feeds = {}

@@ -8,7 +8,7 @@ Sessions kind by kind with onnxruntime 1.32, on chains of operators whose growth
 from dataclasses import replace
 
 from tvm_serenity.graph import Graph, Op
-from tvm_serenity.transform import Reduced, alias_copies, whole
+from tvm_serenity.graph.reduced import Reduced, whole
 
 _NAMES = """
     Celu Clip Elu HardSigmoid LeakyRelu LogSoftmax Relu Selu Sigmoid Softmax Softplus Softsign Tanh
@@ -24,6 +24,8 @@ _SUMMED = {"com.microsoft.FusedConv": 3, "com.microsoft.nchwc.Conv": 3}
 
 def as_allocated(graph: Graph) -> Reduced:
     """Return ``graph`` as onnxruntime stores it; what the caller gives takes nothing."""
+    from tvm_serenity.operators.sharing import alias_copies  # operators' records load slowly
+
     reduced = alias_copies(whole(graph))
     graph = reduced.graph
     inputs = set(graph.inputs)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.options.option import Conflict, HelpGroup, Option, OptionGroup, option
+from tvm_serenity.options.sizes import size_bytes
 from tvm_serenity.quantize.choices import (
     AUTO,
     CHANNELS,
@@ -14,7 +15,6 @@ from tvm_serenity.quantize.choices import (
     QUANTIZED,
 )
 from tvm_serenity.quantize.fixed import ROUNDINGS
-from tvm_serenity.sizes import size_bytes
 
 IN_C = "a C function is called from C"
 

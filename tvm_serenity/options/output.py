@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tvm_serenity.options.option import Conflict, Option, OptionGroup, option
 from tvm_serenity.options.rows import not_in_steps
-from tvm_serenity.plots import check_plot
+from tvm_serenity.system.plots import check_plot
 
 PROJECT = "project"
 FORMATS = (PROJECT, "mlf", "zephyr", "arduino")

@@ -4,9 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tvm_serenity.deadline import limit_left, seconds_left, within
 from tvm_serenity.errors import InputError
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan.bound import problem_bound
 from tvm_serenity.plan.buffers import Buffer
 from tvm_serenity.plan.columns import constrained
@@ -17,6 +15,8 @@ from tvm_serenity.plan.planners import PLANNERS, Placement
 from tvm_serenity.plan.problem import PlacementProblem, prepare
 from tvm_serenity.plan.regions import Assignment, assign, choices_of, part
 from tvm_serenity.plan.result import Plan, PlanOptions
+from tvm_serenity.search.deadline import limit_left, seconds_left, within
+from tvm_serenity.search.outcome import Outcome
 
 _CONFLICT_SECONDS, _CONFLICT_LEAST = 5.0, 0.25
 

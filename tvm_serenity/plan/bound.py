@@ -5,10 +5,10 @@ from math import gcd
 
 import numpy as np
 
-from tvm_serenity.arrays import Ints
-from tvm_serenity.deadline import seconds_left
+from tvm_serenity.graph.arrays import Ints
 from tvm_serenity.plan.buffers import Buffer
 from tvm_serenity.plan.problem import PlacementProblem, prepare
+from tvm_serenity.search.deadline import seconds_left
 
 _LARGE = 20_000_000  # memberships in sections, beyond which only sums are taken
 

@@ -13,8 +13,8 @@ from math import isqrt
 import numpy as np
 import numpy.typing as npt
 
-from tvm_serenity.arrays import Ints
 from tvm_serenity.errors import CheckError
+from tvm_serenity.graph.arrays import Ints
 from tvm_serenity.plan.buffers import MAX_BYTES, Buffer, Region
 from tvm_serenity.plan.columns import BufferColumns, constrained
 

@@ -7,8 +7,8 @@ from typing import overload
 
 import numpy as np
 
-from tvm_serenity.arrays import Ints
 from tvm_serenity.errors import InputError
+from tvm_serenity.graph.arrays import Ints
 from tvm_serenity.plan.buffers import MAX_BYTES, Buffer
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tvm_serenity.arrays import Ints
 from tvm_serenity.errors import InputError, ParseError
-from tvm_serenity.files import check_regular, write_bytes
+from tvm_serenity.graph.arrays import Ints
 from tvm_serenity.plan.buffers import Buffer
 from tvm_serenity.plan.columns import BufferColumns, FreeBuffers, joined
+from tvm_serenity.system.files import check_regular, write_bytes
 
 MAX_FILE_BYTES = 1 << 30
 MAX_FIELD_CHARACTERS = 4096

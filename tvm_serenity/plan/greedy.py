@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tvm_serenity.arrays import Ints
+from tvm_serenity.graph.arrays import Ints
 from tvm_serenity.plan.problem import PlacementProblem
 
 Order = Sequence[int]

@@ -10,7 +10,7 @@ from math import inf
 
 import numpy as np
 
-from tvm_serenity.arrays import Ints
+from tvm_serenity.graph.arrays import Ints
 from tvm_serenity.plan.greedy import arena_of, place_in_order
 from tvm_serenity.plan.problem import PlacementProblem
 

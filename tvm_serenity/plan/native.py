@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tvm_serenity.arrays import Ints
-from tvm_serenity.deadline import limit_left
 from tvm_serenity.errors import MissingPartError
+from tvm_serenity.graph.arrays import Ints
 from tvm_serenity.plan.problem import PlacementProblem
 from tvm_serenity.plan.result import PlanOptions, Progress
+from tvm_serenity.search.deadline import limit_left
 
 _plan: Any = None
 with contextlib.suppress(ImportError):  # installed without a compiler

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from tvm_serenity.arrays import Ints
-from tvm_serenity.deadline import limit_left
+from tvm_serenity.graph.arrays import Ints
 from tvm_serenity.plan import local, native
 from tvm_serenity.plan.greedy import ORDERS, arena_of, place_in_order
 from tvm_serenity.plan.problem import PlacementProblem
 from tvm_serenity.plan.result import PlanOptions, Progress
+from tvm_serenity.search.deadline import limit_left
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tvm_serenity.arrays import Ints
+from tvm_serenity.graph.arrays import Ints
 from tvm_serenity.plan.buffers import MAX_BYTES, Buffer, Overlap, check_buffers
 from tvm_serenity.plan.columns import BufferColumns, FreeBuffers, constrained
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tvm_serenity.arrays import Ints
 from tvm_serenity.errors import InputError
+from tvm_serenity.graph.arrays import Ints
 from tvm_serenity.plan.buffers import Buffer, Region
 from tvm_serenity.plan.fits import fits
 from tvm_serenity.plan.greedy import Shelf

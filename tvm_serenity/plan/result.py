@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan.buffers import MAX_BYTES, Buffer, Region
+from tvm_serenity.search.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)

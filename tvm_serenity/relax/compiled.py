@@ -9,9 +9,10 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from tvm_serenity import cache, compat
+from tvm_serenity import compat
 from tvm_serenity.relax import objects
 from tvm_serenity.relax.objects import Notify, Objects
+from tvm_serenity.system import cache
 from tvm_serenity.tvm_targets import with_plain_loops
 
 TARGET = with_plain_loops(tvm.target.Target("llvm"))

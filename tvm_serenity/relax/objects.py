@@ -3,8 +3,8 @@
 An object is known by what decides it: the kernel's structural hash without its name, the target,
 TVM's version. So modules that share kernels (two orders of one network, two networks of one family,
 a kernel and the same kernel when it is validated) share objects, within a process and, by the cache
-(:mod:`tvm_serenity.cache`), from one run to the next. Objects that are missing are compiled on all
-cores. A C compiler links them; where there is none (:func:`can_link`) TVM compiles in memory.
+(:mod:`tvm_serenity.system.cache`), from one run to the next. Objects that are missing are compiled
+on all cores. A C compiler links them; without one (:func:`can_link`) TVM compiles in memory.
 """
 
 import os
@@ -19,8 +19,9 @@ from typing import Any
 import tvm
 from tvm.support import cc
 
-from tvm_serenity import cache, compat
-from tvm_serenity.isolated import Death, isolated
+from tvm_serenity import compat
+from tvm_serenity.system import cache
+from tvm_serenity.system.isolated import Death, isolated
 
 LIMIT_S = 3600.0
 """Seconds one kernel may take to compile."""

@@ -14,7 +14,6 @@ from typing import Any
 import tvm
 
 from tvm_serenity import compat, tvm_targets
-from tvm_serenity.deadline import limit_left, within
 from tvm_serenity.errors import InputError
 from tvm_serenity.kernels.measured import NONE, SHIPPED, KnownForms, known_for
 from tvm_serenity.kernels.tile import Tiling, tiling_for
@@ -46,6 +45,7 @@ from tvm_serenity.rewrite import RewriteOptions
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.stream import Streaming
 from tvm_serenity.schedule import Options
+from tvm_serenity.search.deadline import limit_left, within
 
 LAYOUTS = (AUTO, "given", "last")
 STEP_SHARE = 0.5

@@ -7,13 +7,12 @@ import tvm
 from tvm import relax
 
 from tvm_serenity import compat
-from tvm_serenity.arena import buffers_of
-from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.workspace import placeable
 from tvm_serenity.memory import LiveRange, live_ranges
 from tvm_serenity.plan import Plan, PlanOptions, plan
+from tvm_serenity.plan.joint import buffers_of
 from tvm_serenity.relax.bindings import bindings
 from tvm_serenity.relax.extents import extents, guards, upper_bounds
 from tvm_serenity.relax.in_force import stated
@@ -21,6 +20,7 @@ from tvm_serenity.relax.lower import functions_of, lowered
 from tvm_serenity.relax.read import BoundGraph, Value, read_function
 from tvm_serenity.relax.schedule import ARENA
 from tvm_serenity.relax.storages import SharedStorages, apart
+from tvm_serenity.search.deadline import within
 
 APART = "serenity.external_bytes"
 """Function attribute that holds the bytes of storages that external functions use."""

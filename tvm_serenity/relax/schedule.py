@@ -7,7 +7,6 @@ import tvm
 from tvm import relax
 
 from tvm_serenity import compat
-from tvm_serenity.deadline import within
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.graph import Graph
 from tvm_serenity.offchip import traffic_order
@@ -16,6 +15,7 @@ from tvm_serenity.relax.in_force import stated
 from tvm_serenity.relax.lower import functions_of
 from tvm_serenity.relax.read import BoundGraph, read_region, weights_of
 from tvm_serenity.schedule import Options, schedule
+from tvm_serenity.search.deadline import within
 
 ARENA = "serenity.arena_bytes"
 """Function attribute that holds the size of the planned arena."""

@@ -7,8 +7,8 @@ import numpy as np
 import tvm
 from tvm.runtime.module import BenchmarkResult
 
-from tvm_serenity.arena import place_order
 from tvm_serenity.errors import InputError
+from tvm_serenity.plan.joint import place_order
 from tvm_serenity.relay.storage import Built, graph_of, kernel_of, params_of
 
 ALIGNMENT = 64

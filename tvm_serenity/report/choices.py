@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import live_bytes, peak_bytes
-from tvm_serenity.outcome import Outcome
+from tvm_serenity.search.outcome import Outcome
 
 
 class Proved(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tvm_serenity.memory import Profile
-from tvm_serenity.plots import new_figure, open_frame, write_figure
+from tvm_serenity.system.plots import new_figure, open_frame, write_figure
 
 COLOURS = ("#9a9a9a", "#0b6e99", "#c4572e", "#5b8c3a")
 

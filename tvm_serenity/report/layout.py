@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tvm_serenity.deadline import seconds_left
+from tvm_serenity.search.deadline import seconds_left
 
 ORDER_SWEEPS = 8
 PLACE_SWEEPS = 8

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tvm_serenity.arrays import Ints, ints
 from tvm_serenity.graph import Graph
+from tvm_serenity.graph.arrays import Ints, ints
 from tvm_serenity.memory import LiveRange, live_bytes, peak_bytes
 from tvm_serenity.plan import Plan
 from tvm_serenity.report.layout import layered

@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
-from tvm_serenity.deadline import seconds_left
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.rewrite import chains
@@ -14,6 +13,7 @@ from tvm_serenity.rewrite.rule import Match, Rule
 from tvm_serenity.rewrite.rules import RULES
 from tvm_serenity.schedule import Options as Limits
 from tvm_serenity.schedule import Schedule, schedule
+from tvm_serenity.search.deadline import seconds_left
 
 Choice = tuple[Net, list[Entry], list[Entry], list[Entry], tuple[int, ...]]
 """A net, what was applied, refused and not worth it, and the peaks of its parts."""

@@ -5,7 +5,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tvm_serenity.deadline import limit_left, seconds_left, within
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import live_bytes, peak_bytes
@@ -26,6 +25,7 @@ from tvm_serenity.rewrite.result import TIME_LIMIT_S, RewriteOptions, Rewritten,
 from tvm_serenity.rewrite.rule import Match, Rule, When
 from tvm_serenity.rewrite.rules import RULES
 from tvm_serenity.schedule import Options, Schedule, schedule, too_late_for
+from tvm_serenity.search.deadline import limit_left, seconds_left, within
 
 REJECTED_AT_MOST = 40
 MATCH_S = 5e-5

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from tvm_serenity.deadline import seconds_left, within
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.place import held_bytes, input_alignment, place_bands
 from tvm_serenity.rows.split import Banded
+from tvm_serenity.search.deadline import seconds_left, within
 
 BASES = 12
 """Places that are tried first."""

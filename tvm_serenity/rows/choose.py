@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from tvm_serenity.deadline import seconds_left
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.rows.limits import Limits
@@ -19,6 +18,7 @@ from tvm_serenity.rows.recompute import Recomputed
 from tvm_serenity.rows.segments import cuts_of, segment_order
 from tvm_serenity.rows.split import Banded, heights_of, split
 from tvm_serenity.rows.stream import Streaming, arriving, stream
+from tvm_serenity.search.deadline import seconds_left
 
 FAR = 1.2
 """Orders above this share of the limit are not searched from: finer bands are looked at."""

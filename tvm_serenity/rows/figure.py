@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from tvm_serenity.plots import new_figure, open_frame, write_figure
 from tvm_serenity.rows.choose import table_bytes
 from tvm_serenity.rows.stream import Streaming
+from tvm_serenity.system.plots import new_figure, open_frame, write_figure
 
 
 def plot_curve(title: str, points: Sequence[Streaming], path: str) -> None:

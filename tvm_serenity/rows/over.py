@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tvm_serenity.memory import LiveRange, peak_bytes
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, plan
 from tvm_serenity.rows.slots import Lies, in_slots, live_bytes
 from tvm_serenity.rows.split import Banded
+from tvm_serenity.search.outcome import Outcome
 
 
 def pairs_over(banded: Banded, order: Sequence[int], ranges: Sequence[LiveRange]) -> list[Lies]:

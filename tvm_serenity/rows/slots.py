@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from tvm_serenity.deadline import seconds_left, within
 from tvm_serenity.plan import Buffer, Overlap, Plan, PlanOptions, plan
+from tvm_serenity.search.deadline import seconds_left, within
 
 TRIED = 3
 """Limits that are placed: the least that slots keep to, and some between it and what is known."""

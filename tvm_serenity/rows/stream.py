@@ -5,12 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tvm_serenity.arena import Joint, improve_arena
-from tvm_serenity.deadline import seconds_left, within
 from tvm_serenity.graph import complete_order
 from tvm_serenity.memory import LiveRange, live_ranges
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, check_plan
+from tvm_serenity.plan.joint import Joint, improve_arena
 from tvm_serenity.rows.bases import bases_below, promising_base
 from tvm_serenity.rows.limits import PARTS, Limits
 from tvm_serenity.rows.network import Network
@@ -21,6 +19,8 @@ from tvm_serenity.rows.split import Banded, split
 from tvm_serenity.schedule import Schedule, check_schedule
 from tvm_serenity.schedule.exact import Interrupted, exact
 from tvm_serenity.schedule.problem import peak_of, problem_of
+from tvm_serenity.search.deadline import seconds_left, within
+from tvm_serenity.search.outcome import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,6 @@ import tvm
 from tvm import relax
 
 from tvm_serenity import compat
-from tvm_serenity.deadline import within
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.workspace import workspace_of
 from tvm_serenity.plan import Plan
@@ -28,6 +27,7 @@ from tvm_serenity.runtime.checks import (
 )
 from tvm_serenity.runtime.vm import Run, compare
 from tvm_serenity.schedule import Options, Schedule, schedule
+from tvm_serenity.search.deadline import within
 from tvm_serenity.validation.compiling import Modules, Validated, validated
 from tvm_serenity.validation.drawn import network_inputs
 from tvm_serenity.validation.network import Verdict

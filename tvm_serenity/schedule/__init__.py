@@ -21,16 +21,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from tvm_serenity.deadline import limit_left, seconds_left, within
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph, complete_order, is_order
 from tvm_serenity.memory import least_need, peak_bytes
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule import baselines, dp
 from tvm_serenity.schedule.check import check_schedule, naive_peak
 from tvm_serenity.schedule.exact import Interrupted, exact
 from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
 from tvm_serenity.schedule.result import Options, Progress, Schedule
+from tvm_serenity.search.deadline import limit_left, seconds_left, within
+from tvm_serenity.search.outcome import Outcome
 
 __all__ = [
     "METHODS",

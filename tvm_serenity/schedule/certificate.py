@@ -18,13 +18,13 @@ from typing import Any
 
 from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.graph import Graph, Op
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule.check import naive_peak
 from tvm_serenity.schedule.least_cut import least_need, least_of_branches, related
 from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
 from tvm_serenity.schedule.reference import Core
 from tvm_serenity.schedule.result import Schedule
 from tvm_serenity.schedule.storages import relaxed_storages, storages_of
+from tvm_serenity.search.outcome import Outcome
 
 FORMAT = "tvm-serenity order certificate 1"
 CUT = "minimum cut recomputed"

@@ -16,12 +16,12 @@ from itertools import islice
 from threading import Event
 from typing import Any, Self
 
-from tvm_serenity.deadline import within
 from tvm_serenity.schedule.improve import apart, highest_first
 from tvm_serenity.schedule.instance import Instance, peak_of_order, profile, reverse
 from tvm_serenity.schedule.limits import FOREVER, SearchRun
 from tvm_serenity.schedule.probe import Part, Proof, core_of, window_cuts
 from tvm_serenity.schedule.windows import window
+from tvm_serenity.search.deadline import within
 
 CUT_OPS = 4096
 """Highest steps of an order at which a cut bounds the whole."""

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.schedule.instance import Instance, instance_of, profile, segment
 from tvm_serenity.schedule.limits import SearchRun
 from tvm_serenity.schedule.probe import Part, Proof, core_module
@@ -15,6 +14,7 @@ from tvm_serenity.schedule.problem import Problem
 from tvm_serenity.schedule.result import Options, Schedule
 from tvm_serenity.schedule.solve import solve
 from tvm_serenity.schedule.starts import forced_ops, op_needs
+from tvm_serenity.search.outcome import Outcome
 
 RULES: Mapping[str, str] = {
     "native": "the compiled core; off: its twin in Python",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tvm_serenity.arrays import ints
+from tvm_serenity.graph.arrays import ints
 from tvm_serenity.schedule.instance import (
     Instance,
     OrderProfile,

@@ -14,7 +14,7 @@ from itertools import compress
 from types import ModuleType
 from typing import Any
 
-from tvm_serenity.arrays import turned
+from tvm_serenity.graph.arrays import turned
 from tvm_serenity.schedule.problem import Problem
 
 Sets = tuple[tuple[int, ...], ...]

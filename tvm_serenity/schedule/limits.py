@@ -7,8 +7,8 @@ from functools import cached_property
 
 import psutil
 
-from tvm_serenity.deadline import seconds_left
 from tvm_serenity.schedule.result import Options, Progress
+from tvm_serenity.search.deadline import seconds_left
 
 MEMORY_SHARE = 0.5
 """The default memory limit, as a share of the memory that is available at the first search."""

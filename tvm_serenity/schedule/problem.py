@@ -19,8 +19,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tvm_serenity.arrays import Ints, grouped, ints, turned
 from tvm_serenity.graph import Graph
+from tvm_serenity.graph.arrays import Ints, grouped, ints, turned
 
 
 @dataclass(frozen=True)

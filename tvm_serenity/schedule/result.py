@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.outcome import Outcome
+from tvm_serenity.search.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from tvm_serenity.deadline import within
 from tvm_serenity.schedule.climb import Climb, branch_windows, climb_windows, cut_whole
 from tvm_serenity.schedule.improve import SEGMENT_STATES, relax_windows, reorder_segments
 from tvm_serenity.schedule.instance import reverse
 from tvm_serenity.schedule.limits import SearchRun
 from tvm_serenity.schedule.probe import DENSE_OPS, Part, core_of, probe, root_cuts
 from tvm_serenity.schedule.starts import greedy_orders, op_needs
+from tvm_serenity.search.deadline import within
 
 if TYPE_CHECKING:
     from tvm_serenity.schedule.reference import Core

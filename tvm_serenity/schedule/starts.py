@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tvm_serenity.arrays import Flags, Ints, Pairs, ints
-from tvm_serenity.deadline import seconds_left
+from tvm_serenity.graph.arrays import Flags, Ints, Pairs, ints
 from tvm_serenity.schedule.instance import Instance, Sets, backwards, reverse
 from tvm_serenity.schedule.limits import FOREVER
+from tvm_serenity.search.deadline import seconds_left
 
 CHECKED_OPS = 4096
 """After so many ops a greedy order looks at the clock."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_serenity.arrays import Ints, ints
+from tvm_serenity.graph.arrays import Ints, ints
 from tvm_serenity.schedule.instance import Instance
 from tvm_serenity.schedule.states import bits
 

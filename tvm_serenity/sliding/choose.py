@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
-from tvm_serenity.deadline import seconds_left
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.rows.limits import Limits
+from tvm_serenity.search.deadline import seconds_left
+from tvm_serenity.search.outcome import Outcome
 from tvm_serenity.sliding.steady import MovedWindow, Steady
 from tvm_serenity.sliding.step import SlidingStep, least_bytes, sliding_step
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from tvm_serenity.graph import Graph, Op, Tensor
 from tvm_serenity.memory import live_ranges
-from tvm_serenity.outcome import Outcome
 from tvm_serenity.plan import plan
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Layer
@@ -19,6 +18,7 @@ from tvm_serenity.rows.place import buffers_of
 from tvm_serenity.rows.split import SOURCE, Band, Banded, RowCall
 from tvm_serenity.rows.stream import Streaming
 from tvm_serenity.schedule import schedule
+from tvm_serenity.search.outcome import Outcome
 from tvm_serenity.sliding.steady import Steady
 
 

@@ -15,8 +15,8 @@ import os
 import numpy as np
 
 from tvm_serenity.errors import GraphError, InputError, ParseError
-from tvm_serenity.files import read_text, write_bytes
 from tvm_serenity.sparse.network import FFNN, LARGEST, Ints
+from tvm_serenity.system.files import read_text, write_bytes
 
 LARGEST_GAP = 10_000_000
 """Neuron numbers a file may go up to."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tvm_serenity.outcome import Outcome
+from tvm_serenity.search.outcome import Outcome
 from tvm_serenity.sparse.check import check_order, is_topological
 from tvm_serenity.sparse.network import FFNN, Ints
 from tvm_serenity.sparse.orders.greedy import presets, resident

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from tvm_serenity import text
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends.torch_nodes import BoundNodes, read_program
-from tvm_serenity.graph import Graph, Role
+from tvm_serenity.graph import Graph, Role, text
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.schedule import Options, Schedule, schedule
 from tvm_serenity.schedule.certificate import certificate
@@ -23,7 +22,7 @@ class Peak:
 
     @property
     def graph(self) -> Graph:
-        """The nodes as a graph; ``tvm_serenity.text.dump`` writes it for ``serenity check``."""
+        """The nodes as a graph; ``graph.text.dump`` writes it for ``serenity check``."""
         return self.nodes.graph
 
     @cached_property

@@ -20,11 +20,12 @@ from typing import Any
 import tvm
 from tvm.ir.expr import Call
 
-from tvm_serenity import cache, compat, tvm_targets
-from tvm_serenity.deadline import seconds_left, within
+from tvm_serenity import compat, tvm_targets
 from tvm_serenity.kernels.nodes import parts
 from tvm_serenity.relax.compiled import functions_of
 from tvm_serenity.relax.objects import Notify, TargetOf
+from tvm_serenity.search.deadline import seconds_left, within
+from tvm_serenity.system import cache
 from tvm_serenity.validation.kernels import Case, cases, validate_kernels
 from tvm_serenity.validation.report import EXACT
 from tvm_serenity.validation.steps import steps_of

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tvm_serenity.referees import Referee, RefereeError
 from tvm_serenity.validation.inputs import Array
+from tvm_serenity.validation.references import Referee, RefereeError
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.rules import multiplies_bytes, stores_steps
 from tvm_serenity.validation.tolerances import HALF

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from tvm_serenity.referees.process import LIMIT_S
+from tvm_serenity.validation.references.process import LIMIT_S
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.tolerances import FLOAT
 

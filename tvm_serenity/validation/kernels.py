@@ -13,11 +13,11 @@ import tvm
 from tvm import relax, tirx
 
 from tvm_serenity import compat
-from tvm_serenity.isolated import Death, isolated
 from tvm_serenity.kernels.lean import LEAN
 from tvm_serenity.kernels.workspace import placeable, workspace_of
 from tvm_serenity.relax.extents import at_bounds, extents, upper_bounds
 from tvm_serenity.relax.read import read_function
+from tvm_serenity.system.isolated import Death, isolated
 from tvm_serenity.validation.execute import POISONS, Signature, plainly, poisoned
 from tvm_serenity.validation.inputs import FILLS, Array, Parameter, input_sets
 from tvm_serenity.validation.ranges import parameter_ranges

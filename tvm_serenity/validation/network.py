@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import MissingPartError
-from tvm_serenity.referees import Referee, RefereeError, consulted
 from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.judge import Judge
+from tvm_serenity.validation.references import Referee, RefereeError, consulted
 from tvm_serenity.validation.report import Difference, first_difference
 from tvm_serenity.validation.rules import has_runtime, rule_for
 from tvm_serenity.validation.settling import settled

@@ -6,7 +6,7 @@ from typing import Any
 import tvm
 
 from tvm_serenity import compat
-from tvm_serenity.isolated import isolated
+from tvm_serenity.system.isolated import isolated
 from tvm_serenity.validation.execute import POISONS, Signature, plainly, poisoned
 from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.report import concluded, first_difference

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tvm_serenity.errors import InputError, WrongResultError
-from tvm_serenity.files import write_bytes
-from tvm_serenity.isolated import Death
+from tvm_serenity.system.files import write_bytes
+from tvm_serenity.system.isolated import Death
 from tvm_serenity.validation.inputs import Array
 
 PROGRAM, INPUT = "case", "input"
@@ -144,7 +144,7 @@ class Wrong:
 
 def command(reproducer: Path) -> str:
     """Return the command that runs a reproducer."""
-    return f"python -m tvm_serenity.replay {reproducer}"
+    return f"serenity replay {reproducer}"
 
 
 def fail(wrong: Wrong, reproducer: Path | None = None) -> NoReturn:
@@ -155,7 +155,7 @@ def fail(wrong: Wrong, reproducer: Path | None = None) -> NoReturn:
 def write_reproducer(path: Path, case: Mapping[str, Any], inputs: Sequence[Array]) -> Path:
     """Write a case and its inputs as ``.npz``; return where: a free name beside ``path``.
 
-    ``case`` is JSON: ``kind`` says who replays it (``tvm_serenity.replay``), the rest is
+    ``case`` is JSON: ``kind`` says who replays it (``tvm_serenity.commands.replay``), the rest is
     its own.
     """
     path, number = path.with_suffix(".npz"), 0

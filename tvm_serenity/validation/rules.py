@@ -12,7 +12,7 @@ from tvm_serenity.frontends._tflite_schema import (
     SubgraphField,
     TensorField,
 )
-from tvm_serenity.referees import runtime_for
+from tvm_serenity.validation.references import runtime_for
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.tolerances import DYNAMIC, FLOAT, HALF, ONNXRUNTIME, QDQ, QDQ_STEPS
 

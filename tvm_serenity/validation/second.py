@@ -13,9 +13,9 @@ import numpy as np
 
 from tvm_serenity.errors import MissingPartError, SerenityError
 from tvm_serenity.frontends import format_at
-from tvm_serenity.referees import Referee, RefereeError
 from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.judge import Judge
+from tvm_serenity.validation.references import Referee, RefereeError
 from tvm_serenity.validation.report import Difference, Tolerance
 
 SECOND = {"onnxruntime": "exact", "qlinear": "exact", "torch": "double"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.files import ZOO
+from tvm_serenity.system.files import ZOO
 from tvm_serenity.zoo import darts, liberis_lane, mobilenet_v2, nasnet, randwire, swiftnet
 from tvm_serenity.zoo.entry import ZooEntry, ZooParameter
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.files import ZOO
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.frontends import ModelFile, format_of, judged_file, load
 from tvm_serenity.frontends.opaque import TakesOpaque
 from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.system.files import ZOO
 
 if TYPE_CHECKING:
     import torch

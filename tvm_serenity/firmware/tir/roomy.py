@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from tvm_serenity.deadline import seconds_left
 from tvm_serenity.firmware.kernels.record import Tuned
 from tvm_serenity.firmware.tir.code_size import LayerOptions, without_little_use
 from tvm_serenity.firmware.tir.kernels import Kernels
 from tvm_serenity.memory import LiveRange, live_bytes
 from tvm_serenity.plan import Plan
+from tvm_serenity.search.deadline import seconds_left
 
 Ordered = tuple[tuple[int, ...], tuple[LiveRange, ...], Plan, int, int]
 """An order, its live ranges and their plan, the bound of the arena and the order's peak."""

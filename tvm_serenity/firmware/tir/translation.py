@@ -25,7 +25,7 @@ from tvm_serenity.firmware.tir.llvm import HOST, OBJECT, compile_kernels
 from tvm_serenity.firmware.tir.rounded import approximated, rounding
 from tvm_serenity.firmware.trial import Compilation, Trial, TrialResult, run
 from tvm_serenity.firmware.ulp import ulps
-from tvm_serenity.isolated import Death, isolated
+from tvm_serenity.system.isolated import Death, isolated
 from tvm_serenity.validation.inputs import FILLS, input_sets
 from tvm_serenity.validation.kernels import Checked
 from tvm_serenity.validation.report import (

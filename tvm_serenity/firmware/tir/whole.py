@@ -8,7 +8,6 @@ import tvm
 from tvm import tirx
 
 from tvm_serenity import compat
-from tvm_serenity.arena import Joint, place_order, schedule_for_arena
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.memory import largest, place, rooms, with_unread
@@ -26,6 +25,7 @@ from tvm_serenity.kernels.tile import MCU, SCALAR
 from tvm_serenity.memory import LiveRange, peak_bytes
 from tvm_serenity.options.memory import RAM
 from tvm_serenity.plan import PlanOptions, plan
+from tvm_serenity.plan.joint import Joint, place_order, schedule_for_arena
 from tvm_serenity.relax.copied_results import with_copied_constants
 from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
 from tvm_serenity.relax.read import BoundGraph, read_function

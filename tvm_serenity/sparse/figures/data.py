@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tvm_serenity.plots import new_figure, open_frame, write_figure
+from tvm_serenity.system.plots import new_figure, open_frame, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

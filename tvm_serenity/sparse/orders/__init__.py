@@ -19,8 +19,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from tvm_serenity.deadline import within
 from tvm_serenity.errors import InputError
+from tvm_serenity.search.deadline import within
 from tvm_serenity.sparse.check import check_order
 from tvm_serenity.sparse.network import FFNN
 from tvm_serenity.sparse.orders.anneal import anneal

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tvm_serenity.deadline import seconds_left
 from tvm_serenity.errors import InputError
+from tvm_serenity.search.deadline import seconds_left
 from tvm_serenity.sparse.network import FFNN, Ints
 from tvm_serenity.sparse.simulate import (
     Policy,

@@ -1,0 +1,13 @@
+"""The network as the searches see it, as arrays and as text, and explicit changes to it."""
+
+from tvm_serenity.graph.network import (
+    MAX_BYTES,
+    Graph,
+    Op,
+    Role,
+    Tensor,
+    complete_order,
+    is_order,
+)
+
+__all__ = ["MAX_BYTES", "Graph", "Op", "Role", "Tensor", "complete_order", "is_order"]

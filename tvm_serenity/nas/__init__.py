@@ -1,0 +1,19 @@
+"""What a network needs as numbers, for architecture search."""
+
+from tvm_serenity.nas.objective import (
+    Objectives,
+    graph_of,
+    measure,
+    measure_batch,
+    peak_bytes,
+    peak_bytes_batch,
+)
+
+__all__ = [
+    "Objectives",
+    "graph_of",
+    "measure",
+    "measure_batch",
+    "peak_bytes",
+    "peak_bytes_batch",
+]

@@ -1,0 +1,60 @@
+"""How figures are drawn and written (matplotlib; vector or PNG by suffix)."""
+
+import io
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tvm_serenity.errors import InputError, MissingPartError
+from tvm_serenity.system.files import write_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMATS = (".svg", ".png", ".pdf")
+DATES = {".svg": "Date", ".pdf": "CreationDate"}
+"""Under which name a format keeps the time of writing, which would make equal figures differ."""
+
+
+def check_plot(path: str | os.PathLike[str] | None) -> None:
+    """See that a figure can be written to ``path``, before the work that it is to show.
+
+    Raises :class:`InputError` for another suffix, :class:`MissingPartError` where there is no
+    matplotlib. None, no figure, is right.
+    """
+    if path is None:
+        return
+    if Path(path).suffix.lower() not in FORMATS:
+        raise InputError(f"{path}: plots are written as {', '.join(FORMATS)}")
+    if find_spec("matplotlib") is None:
+        raise MissingPartError("plots need matplotlib: pip install 'tvm-serenity[plot]'")
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """Return an empty figure of so many inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def open_frame(axes: "Axes") -> None:
+    """Leave the frame of ``axes`` open at the top and at the right."""
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def write_figure(figure: "Figure", path: str | os.PathLike[str]) -> None:
+    """Write ``figure`` to ``path``, in whole or not at all; the same bytes for the same numbers."""
+    from matplotlib import rc_context
+
+    check_plot(path)
+    suffix = Path(path).suffix.lower()
+    metadata = {DATES[suffix]: None} if suffix in DATES else None
+    data = io.BytesIO()
+    with rc_context({"svg.hashsalt": "serenity"}):
+        figure.savefig(data, format=suffix[1:], dpi=150, metadata=metadata)
+    write_bytes(path, data.getvalue())

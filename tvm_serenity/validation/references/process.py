@@ -1,0 +1,243 @@
+"""The parent's side of a referee: starts it, asks it within a time limit, says how it ended."""
+
+import os
+import pickle
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, TypeVar, cast
+
+from tvm_serenity.errors import MissingPartError, SerenityError
+from tvm_serenity.validation.references.values import Array, Fill, filled
+from tvm_serenity.validation.references.worker import send
+
+T = TypeVar("T")
+LIMIT_S = 60.0
+"""Seconds a referee may take for one request."""
+_PACKAGES = {
+    "litert": ("LiteRT", "pip install 'tvm-serenity[tflite]'"),
+    "fast": ("LiteRT", "pip install 'tvm-serenity[tflite]'"),
+    "tflm": ("TensorFlow Lite for Microcontrollers", "pip install tflite-micro"),
+    "onnxruntime": ("onnxruntime", "pip install 'tvm-serenity[onnx]'"),
+    "qlinear": ("onnxruntime", "pip install 'tvm-serenity[onnx]'"),
+    "exact": ("onnx's reference evaluator", "pip install 'tvm-serenity[onnx]'"),
+    "torch": ("PyTorch", "pip install 'tvm-serenity[torch]'"),
+    "double": ("PyTorch in float64", "pip install 'tvm-serenity[torch]'"),
+}
+
+
+_OF_BYTES = ("litert", "fast", "tflm")
+"""What is given a file's bytes: the others may need what lies beside it."""
+
+
+class RefereeError(SerenityError):
+    """The referee died, ran out of time, or does not take the model; the message says which."""
+
+
+class RefereeDied(RefereeError):
+    """The referee's process ended while it was asked."""
+
+
+STANDS_IN = {"litert": "tflm"}
+"""The runtime that is asked where another one dies on a model."""
+
+
+@dataclass(frozen=True)
+class RefereeTensor:
+    """An input or output as the referee sees it; an extent of -1 is not fixed by the model."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    zero_point: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the referee computed; ``tensors`` are all it kept, by their index in the file."""
+
+    outputs: tuple[Array, ...]
+    tensors: Mapping[int, Array]
+
+
+class Referee:
+    """A child process that runs one model after another; a context manager.
+
+    ``limit_s`` holds for each request.
+    """
+
+    def __init__(self, limit_s: float = LIMIT_S) -> None:
+        self.limit_s = limit_s
+        self.runtime = ""
+        self.entries: tuple[RefereeTensor, ...] = ()
+        self.results: tuple[RefereeTensor, ...] = ()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._printed: BinaryIO | None = None
+
+    def __enter__(self) -> "Referee":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def open(self, runtime: str, model: bytes | Path, *, keep: bool = False) -> None:
+        """Load ``model`` with ``runtime``, a name of ``worker.RUNTIMES``.
+
+        "fast" is LiteRT with its kernels for this processor, "qlinear" onnxruntime with its
+        optimisations, "exact" onnx's reference evaluator in
+        float64, "double" PyTorch in float64.
+
+        ``keep``: all tensors can be read after a run, where the runtime can. Raises
+        :class:`RefereeError`, and :class:`MissingPartError` where the runtime is not installed.
+        """
+        self.runtime = runtime
+        if isinstance(model, Path) and runtime in _OF_BYTES:
+            model = model.read_bytes()
+        given = str(model) if isinstance(model, Path) else model
+        inputs, outputs = self._ask(("open", runtime, given, keep))
+        self.entries = tuple(RefereeTensor(*entry) for entry in inputs)
+        self.results = tuple(RefereeTensor(*entry) for entry in outputs)
+
+    def inputs(self, fill: Fill) -> list[Array]:
+        """Return one array an input, drawn by ``fill``."""
+        return [filled(e.shape, e.dtype, e.zero_point, fill, i) for i, e in enumerate(self.entries)]
+
+    def run(self, inputs: Sequence[Array]) -> Answer:
+        """Return what the model computes, with its states reset."""
+        outputs, tensors = self._ask(("run", list(inputs)))
+        return Answer(tuple(outputs), tensors)
+
+    def step(self, inputs: Sequence[Array]) -> Answer:
+        """Return what the model computes, with the states the last run left."""
+        outputs, tensors = self._ask(("step", list(inputs)))
+        return Answer(tuple(outputs), tensors)
+
+    def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout, self._printed):
+                if stream is not None:
+                    with suppress(BrokenPipeError):  # what a dead process was not told
+                        stream.close()
+
+    def _ask(self, request: tuple[Any, ...]) -> Any:
+        process = self._process or self._start()
+        assert process.stdin is not None
+        try:
+            send(cast(BinaryIO, process.stdin), request)
+            status, value = self._reply(process)
+        except (BrokenPipeError, EOFError):
+            raise RefereeDied(f"{self._name}: {self._death(process)}") from None
+        except TimeoutError:
+            self.close()
+            raise RefereeError(f"{self._name}: no answer after {self.limit_s:g} s") from None
+        except BaseException:  # Ctrl-C: a later reply must not be taken for another's
+            self.close()
+            raise
+        if status == "missing":
+            name, advice = _PACKAGES[self.runtime]
+            raise MissingPartError(f"{name} needs {value}: {advice}")
+        if status == "refused":
+            raise RefereeError(f"{self._name} refuses it: {value[:300]}")
+        return value
+
+    @property
+    def _name(self) -> str:
+        return _PACKAGES[self.runtime][0]
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._printed = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  (closed with the process)
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "tvm_serenity.validation.references.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._printed,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONHASHSEED": "0"},
+        )
+        return self._process
+
+    def _reply(self, process: subprocess.Popen[bytes]) -> Any:
+        assert process.stdout is not None
+        until = time.monotonic() + self.limit_s
+        file = process.stdout.fileno()
+
+        def read(size: int) -> bytes:
+            parts = bytearray()
+            while len(parts) < size:
+                left = until - time.monotonic()
+                if left <= 0 or not select.select([file], [], [], left)[0]:
+                    raise TimeoutError
+                part = os.read(file, min(size - len(parts), 1 << 20))
+                if not part:
+                    raise EOFError
+                parts += part
+            return bytes(parts)
+
+        (size,) = struct.unpack("<Q", read(8))
+        return pickle.loads(read(size))
+
+    def _death(self, process: subprocess.Popen[bytes]) -> str:
+        status = process.wait()
+        said = ""
+        if self._printed is not None:
+            self._printed.seek(0)
+            lines = self._printed.read().decode(errors="replace").split("\n")
+            said = next(
+                (f" ({' '.join(x.split())[:200]})" for x in reversed(lines) if x.strip()), ""
+            )
+        self.close()
+        if status < 0:
+            try:
+                name = signal.Signals(-status).name
+            except ValueError:
+                name = f"signal {-status}"
+            return f"died of {name} on this model{said}"
+        return f"ended with status {status}{said}"
+
+
+def consulted(
+    runtime: str,
+    model: bytes | Path,
+    ask: Callable[[Referee], T],
+    *,
+    keep: bool = False,
+    limit_s: float = LIMIT_S,
+) -> tuple[str, T]:
+    """Return which runtime answered, and what ``ask`` had of it.
+
+    One that dies on the model is replaced by that of ``STANDS_IN``. Raises as :meth:`Referee.open`
+    and ``ask`` do; where both have no answer, the message has both reasons.
+    """
+
+    def asked(runtime: str) -> T:
+        with Referee(limit_s) as referee:
+            referee.open(runtime, model, keep=keep and runtime == "litert")
+            return ask(referee)
+
+    try:
+        return runtime, asked(runtime)
+    except RefereeDied as death:
+        other = STANDS_IN.get(runtime)
+        if other is None:
+            raise
+        try:
+            return other, asked(other)
+        except (RefereeError, MissingPartError) as reason:
+            raise RefereeError(f"{death}; {reason}") from None
