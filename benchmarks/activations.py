@@ -96,7 +96,7 @@ def row(name: str) -> str:
     maker = Maker(make(), "net", board(BOARD), Settings(time_limit_s=10, rows="off"))
     plain, over = (
         maker.whole(way.settings(maker.settings))
-        for way in (WholeWay(), WholeWay(in_place=True, write_over=True))
+        for way in (WholeWay(), WholeWay(in_place=True, overlap=True))
     )
     arenas = [sum(made.placed.arena_bytes.values()) for made in (plain, over)]
     ranges = over.placed.ranges

@@ -1,6 +1,6 @@
 """Arenas by rows with layers made in tiles and computed again: placed, built and run in QEMU.
 
-    python benchmarks/recompute.py [--write-over] [NETWORK ...]
+    python benchmarks/recompute.py [--overlap] [NETWORK ...]
 
 The input arrives row by row, bands are of one row. For each network: the arena without tiles, with
 tiles and no work done twice, and within the factor that is allowed; what was done twice; and the
@@ -60,10 +60,10 @@ def block(net: Any, x: Any, wide: int, channels: int, kernel: int, stride: int, 
     return net.add(x, y) if adds else y
 
 
-def row(name: str, write_over: bool) -> str:
+def row(name: str, overlap: bool) -> str:
     source, factor = NETWORKS[name]
     model = source or module(mcunet, "NHWC", 1, QuantisedNet)
-    asked = Settings(name="net", rows=1, stream_input=True, write_over=write_over)
+    asked = Settings(name="net", rows=1, stream_input=True, overlap=overlap)
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for limit in (None, 1.0, factor):
@@ -88,7 +88,7 @@ def row(name: str, write_over: bool) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("networks", nargs="*", help="names, or parts of them")
-    parser.add_argument("--write-over", action="store_true", help="rows may lie over others")
+    parser.add_argument("--overlap", action="store_true", help="rows may lie over others")
     given = parser.parse_args()
     print(
         "| network | rows | tiles, nothing twice | computed again | bound of these | allowed "
@@ -97,7 +97,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|---|")
     for name in NETWORKS:
         if not given.networks or any(one in name for one in given.networks):
-            print(row(name, given.write_over), flush=True)
+            print(row(name, given.overlap), flush=True)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps3-an547", "rpi-pico")
 """One a kind of kernels: plain, DSP, two issues a cycle, vectors, Cortex-M0."""
 
 BOTH: Mapping[str, Mapping[str, Any]] = {
-    "--write-over": {"write_over": True},
+    "--overlap": {"overlap": True},
     "--fast": {"fast": True},
     "--quantized": {"quantized": "off"},
     "--channels": {"channels": "keep"},

@@ -20,7 +20,7 @@ from tests.quantize.running import JUDGE
 from tvm_serenity import firmware
 from tvm_serenity.errors import InputError
 
-ALL_FIELDS = {"--in-place": {"in_place": True}, "--write-over": {"write_over": True}}
+ALL_FIELDS = {"--in-place": {"in_place": True}, "--overlap": {"overlap": True}}
 
 
 def squeeze_and_excite() -> Net:
@@ -31,7 +31,7 @@ def squeeze_and_excite() -> Net:
 
 
 @needs_host
-def test_a_kernel_that_overwrites_its_input_may_be_allowed_to_write_over_it() -> None:
+def test_a_kernel_that_overwrites_its_input_may_be_allowed_to_overlap_it() -> None:
     net = squeeze_and_excite()
     case = OptionsCase("blocks", integer_file(net, ranges(net, JUDGE)), options=ALL_FIELDS)
     assert check(case).status == EQUAL, check(case).reason

@@ -20,7 +20,7 @@ PRICED = ("--board", "nucleo-l4r5zi", "--no-check", "--why", "--rows")
 FORMS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "whole": (windows, ("off",)),
     "in place": (windows, ("off", "--in-place")),
-    "over": (windows, ("off", "--write-over")),
+    "over": (windows, ("off", "--overlap")),
     "given order": (windows, ("off", "--order", "given")),
     "llvm": (windows, ("off", "--codegen", "llvm")),
     "rows": (windows, ("2",)),

@@ -93,7 +93,7 @@ def test_the_schema_accepts_what_the_dataclass_accepts(page: Any) -> None:
     ("given", "accepted"),
     [
         ({"rows": 2}, True),
-        ({"rows": "auto", "write_over": True}, True),
+        ({"rows": "auto", "overlap": True}, True),
         ({"rows": 0}, False),
         ({"rows": "x"}, False),
         ({"stack_bytes": -1}, False),

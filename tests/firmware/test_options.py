@@ -26,7 +26,7 @@ ALL: dict[str, Options] = {
     "--channels keep": {"channels": "keep"},
     "--rewrite": {"rewrite": "all"},
     "--in-place": {"in_place": True},
-    "--write-over": {"write_over": True},
+    "--overlap": {"overlap": True},
     "--fast": {"fast": True},
     "--constants ram": {"constants": "ram"},
     "--order given": {"order": "given"},
@@ -51,7 +51,7 @@ BANDS = ("--codegen llvm", "--rewrite", "--in-place", "--order given", "--consta
 """Options that networks in rows do not take."""
 APART = {
     ("--codegen llvm", "--in-place"),
-    ("--codegen llvm", "--write-over"),
+    ("--codegen llvm", "--overlap"),
     ("--codegen llvm", "--fast"),
     ("--codegen llvm", "--format arduino"),
     ("--external-arena", "--format mlf"),
@@ -89,7 +89,7 @@ def build(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Project]:
         searched = (
             s.order,
             s.in_place,
-            s.write_over,
+            s.overlap,
             s.fast,
             s.constants,
             s.rewrite,
@@ -241,7 +241,7 @@ def test_the_command_passes_every_option_on(
         "--channels keep --recompute 1.2 "
         "--opaque mixer=1",
         "--codegen llvm --order given --rewrite --constants ram",
-        "--in-place --write-over --fast --dynamic-range float",
+        "--in-place --overlap --fast --dynamic-range float",
         "--sliding 2",
     ):
         monkeypatch.setattr(sys, "argv", ["serenity", *line.split(), *more.split()])

@@ -194,7 +194,7 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
     ("--stream-input", {"stream_input": True}),
     ("--codegen llvm", {"codegen": "llvm"}),
     ("--in-place", {"in_place": True}),
-    ("--write-over", {"write_over": True}),
+    ("--overlap", {"overlap": True}),
     ("--order given", {"order": "given"}),
     ("--rewrite", {"rewrite": "all"}),
     ("--format mlf", {"format": "mlf"}),

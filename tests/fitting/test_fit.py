@@ -15,7 +15,7 @@ pytest.importorskip("tvm")
 from tests.conformance.writer import T
 from tests.firmware.projects import AD, model
 from tests.firmware.test_fast import module as wide
-from tests.firmware.test_write_over import module as written_over
+from tests.firmware.test_overlap import module as written_over
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tests.rows.nets import needs_board, random_module
 from tvm_serenity import firmware
@@ -99,7 +99,7 @@ def test_every_way_to_build_whole_is_a_candidate() -> None:
     maker = Maker(written_over(), "net", board(BOARD), Settings())
     arenas = {one.how: one.arena_bytes for one in whole(maker)}
     assert {"whole", "whole, in place", "whole, in place, written over"} <= set(arenas)
-    asked = Settings(in_place=True, write_over=True, name="net", rows="off", check=False)
+    asked = Settings(in_place=True, overlap=True, name="net", rows="off", check=False)
     built = firmware.build(written_over(), BOARD, asked)
     least = min(arenas.values())
     assert sum(built.facts["arena_bytes"].values()) == least < arenas["whole"]
@@ -238,7 +238,7 @@ def test_goals_are_refused_by_name(goal: dict[str, Any], words: str) -> None:
 
 
 def test_what_the_search_decides_is_not_given(module: Any) -> None:
-    for asked in (Settings(in_place=True), Settings(write_over=True)):
+    for asked in (Settings(in_place=True), Settings(overlap=True)):
         with pytest.raises(InputError, match="=True: fit chooses it"):
             fitted(module, BOARD, settings=asked)
     with pytest.raises(InputError, match="--ms: mps2-an386 has no"):

@@ -35,10 +35,10 @@ BOARD = "mps2-an386"
 PLAIN = (
     Settings(rows="off"),
     Settings(rows="off", in_place=True),
-    Settings(rows="off", in_place=True, write_over=True),
+    Settings(rows="off", in_place=True, overlap=True),
     Settings(rows="off", rewrite="all"),
     *(Settings(rows=rows) for rows in (1, 2, 4)),
-    *(Settings(rows=1, write_over=True, stream_input=arrives) for arrives in (False, True)),
+    *(Settings(rows=1, overlap=True, stream_input=arrives) for arrives in (False, True)),
     Settings(rows=1, stream_input=True),
 )
 SEEDS = (5, 11, 23)
@@ -89,7 +89,7 @@ def test_vww_is_written_over_by_rows_with_the_usual_effort() -> None:
     """It was seen to end with rows apart, 28,032 bytes, where other programs ran."""
     file = str(model("mlperf_tiny/vww_mobilenetv1_96_int8.tflite"))
     module = opened(file, Settings()).module
-    network = Maker(module, "vww", board(BOARD), Settings()).rows(write_over=True).network
+    network = Maker(module, "vww", board(BOARD), Settings()).rows(overlap=True).network
     found = stream(network, heights_of(network, 1))
     assert found.arena_bytes == found.lower_bound_bytes == 27_762
 

@@ -110,7 +110,7 @@ def test_pieces_are_written_where_they_belong_and_read_there() -> None:
     assert written[1].base == written[0].output
 
 
-def test_elementwise_ops_may_write_over_what_dies() -> None:
+def test_elementwise_ops_may_overlap_what_dies() -> None:
     source = net("nested")
     after, done = apply_everywhere(source, "in-place")
     assert [m.rule for m in done] == ["in-place"]

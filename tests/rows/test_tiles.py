@@ -309,14 +309,14 @@ def test_fit_has_it_as_candidates() -> None:
     "more",
     sampled(
         [
-            {"write_over": True},
+            {"overlap": True},
             {"fast": True},
             {"stream_input": True},
             {"external_arena": True, "stream_input": True},
             {"channels": "keep", "rows": 3},
             {"rows": "auto", "ram_bytes": 3_000},
             {"format": "zephyr"},
-            {"format": "arduino", "write_over": True},
+            {"format": "arduino", "overlap": True},
             {"format": "mlf"},
         ],
         4,

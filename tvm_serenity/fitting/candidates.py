@@ -103,12 +103,12 @@ def by_rows(
     """
     for choice in _choices(maker, streamed, limits, coarsest):
         yield _banded(maker, choice, streamed)
-    network = maker.rows(write_over=True).network
+    network = maker.rows(overlap=True).network
     if any(layer.over for layer in network.layers):
         finest = heights_of(network, 1)
         best = stream(network, finest, streamed=streamed, limits=limits)
         choice = Choice(at_most_in_memory(best, limits), True, (best,), best.seconds)
-        yield _banded(maker, choice, streamed, write_over=True)
+        yield _banded(maker, choice, streamed, overlap=True)
 
 
 def again(maker: Maker, streamed: bool, limits: Limits, factor: float) -> Iterator[BuildCandidate]:
@@ -124,8 +124,8 @@ def again(maker: Maker, streamed: bool, limits: Limits, factor: float) -> Iterat
         recompute(apart.network, chains, work, most, streamed=streamed) for most in (1.0, factor)
     )
     for one in dict.fromkeys(replace(r, limit=factor, tried=0) for r in found if r.tiles):
-        for write_over in (False, True):
-            network = maker.rows(write_over).network
+        for overlap in (False, True):
+            network = maker.rows(overlap).network
             for tiles in dict.fromkeys((one, one.narrowest())):
                 best = stream(
                     tiles.of(network),
@@ -135,7 +135,7 @@ def again(maker: Maker, streamed: bool, limits: Limits, factor: float) -> Iterat
                 )
                 best = at_most_in_memory(best, limits)
                 choice = Choice(best, True, (best,), best.seconds, tiles)
-                yield _banded(maker, choice, streamed, write_over)
+                yield _banded(maker, choice, streamed, overlap)
                 if best.gap == 0:
                     break
 
@@ -150,14 +150,12 @@ def coarsest_rows(maker: Maker, streamed: bool, limits: Limits) -> BuildCandidat
     return _banded(maker, choice, streamed)
 
 
-def _banded(
-    maker: Maker, choice: Choice, streamed: bool, write_over: bool = False
-) -> BuildCandidate:
-    made = maker.in_bands(choice, write_over)
-    settings = replace(maker.settings, rows="auto", stream_input=streamed, write_over=write_over)
+def _banded(maker: Maker, choice: Choice, streamed: bool, overlap: bool = False) -> BuildCandidate:
+    made = maker.in_bands(choice, overlap)
+    settings = replace(maker.settings, rows="auto", stream_input=streamed, overlap=overlap)
     if choice.recomputed is not None:
         settings = replace(settings, recompute=choice.recomputed.limit)
-    return BuildCandidate(how_in_bands(made, streamed, write_over), settings, made)
+    return BuildCandidate(how_in_bands(made, streamed, overlap), settings, made)
 
 
 def _largest(maker: Maker) -> int:
@@ -200,7 +198,7 @@ def _changed(one: BuildCandidate) -> tuple[bool, ...]:
     """What is not as the model says, which may cost time or another way of calling."""
     how = one.settings
     again = how.recompute is not None
-    return one.streamed, bool(how.rewrite), how.in_place, how.write_over, how.rows != OFF, again
+    return one.streamed, bool(how.rewrite), how.in_place, how.overlap, how.rows != OFF, again
 
 
 def _choices(maker: Maker, streamed: bool, limits: Limits, coarsest: bool) -> Iterator[Choice]:

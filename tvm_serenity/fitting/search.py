@@ -215,7 +215,7 @@ class _Search:
                 for one in by_rows(self.maker, streamed, limits, coarsest=not fits):
                     known += one.ordered
                     yield one
-                network = self.maker.rows(write_over=True).network
+                network = self.maker.rows(overlap=True).network
                 if self.goal.recompute is not None:
                     yield from again(self.maker, streamed, limits, self.goal.recompute)
                     network = without_between(network, chains(self.maker.rows().rows))

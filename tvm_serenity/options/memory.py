@@ -161,17 +161,17 @@ class BuildMemory(InPlace, Rewriting):
     """What firmware keeps in memory, and where.
 
     * ``order``: "best", or "given", the model's own. ``in_place``: kernels may overwrite an input
-      that dies. ``write_over``: results of unsplit layers, or rows, may lie over rows of their
+      that dies. ``overlap``: results of unsplit layers, or rows, may lie over rows of their
       input that are dead. ``rewrite``: rules of ``SerenityRewrite`` ("all", names), or "".
     * ``constants``: "flash", or "ram", which they are copied to at start, where flash is slow.
     * ``arena_limit_bytes``: no larger arena. ``stack_bytes``: stack that is kept free.
       ``external_arena``: the caller passes the arena.
     """
 
-    write_over: bool = option(
+    overlap: bool = option(
         False,
         Option(
-            flag="--write-over",
+            flag="--overlap",
             searched=True,
             help="Layers may write over rows of their input once read.",
             group=HelpGroup.MEMORY,

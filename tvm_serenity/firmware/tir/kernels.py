@@ -143,7 +143,7 @@ class Kernels:
 
     def permissions(self) -> Permissions:
         """Return what each operator's result may lie on, by the kernels that are called."""
-        if not self.settings.write_over:
+        if not self.settings.overlap:
             return {}
         found: dict[int, dict[int, Passage]] = {}
         for i, made in self.tuned.items():
@@ -163,7 +163,7 @@ class Kernels:
 
     def _spread(self, op: int, made: Tuned) -> int:
         """How far its result lies below what it is written over, at most; all of it if apart."""
-        if not self.settings.write_over:
+        if not self.settings.overlap:
             return 0
         graph, far = self.region.graph, 0
         size = sum(graph.tensors[t].size_bytes for t in graph.ops[op].outputs)

@@ -77,35 +77,35 @@ class Maker:
         ready = self.ready()
         return read_rows(ready.plain, self.name, ready.target, self.uncut)
 
-    def rows(self, write_over: bool = False) -> RowKernels:
+    def rows(self, overlap: bool = False) -> RowKernels:
         """Return the network by rows; :class:`InputError` where nothing of it can be split.
 
-        ``write_over``: rows may lie over rows that die as they are made.
+        ``overlap``: rows may lie over rows that die as they are made.
         """
-        kernels = self.layers(write_over)
+        kernels = self.layers(overlap)
         check_splittable(kernels.network)
         return kernels
 
-    def layers(self, write_over: bool = False) -> RowKernels:
+    def layers(self, overlap: bool = False) -> RowKernels:
         """Return the same of any network, whether or not something can be split."""
-        if write_over not in self.cut:
+        if overlap not in self.cut:
             self.settings.notify("reading rows")
             kernels = None
             while kernels is None:
                 try:
-                    kernels = self._row_kernels(write_over)
+                    kernels = self._row_kernels(overlap)
                 except UncutError as error:  # layers that are made whole then
                     self.uncut.update(error.kernels)
-            self.cut[write_over] = kernels
-        return self.cut[write_over]
+            self.cut[overlap] = kernels
+        return self.cut[overlap]
 
-    def _row_kernels(self, write_over: bool) -> RowKernels:
+    def _row_kernels(self, overlap: bool) -> RowKernels:
         return row_kernels(
             self._read(),
             tuned=self.settings.tuned,
             alignment=self.board.core.alignment_bytes,
             core=Extensions.of(self.board.core),
-            write_over=write_over,
+            overlap=overlap,
         )
 
     def whole(self, how: Settings) -> Compiled:
@@ -115,12 +115,12 @@ class Maker:
         results = [of_region[t] for t in made.region.results]
         return with_every_output(made, interface(self.module), results)
 
-    def in_bands(self, chosen: Choice, write_over: bool = False) -> Compiled:
-        """Return the network compiled in bands of the network of ``rows(write_over)``.
+    def in_bands(self, chosen: Choice, overlap: bool = False) -> Compiled:
+        """Return the network compiled in bands of the network of ``rows(overlap)``.
 
         Its chains of layers are made in the tiles that were chosen.
         """
-        best, kernels = chosen.best, self.rows(write_over)
+        best, kernels = chosen.best, self.rows(overlap)
         if chosen.recomputed is not None:
             kernels = in_tiles(kernels, chosen.recomputed.tiles)
         alignment = self.board.core.alignment_bytes
@@ -185,13 +185,13 @@ class Maker:
 def by_rows(maker: Maker) -> Compiled:
     """Return the network in bands: of as many rows as was asked for, else the coarsest that fit."""
     settings = maker.settings
-    network = maker.rows(settings.write_over).network
+    network = maker.rows(settings.overlap).network
     settings.notify("ordering and placing bands")
     most_bytes = settings.most_bytes(largest(rooms(maker.board, settings.stack_bytes)))
     chosen = _chosen(network, settings, most_bytes, _limits(settings))
     if settings.recompute is not None:
         chosen = _again(maker, chosen, settings.recompute, most_bytes)
-    return maker.in_bands(chosen, settings.write_over)
+    return maker.in_bands(chosen, settings.overlap)
 
 
 def checked(made: Compiled) -> None:
@@ -246,7 +246,7 @@ def _again(maker: Maker, plain: Choice, factor: float, most_bytes: int) -> Choic
         streamed=settings.stream_input,
         rows=settings.bands or 1,
     )
-    network, limits = maker.rows(settings.write_over).network, _limits(settings).of_tiles
+    network, limits = maker.rows(settings.overlap).network, _limits(settings).of_tiles
     return recomputed(
         plain, found, network, lambda tiles: _chosen(tiles, settings, most_bytes, limits)
     )

@@ -28,7 +28,7 @@ def with_room(
     least = ordered(kernels, None)
     arena_bytes = max(least[2].arena_bytes, limit_bytes)
     live = dict(zip(least[0], live_bytes(graph, least[0]), strict=True))
-    over = kernels.settings.write_over  # then less is live than the sum of sizes
+    over = kernels.settings.overlap  # then less is live than the sum of sizes
     room = {
         i: arena_bytes if over else arena_bytes - live[i] + made.workspace_bytes
         for i, made in kernels.tuned.items()

@@ -72,11 +72,11 @@ def row_kernels(
     tuned: bool = True,
     alignment: int = 16,
     core: Extensions = PLAIN,
-    write_over: bool = False,
+    overlap: bool = False,
 ) -> RowKernels:
     """Return the kernels of ``rows`` in C; ``tuned``: of the kernel library where it has them.
 
-    ``write_over``: rows may lie over rows that die as they are made.
+    ``overlap``: rows may lie over rows that die as they are made.
 
     Raises :class:`UncutError` where row kernels need workspace.
     """
@@ -108,7 +108,7 @@ def row_kernels(
             cut = rows.kernels[index]
             if made.workspace_bytes and cut is not None and cut.rows is not None:
                 uncut[cut.name] = NEEDS_WORKSPACE
-            if write_over and _splits(rows.kernels[index]):
+            if overlap and _splits(rows.kernels[index]):
                 made, far = _lying(made, rows, index)
                 layers[index] = replace(layers[index], over=far)
             same = tuple(shared.setdefault((k.params, k.body), k) for k in made.kernels)

@@ -29,7 +29,7 @@ class WholeWay:
 
     rewritten: bool = False
     in_place: bool = False
-    write_over: bool = False
+    overlap: bool = False
 
     @property
     def how(self) -> str:
@@ -37,7 +37,7 @@ class WholeWay:
         said = {
             "rewritten": self.rewritten,
             "in place": self.in_place,
-            "written over": self.write_over,
+            "written over": self.overlap,
         }
         return ", ".join(["whole", *(words for words, done in said.items() if done)])
 
@@ -47,14 +47,14 @@ class WholeWay:
         Rules of rewriting that ``common`` names stay.
         """
         rewrite = (common.rewrite or "all") if self.rewritten else ""
-        return replace(common, rewrite=rewrite, in_place=self.in_place, write_over=self.write_over)
+        return replace(common, rewrite=rewrite, in_place=self.in_place, overlap=self.overlap)
 
     def keeps(self, settings: Settings) -> bool:
         """Whether all of this that ``settings`` ask for is done."""
         return (
             self.rewritten >= bool(settings.rewrite)
             and self.in_place >= settings.in_place
-            and self.write_over >= settings.write_over
+            and self.overlap >= settings.overlap
         )
 
 
@@ -63,8 +63,8 @@ WHOLE_WAYS = (
     WholeWay(in_place=True),
     WholeWay(rewritten=True),
     WholeWay(rewritten=True, in_place=True),
-    WholeWay(in_place=True, write_over=True),
-    WholeWay(rewritten=True, in_place=True, write_over=True),
+    WholeWay(in_place=True, overlap=True),
+    WholeWay(rewritten=True, in_place=True, overlap=True),
 )
 """What there is to try, the plain one first; writing over needs no more than in place alone."""
 
@@ -106,15 +106,15 @@ def way_of(settings: Settings) -> WholeWay:
     return WholeWay(
         rewritten=bool(settings.rewrite),
         in_place=settings.in_place,
-        write_over=settings.write_over,
+        overlap=settings.overlap,
     )
 
 
-def how_in_bands(made: Compiled, arriving: bool = False, write_over: bool = False) -> str:
+def how_in_bands(made: Compiled, arriving: bool = False, overlap: bool = False) -> str:
     """Return the same of one in bands; ``arriving``: rows of its input come one by one."""
     assert made.chosen is not None
     rows = rows_text(made.chosen.best)
-    more = ", input by rows" * arriving + ", written over" * write_over
+    more = ", input by rows" * arriving + ", written over" * overlap
     again = made.chosen.recomputed
     if again is not None and again.tiles:
         more += f", tiles of columns, {again.work.factor - 1:.1%} computed again"
@@ -148,7 +148,7 @@ def _others(maker: Maker) -> Iterator[tuple[Way, Compiled | None]]:
     try:
         replace(settings, rows=AUTO)  # which refuses what rows do not go with
         made = by_rows(maker)
-        how = how_in_bands(made, write_over=settings.write_over)
+        how = how_in_bands(made, overlap=settings.overlap)
         yield _way(how, made, settings), made
     except (InputError, UnsupportedError) as error:
         yield Way("bands of rows", reason=str(error)), None

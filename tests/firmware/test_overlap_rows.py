@@ -47,15 +47,15 @@ def compiled(name: str, **options: Any) -> Any:
     return ways.make(module(), "net", board(name), settings)
 
 
-def network(write_over: bool = True) -> Any:
+def network(overlap: bool = True) -> Any:
     maker = making.Maker(module(), "net", board("mps2-an386"), Settings())
-    return maker.rows(write_over).network
+    return maker.rows(overlap).network
 
 
 @pytest.mark.parametrize("name", BOARDS)
 def test_rows_lie_over_what_dies(name: str) -> None:
     plain = sum(compiled(name).placed.arena_bytes.values())
-    made = compiled(name, write_over=True)
+    made = compiled(name, overlap=True)
     arena = sum(made.placed.arena_bytes.values())
     assert made.lower_bound_bytes <= made.peak_bytes <= arena <= plain
     making.checked(made)
@@ -112,7 +112,7 @@ def lying_rows(program: Program) -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize("name", BOARDS)
 def test_a_row_that_begins_too_near_is_found(name: str) -> None:
     """Every tensor of rows that overlaps another, one byte at a time further up."""
-    program = compiled(name, write_over=True).program
+    program = compiled(name, overlap=True).program
     caught = 0
     for made, _, _ in lying_rows(program):
         for by in range(1, program.row_bytes(made), 16):
@@ -134,7 +134,7 @@ def test_it_is_built_and_a_wrong_distance_is_caught(monkeypatch: pytest.MonkeyPa
         far = distance_bytes(windows)
         return None if far is None else 1
 
-    asked = Settings(name="net", rows=1, write_over=True, time_limit_s=2)
+    asked = Settings(name="net", rows=1, overlap=True, time_limit_s=2)
     made = firmware.build(module(), "mps2-an386", asked)
     assert made.facts["check"]["tensors"] > 20
     monkeypatch.setattr(f"{over_rows.__name__}.distance_bytes", near)

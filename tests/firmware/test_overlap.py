@@ -123,7 +123,7 @@ def lower(program: Program, step: int, by: int) -> Program:
 @pytest.mark.parametrize("name", BOARDS)
 def test_results_lie_over_what_is_read(name: str) -> None:
     plain = sum(compiled(name).placed.arena_bytes.values())
-    made = compiled(name, write_over=True)
+    made = compiled(name, overlap=True)
     arena = sum(made.placed.arena_bytes.values())
     assert made.lower_bound_bytes <= made.peak_bytes <= arena < plain
     making.checked(made)
@@ -145,7 +145,7 @@ def test_results_lie_over_what_is_read(name: str) -> None:
 
 @needs_host
 def test_it_is_built_and_compared(tmp_path: Path) -> None:
-    made = firmware.build(module(), "mps2-an386", Settings(name="net", write_over=True))
+    made = firmware.build(module(), "mps2-an386", Settings(name="net", overlap=True))
     assert made.facts["check"]["tensors"] >= 5
 
 
@@ -161,16 +161,16 @@ def test_bytes_of_a_wrong_distance_are_caught(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(over, "distance_bytes", near)
     with pytest.raises(CheckError, match="is read after"):
-        firmware.build(module(), "mps2-an386", Settings(name="net", write_over=True))
+        firmware.build(module(), "mps2-an386", Settings(name="net", overlap=True))
     monkeypatch.setattr(making, "checked", lambda _: None)
     with pytest.raises(WrongResultError):
-        firmware.build(module(), "mps2-an386", Settings(name="net", write_over=True))
+        firmware.build(module(), "mps2-an386", Settings(name="net", overlap=True))
 
 
 @needs_host
 def test_pools_go_over_their_input_line_after_line() -> None:
-    asked = Settings(name="net", rows="off", write_over=True)
-    plain = firmware.build(pooling(), "mps2-an386", replace(asked, write_over=False, check=False))
+    asked = Settings(name="net", rows="off", overlap=True)
+    plain = firmware.build(pooling(), "mps2-an386", replace(asked, overlap=False, check=False))
     made = firmware.build(pooling(), "mps2-an386", asked)
     arenas = [sum(found.facts["arena_bytes"].values()) for found in (plain, made)]
     assert arenas[0] == 16 * 16 * 16 + 8 * 8 * 16
