@@ -1,9 +1,11 @@
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.cli.run import answer, serenity
-from tvm_serenity.boards import board, names
+from tvm_serenity.boards import aliases, board, names
+from tvm_serenity.cores import core_files
 from tvm_serenity.errors import InputError
 
 GOOD = """
@@ -79,4 +81,43 @@ def test_the_command_lists_and_shows(tmp_path: Path) -> None:
     )
     failed = serenity("boards", "toaster")
     assert failed.returncode == 2
-    assert "unknown board 'toaster'; there are arduino-nano-33-ble" in failed.stderr
+    assert "unknown board 'toaster': `serenity boards` lists all" in failed.stderr
+
+
+def test_a_chip_or_a_short_name_is_its_board() -> None:
+    assert board("STM32L4R5") == board("nucleo-l4r5zi")
+    assert board("pico").name == "rpi-pico"
+    assert board("nRF52840").name == "nrf52840-dk"
+    assert not set(aliases()) & set(names())
+    assert sum(len(board(name).aliases) for name in names()) == len(aliases())
+
+
+def test_an_unknown_board_names_those_most_like_it() -> None:
+    with pytest.raises(InputError, match="did you mean nucleo-l4r5zi"):
+        board("nucleo-l4r5")
+
+
+def test_a_core_with_sizes_is_a_board() -> None:
+    made = board("cortex-m4:256K:1M")
+    assert (made.ram_bytes, made.flash_bytes) == (256 * 1024, 1024 * 1024)
+    assert made.qemu == "mps2-an386"
+    assert made.gcc == board("mps2-an386").gcc
+    assert board(made.name) == made  # as a project's metadata names it
+    assert board("cortex-m4:8M:1M").qemu is None  # the machine has 4 MB
+    for core in core_files():
+        assert board(f"{core}:16K:64K").ram_bytes == 16 * 1024
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("cortex-m4:0:1M", "size '0'"),
+        ("cortex-m4:64K:x", "size 'x'"),
+        ("cortex-m4:1G:1M", "1,073,741,824 bytes of ram: from 1 to"),
+        ("cortex-m4:64K:1G", "1,073,741,824 bytes of flash: from 1 to"),
+        ("cortex-m9:64K:1M", "unknown core 'cortex-m9'"),
+    ],
+)
+def test_sizes_that_no_board_has_are_refused(spec: str, reason: str) -> None:
+    with pytest.raises(InputError, match=re.escape(reason)):
+        board(spec)

@@ -9,7 +9,7 @@ import typer
 from tests.cli.run import serenity
 from tvm_serenity.cli import app
 from tvm_serenity.errors import InputError
-from tvm_serenity.options.sizes import MAX_BYTES, size_bytes
+from tvm_serenity.system.sizes import MAX_BYTES, size_bytes
 
 SIZES = {
     "build": {"arena_limit_bytes", "stack_bytes", "ram_bytes"},

@@ -1,13 +1,15 @@
 """Boards: what a microcontroller has, from ``targets/*.toml`` or a file of the user's own.
 
-    board("nucleo-f767zi"), board("my-board.toml")
+    board("nucleo-f767zi"), board("stm32f767"), board("my-board.toml"), board("cortex-m4:256K:1M")
 
 Each file names the source of its numbers; what could not be sourced is listed in ``unsourced``.
 """
 
+import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
@@ -16,11 +18,16 @@ from typing import Any
 from tvm_serenity.cores import INSTRUCTIONS, CoreIsa, core_model
 from tvm_serenity.errors import InputError, ParseError
 from tvm_serenity.system.files import read_text
+from tvm_serenity.system.sizes import size_bytes
 
 KINDS = ("flash", "sram", "dtcm", "itcm", "ccm", "psram")
 """Kinds of memory: flash holds code and constants, the others data; psram is slow and outside."""
 
 MAX_FILE_BYTES = 2**20
+ANY_BOARD = "mps2-an386"
+"""Where memory lies on a chip of which nothing is known: at Arm's usual addresses."""
+LARGEST_BYTES = 2**28
+"""Of the flash, and of the RAM, of a board that is given by its sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,7 @@ class Core:
 class Board:
     """A board: core, memory, the compilers with their flags, and QEMU's machine if there is one.
 
+    ``aliases``: the names of its chip, and other names that users write for the board.
     ``timing`` is the table of that name as it stands in ``file`` (``tvm_serenity.cycles.board``).
     """
 
@@ -71,6 +79,7 @@ class Board:
     llvm_attributes: tuple[str, ...] = ()
     qemu: str | None = None
     unsourced: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
     file: str = ""
     timing: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
@@ -91,10 +100,20 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(f.name.removesuffix(".toml") for f in found if f.name.endswith(".toml")))
 
 
-def board(spec: str) -> Board:
-    """Return the board that ``spec`` names: one of ``names()``, or the path of a TOML file.
+@cache
+def aliases() -> Mapping[str, str]:
+    """Return the board that each alias stands for."""
+    return {alias: name for name in names() for alias in _known(name).aliases}
 
-    Raises :class:`InputError` naming the file and what is wrong or missing in it.
+
+def board(spec: str) -> Board:
+    """Return the board that ``spec`` names.
+
+    ``spec`` is one of ``names()`` or ``aliases()``, in any case, the path of a TOML file, or
+    "CORE:RAM:FLASH" for any chip with a known core (:func:`board_of_cpu`).
+
+    Raises :class:`InputError` naming the file and what is wrong or missing in it, or the boards
+    whose names are most like ``spec``.
     """
     if spec.endswith(".toml"):
         path = Path(spec)
@@ -105,10 +124,75 @@ def board(spec: str) -> Board:
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"{spec}: cannot be read: {reason}") from None
-    if spec not in names():
-        raise InputError(f"unknown board {spec!r}; there are {', '.join(names())}, or a .toml file")
-    file = resources.files("tvm_serenity.targets") / f"{spec}.toml"
-    return _parse(spec, file.name, file.read_text(encoding="utf-8"))
+    if spec.count(":") == 2:
+        cpu, ram, flash = spec.split(":")
+        return board_of_cpu(cpu, size_bytes(ram, 1), size_bytes(flash, 1))
+    wanted = spec.lower().replace("_", "-")
+    name = wanted if wanted in names() else aliases().get(wanted)
+    if name is None:
+        raise InputError(_unknown(spec, wanted))
+    return _known(name)
+
+
+def _known(name: str) -> Board:
+    file = resources.files("tvm_serenity.targets") / f"{name}.toml"
+    return _parse(name, file.name, file.read_text(encoding="utf-8"))
+
+
+def _unknown(spec: str, wanted: str) -> str:
+    """Return the message for a name that no board has."""
+    near = difflib.get_close_matches(wanted, [*names(), *aliases()], n=3, cutoff=0.6)
+    meant = f"did you mean {' or '.join(near)}? " if near else ""
+    return (
+        f"unknown board {spec!r}: {meant}`serenity boards` lists all; a .toml file describes "
+        "another one, and CORE:RAM:FLASH (cortex-m4:256K:1M) a chip without a file"
+    )
+
+
+def board_of_cpu(cpu: str, ram_bytes: int, flash_bytes: int) -> Board:
+    """Return a board with the core ``cpu``, so much RAM and so much flash, in bytes.
+
+    ``cpu`` is a core of ``cores.core_files()`` or the path of a core's ``.toml`` file. Memory lies
+    where the machine of QEMU that runs the core has it, or ``ANY_BOARD`` where there is none, and
+    tensors are aligned as there. The clock is that machine's; no wait states are known, so no
+    milliseconds are estimated. A board with more memory than its machine is not emulated.
+
+    Raises :class:`InputError` for an unknown core, and for sizes that are not positive or above
+    ``LARGEST_BYTES``.
+    """
+    model = core_model(cpu)
+    machine = next((b for b in map(_known, names()) if b.qemu and b.qemu == model.qemu), None)
+    like = machine or _known(ANY_BOARD)
+    whole = model.variants[0]
+    flash = next(r for r in like.regions if r.kind == "flash")
+    internal = (r for r in like.regions if r.kind in ("sram", "dtcm"))
+    ram = max(internal, key=lambda r: r.size_bytes)
+    regions, emulated = [], machine is not None
+    for name, region, size in (("flash", flash, flash_bytes), ("ram", ram, ram_bytes)):
+        if not 0 < size <= LARGEST_BYTES:
+            raise InputError(f"{cpu} with {size:,} bytes of {name}: from 1 to {LARGEST_BYTES:,}")
+        emulated &= size <= region.size_bytes
+        regions.append(replace(region, name=name, size_bytes=size))
+    return Board(
+        name=f"{cpu}:{ram_bytes}:{flash_bytes}",
+        title=f"{model.title}, {ram_bytes:,} bytes of RAM, {flash_bytes:,} of flash",
+        source=f"sizes as they were given; addresses and clock of {like.name}",
+        core=Core(
+            model.name,
+            whole.instructions,
+            like.core.clock_mhz,
+            like.core.alignment_bytes,
+            whole.prices,
+            model.cycles,
+        ),
+        regions=tuple(regions),
+        compiler=model.compiler,
+        gcc=whole.gcc,
+        llvm_triple=whole.llvm_triple,
+        llvm_attributes=whole.llvm_attributes,
+        qemu=like.qemu if emulated else None,
+        file=f"{cpu}:{ram_bytes}:{flash_bytes}",
+    )
 
 
 def _parse(name: str, where: str, text: str) -> Board:
@@ -130,6 +214,7 @@ def _parse(name: str, where: str, text: str) -> Board:
         llvm_attributes=isa.llvm_attributes,
         qemu=reader.text(data, "qemu") if "qemu" in data else None,
         unsourced=tuple(map(str, data.get("unsourced", ()))),
+        aliases=tuple(str(a).lower() for a in data.get("aliases", ())),
         file=where,
         timing=reader.table(data, "timing") if "timing" in data else None,
     )

@@ -32,7 +32,7 @@ from tvm_serenity.options.option import (
     defaults_of,
     options_of,
 )
-from tvm_serenity.options.sizes import size_bytes
+from tvm_serenity.system.sizes import size_bytes
 
 METAVARS = {
     BYTES: "SIZE",

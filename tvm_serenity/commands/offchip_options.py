@@ -26,8 +26,8 @@ from tvm_serenity.options.option import (
     option,
 )
 from tvm_serenity.options.output import OUTPUT, PLOT
-from tvm_serenity.options.sizes import size_bytes
 from tvm_serenity.options.speed import JOBS, Sweeping, TimeLimit
+from tvm_serenity.system.sizes import size_bytes
 
 WHOLE = "tensor"
 TRAFFIC = "traffic"

@@ -1,7 +1,7 @@
 """Capacities in text: sizes, ranges ``32K:1M:x2`` and ``64K:256K:+64K``, lists of both."""
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.options.sizes import size_bytes
+from tvm_serenity.system.sizes import size_bytes
 
 MAX_POINTS = 10_000
 

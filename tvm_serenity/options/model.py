@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.options.option import Conflict, HelpGroup, Option, OptionGroup, option
-from tvm_serenity.options.sizes import size_bytes
 from tvm_serenity.quantize.choices import (
     AUTO,
     CHANNELS,
@@ -15,6 +14,7 @@ from tvm_serenity.quantize.choices import (
     QUANTIZED,
 )
 from tvm_serenity.quantize.fixed import ROUNDINGS
+from tvm_serenity.system.sizes import size_bytes
 
 IN_C = "a C function is called from C"
 

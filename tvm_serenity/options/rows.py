@@ -13,8 +13,8 @@ from tvm_serenity.options.option import (
     differing,
     option,
 )
-from tvm_serenity.options.sizes import check_work_factor
 from tvm_serenity.quantize.choices import AUTO, OFF
+from tvm_serenity.system.sizes import check_work_factor
 
 NEEDED = "needed"
 """``rows``: bands, as rewriting and working in place, only where a network does not fit without."""

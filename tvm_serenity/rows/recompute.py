@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tvm_serenity.memory import profile
-from tvm_serenity.options.sizes import check_work_factor
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.segments import segment_order
 from tvm_serenity.rows.split import heights_of, split
 from tvm_serenity.rows.tiles import Chain, Tiled, Work, extra_of, tiled
 from tvm_serenity.search.deadline import seconds_left
+from tvm_serenity.system.sizes import check_work_factor
 
 SHARES = (1, 2, 4, 8, 16)
 """Tiles of about these parts of a row are tried at the end."""
