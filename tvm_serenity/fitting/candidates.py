@@ -13,6 +13,7 @@ from tvm_serenity.firmware.tir.made import Maker
 from tvm_serenity.firmware.tir.tiles import tileable
 from tvm_serenity.firmware.tir.ways import WHOLE_WAYS, WholeWay, how_in_bands
 from tvm_serenity.options.memory import FLASH, RAM
+from tvm_serenity.options.speed import GROW, LEAST
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.relax.row_chains import work_of
 from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, choose
@@ -74,21 +75,21 @@ def whole(maker: Maker) -> Iterator[BuildCandidate]:
     for way in WHOLE_WAYS:
         if not way.rewritten or maker.changes("all"):
             yield whole_as(maker, way)
-    plain = whole_as(maker, WholeWay(), fast=True)
-    copied = whole_as(maker, WholeWay(), fast=True, constants=RAM)
-    yield from (one for one in (plain, copied) if one.made.placed.fits)
+    grown = whole_as(maker, WholeWay(), workspace=GROW)
+    copied = whole_as(maker, WholeWay(), workspace=GROW, constants=RAM)
+    yield from (one for one in (grown, copied) if one.made.placed.fits)
 
 
 def whole_as(
-    maker: Maker, way: WholeWay, *, fast: bool = False, constants: str = FLASH
+    maker: Maker, way: WholeWay, *, workspace: str = LEAST, constants: str = FLASH
 ) -> BuildCandidate:
     """Return the network operator by operator, with what ``way`` says.
 
-    ``fast`` and ``constants``: as :class:`Settings` has them.
+    ``workspace`` and ``constants``: as :class:`Settings` has them.
     """
-    plain = replace(maker.settings, rows=OFF, fast=fast, constants=constants)
+    plain = replace(maker.settings, rows=OFF, workspace=workspace, constants=constants)
     settings = way.settings(plain)
-    how = way.how + ", faster kernels" * fast + ", constants in RAM" * (constants == RAM)
+    how = way.how + ", faster kernels" * settings.grows + ", constants in RAM" * (constants == RAM)
     return BuildCandidate(how, settings, maker.whole(settings))
 
 
@@ -186,7 +187,7 @@ def _beats(a: BuildCandidate, b: BuildCandidate) -> bool:
         and a.made.program.constant_bytes <= b.made.program.constant_bytes
         and all(x <= y for x, y in zip(_changed(a), _changed(b), strict=True))
         and a.made.program.copied >= b.made.program.copied
-        and (a.settings.fast >= b.settings.fast or _same_kernels(a, b))
+        and (a.settings.grows >= b.settings.grows or _same_kernels(a, b))
     )
 
 
