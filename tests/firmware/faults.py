@@ -305,7 +305,7 @@ FAULTS: dict[str, Fault] = {
         in_library("((high + (high >> 31)) >> (right - 1))", "(high >> (right - 1))"),
         curves,
         M55,
-        {"fast": False},
+        {"workspace": "least"},
     ),
     "a product is cut off": Fault("library", in_library("(1 << 30)) >> 31", "0) >> 31"), board=M55),
     "sign skipped in five instructions": Fault("library", in_library(" + (sum >> 31);", ";")),

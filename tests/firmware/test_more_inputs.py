@@ -95,6 +95,6 @@ def test_a_rounding_that_few_sums_show_is_found(
         return right(file).replace("(high + (high >> 31))", "high")
 
     monkeypatch.setattr(sources, "text", wrong)
-    found = built(tmp_path, "--fast")
+    found = built(tmp_path, "--workspace", "grow")
     assert found.returncode == 1
     assert "result" in found.stderr or "runtime" in found.stderr

@@ -214,7 +214,7 @@ def test_options_that_go_with_steps(tmp_path: Path) -> None:
         {"channels": "keep"},
         {"external_arena": True},
         {"quantized": "off"},
-        {"fast": True},
+        {"workspace": "grow"},
         {"check": False},
     ]
     for number, given in enumerate(others):

@@ -14,8 +14,8 @@ pytest.importorskip("tvm")
 
 from tests.conformance.writer import T
 from tests.firmware.projects import AD, model
-from tests.firmware.test_fast import module as wide
 from tests.firmware.test_overlap import module as written_over
+from tests.firmware.test_workspace_growth import module as wide
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tests.rows.nets import needs_board, random_module
 from tvm_serenity import firmware
@@ -77,10 +77,10 @@ def test_memory_is_spent_on_time_where_time_is_what_counts() -> None:
     small = fitted(net, BOARD, FitGoal(minimise="ram", time_limit_s=60)).chosen
     assert fast is not None
     assert small is not None
-    assert fast.candidate.settings.fast
+    assert fast.candidate.settings.grows
     assert not fast.candidate.made.program.copied  # QEMU counts instructions: RAM wins nothing
     assert fast.arena_bytes > small.arena_bytes
-    assert not small.candidate.settings.fast
+    assert not small.candidate.settings.grows
 
 
 @pytest.mark.skipif(not installed(), reason="needs the cycles extra")

@@ -34,6 +34,7 @@ from tvm_serenity.fitting.goal import ARRIVALS, FitGoal
 from tvm_serenity.fitting.measure import BuildFigures, all_linked, timed, unlinked, untimeable
 from tvm_serenity.options.goal import ENERGY, TIME
 from tvm_serenity.options.option import searched
+from tvm_serenity.options.speed import GROW
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.relax.row_chains import chains
 from tvm_serenity.rows.bound import rows_bound
@@ -218,8 +219,8 @@ class _Search:
             return
         settings = self.maker.settings
         if settings.only_rows:
-            for fast in dict.fromkeys((settings.fast, True)):
-                yield as_asked(self.maker, fast=fast)
+            for workspace in dict.fromkeys((settings.workspace, GROW)):
+                yield as_asked(self.maker, workspace)
             return
         arrivals = ARRIVALS[self.goal.stream_input]
         bands_until = time.perf_counter() + BANDS_SHARE * self.left

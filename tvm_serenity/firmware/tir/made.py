@@ -150,7 +150,7 @@ class Maker:
         alignment = self.board.core.alignment_bytes
         met = placed.fits and settings.allows(sum(placed.arena_bytes.values()))
         room = rooms(self.board, settings.stack_bytes)
-        more = self._more_room(placed, room) if settings.fast and met else {}
+        more = self._more_room(placed, room) if settings.grows and met else {}
         taken, placed, lying = with_room_by_rows(kernels, best, placed, lying, alignment, more)
         written = program(taken, lying)
         made = Compiled(

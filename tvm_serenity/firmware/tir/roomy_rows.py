@@ -1,9 +1,8 @@
 """Faster kernels of rows where the arena of bands has room for their workspace.
 
-Order and places of the bands are as they were found without it, so the arena is the same to the
-byte, or grows above them (``--fast``). A call's workspace lies where no band does that lives while
-it runs: that of all calls of a layer at one place, or else that of each at its own, which stands in
-the tables.
+The search for bands ignores this workspace, so the arena keeps its size to the byte, or grows with
+``--workspace grow``. The workspace of a call lies where no band lives while the call runs. All
+calls of a layer share one place; where none suits all, each call has its own in the tables.
 """
 
 from collections.abc import Mapping, Sequence

@@ -92,7 +92,7 @@ def _whole(taken: Kernels, index: int) -> KernelChoice:
     op = taken.region.graph.ops[index]
     made = taken.tuned.get(index)
     if made is not None:
-        no_room = FULL if taken.settings.fast else GROWS
+        no_room = FULL if taken.settings.grows else GROWS
         candidates = _beside(taken.candidates[index], made, unit_of(taken.core), no_room)
         return _of_library(op.name, made, made.kernel.name, candidates)
     function = taken.functions[op.kind]

@@ -52,15 +52,15 @@ def cost(found: Any) -> int:
 
 @pytest.mark.parametrize("how", WAYS)
 def test_more_memory_is_less_time(how: dict[str, Any]) -> None:
-    plain, fast = made(**how), made(**how, fast=True)
+    plain, fast = made(**how), made(**how, workspace="grow")
     assert arena(plain) < arena(fast)
     assert cost(fast) < cost(plain)
     check(fast.program)
-    same = made(**how, fast=True, arena_limit_bytes=arena(plain))
+    same = made(**how, workspace="grow", arena_limit_bytes=arena(plain))
     assert arena(same) == arena(plain)
     assert cost(same) == cost(plain)
     between = (arena(plain) + arena(fast)) // 2
-    assert arena(made(**how, fast=True, arena_limit_bytes=between)) <= between
+    assert arena(made(**how, workspace="grow", arena_limit_bytes=between)) <= between
 
 
 def test_what_fits_is_never_lost_for_it() -> None:
@@ -69,7 +69,9 @@ def test_what_fits_is_never_lost_for_it() -> None:
     room = least + 1_024 + 128
     regions = tuple(replace(r, size_bytes=room) if r.name == "sram" else r for r in small.regions)
     small = replace(small, regions=regions)
-    found = ways.make(module(), "net", small, Settings(fast=True, rows="off", time_limit_s=2))
+    found = ways.make(
+        module(), "net", small, Settings(workspace="grow", rows="off", time_limit_s=2)
+    )
     assert found.placed.fits
     assert arena(found) == least
 
@@ -79,7 +81,7 @@ def test_workspace_above_its_room_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     from tvm_serenity.firmware.tir import roomy_rows
 
     monkeypatch.setattr(roomy_rows._Found, "_free", lambda _self, _live, _region, _size: 0)
-    found = made(rows=1, fast=True)
+    found = made(rows=1, workspace="grow")
     with pytest.raises(CheckError):
         making.checked(found)
 
@@ -87,6 +89,6 @@ def test_workspace_above_its_room_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 @needs_host
 @pytest.mark.parametrize("how", WAYS)
 def test_every_byte_is_the_same(how: dict[str, Any]) -> None:
-    settings = Settings(name="net", fast=True, time_limit_s=2, **how)
+    settings = Settings(name="net", workspace="grow", time_limit_s=2, **how)
     project = firmware.build(module(), BOARD, settings)
     assert project.facts["check"]["tensors"] > 5
