@@ -25,9 +25,9 @@ from tvm_serenity.cli.commands import register
 from tvm_serenity.cycles.emulate import installed
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware import Settings
+from tvm_serenity.firmware.check.verify import difference, run_host
+from tvm_serenity.firmware.compile.driver import Maker
 from tvm_serenity.firmware.result import load
-from tvm_serenity.firmware.tir.made import Maker
-from tvm_serenity.firmware.verify import difference, run_host
 from tvm_serenity.fitting import FitGoal, Fitted, build_chosen, fitted
 from tvm_serenity.fitting.candidates import whole
 from tvm_serenity.fitting.choose import best_of, front_of
@@ -186,7 +186,7 @@ def test_a_limit_ends_the_search_with_what_there_is(module: Any) -> None:
 def test_milliseconds_are_those_of_latency(module: Any, tmp_path: Path) -> None:
     if not installed():
         pytest.skip("unicorn, capstone or the native driver is not installed")
-    from tvm_serenity.firmware.latency import latency
+    from tvm_serenity.firmware.board.latency import latency
 
     target = board("nucleo-l4r5zi")
     found = fitted(module, target, FitGoal(time_limit_s=120, deadline_ms=1e6))

@@ -11,7 +11,7 @@ pytest.importorskip("tflite")
 pytest.importorskip("ai_edge_litert")
 
 from tests.validation.test_network import small_file
-from tvm_serenity.firmware.referee import recorded
+from tvm_serenity.firmware.check.reference_runtime import recorded
 from tvm_serenity.validation.network import judge_for, judged
 from tvm_serenity.validation.references import Referee, RefereeDied, RefereeError, consulted
 

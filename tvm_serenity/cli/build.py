@@ -154,7 +154,7 @@ def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
 
 def _tried(facts: Mapping[str, Any]) -> dict[str, str]:
     """In which ways it was tried, where it does not fit as it is."""
-    from tvm_serenity.firmware.fit import Way
+    from tvm_serenity.firmware.board.fit import Way
 
     ways = [Way(**way).text() for way in facts["tried"]]
     return {"tried": "; ".join(ways)} if ways else {}
@@ -174,8 +174,8 @@ def _refused(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _built(project: "Project") -> dict[str, str]:
-    from tvm_serenity.firmware import image
-    from tvm_serenity.firmware.toolchain import PACKAGES
+    from tvm_serenity.firmware.board import image
+    from tvm_serenity.firmware.board.toolchain import PACKAGES
 
     facts = project.facts
     rows = {**_regions(facts), **_banded(facts), **_tried(facts)}

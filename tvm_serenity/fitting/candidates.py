@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.firmware.memory import rooms
+from tvm_serenity.firmware.compile.compiled import Compiled
+from tvm_serenity.firmware.compile.driver import Maker
+from tvm_serenity.firmware.compile.driver import by_rows as bands_as_set
+from tvm_serenity.firmware.compile.fallback import WHOLE_WAYS, WholeWay, how_in_bands
+from tvm_serenity.firmware.place.memory_map import rooms
+from tvm_serenity.firmware.select.tiles import tileable
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.tir.compiled import Compiled
-from tvm_serenity.firmware.tir.made import Maker
-from tvm_serenity.firmware.tir.made import by_rows as bands_as_set
-from tvm_serenity.firmware.tir.tiles import tileable
-from tvm_serenity.firmware.tir.ways import WHOLE_WAYS, WholeWay, how_in_bands
 from tvm_serenity.options.memory import BEST, FLASH, RAM
 from tvm_serenity.options.speed import GROW, LEAST
 from tvm_serenity.quantize.choices import AUTO, OFF

@@ -12,10 +12,10 @@ from dataclasses import replace
 from tvm_serenity.boards import Board
 from tvm_serenity.cycles.board import board_timing
 from tvm_serenity.errors import InputError, UnsupportedError
+from tvm_serenity.firmware.compile.driver import Maker
+from tvm_serenity.firmware.compile.fallback import WHOLE_WAYS
+from tvm_serenity.firmware.select.choices import FULL
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.tir.made import Maker
-from tvm_serenity.firmware.tir.ways import WHOLE_WAYS
-from tvm_serenity.firmware.tir.why import FULL
 from tvm_serenity.fitting.candidates import (
     BuildCandidate,
     as_asked,

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import InputError, UnsupportedError
-from tvm_serenity.firmware import image
+from tvm_serenity.firmware.board import image
+from tvm_serenity.firmware.board.fit import constants_fit
 from tvm_serenity.firmware.building import Origin, check_compilers, finished
-from tvm_serenity.firmware.fit import constants_fit
-from tvm_serenity.firmware.names import identifier
+from tvm_serenity.firmware.c_names import identifier
+from tvm_serenity.firmware.compile.driver import Maker, loose
+from tvm_serenity.firmware.compile.model import opened
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.tir.made import Maker, loose
-from tvm_serenity.firmware.tir.opened import opened
 from tvm_serenity.fitting.candidates import (
     BuildCandidate,
     again,
@@ -44,7 +44,7 @@ from tvm_serenity.rows.tiles import without_between
 from tvm_serenity.search.deadline import within
 
 if TYPE_CHECKING:
-    from tvm_serenity.firmware.tir.opened import Model
+    from tvm_serenity.firmware.compile.model import Model
 
 WHOLE_SECONDS = 60.0
 """What orders and placements of whole operators may take together."""
