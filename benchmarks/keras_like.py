@@ -28,7 +28,7 @@ from tvm_serenity.errors import SerenityError
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.passes import serenity_pipeline
 from tvm_serenity.relax.schedule import ARENA
-from tvm_serenity.validation.references import RefereeError
+from tvm_serenity.validation.references import ReferenceRuntimeError
 
 HEAD = (
     "| network | operators | parameters | compiles | as LiteRT, bit by bit | arena, bytes |\n"
@@ -85,7 +85,7 @@ def main() -> None:
         wrong += verdict.status == DIFFERENT
         try:
             print(row(name, net, data, verdict), flush=True)
-        except RefereeError as error:
+        except ReferenceRuntimeError as error:
             print(f"| {name} | {error} |", flush=True)
     sys.exit(1 if wrong else 0)
 

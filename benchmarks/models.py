@@ -86,10 +86,10 @@ def compiled(path: Path, folder: Path) -> Verdict:
     status, stdout, stderr = run(["compile", str(path), "--json", "--check"], folder)
     if status != 0:
         return failure(status, stdout, stderr)
-    referee: dict[str, Any] = json.loads(stdout)["checks"]["referee"]
-    if referee["outcome"] == "absent":
-        return Verdict("unjudged", str(referee["reason"]))
-    apart = referee["max_abs_error"]
+    reference: dict[str, Any] = json.loads(stdout)["checks"]["reference_runtime"]
+    if reference["outcome"] == "absent":
+        return Verdict("unjudged", str(reference["reason"]))
+    apart = reference["max_abs_error"]
     return Verdict("equal", "" if not apart else f"floats at most {apart:.2g} apart")
 
 

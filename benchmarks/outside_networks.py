@@ -52,10 +52,10 @@ def verdict(command: str, found: Any) -> Verdict:
     printed = json.loads(found.stdout)
     if command != "compile":
         return Verdict("equal" if command in ("build", "verify") else "ran", "")
-    referee = printed["checks"]["referee"]
-    if referee["outcome"] == "absent":
-        return Verdict("unjudged", str(referee["reason"]))
-    return Verdict("equal", referee["second"] or referee["outcome"])
+    reference = printed["checks"]["reference_runtime"]
+    if reference["outcome"] == "absent":
+        return Verdict("unjudged", str(reference["reason"]))
+    return Verdict("equal", reference["second"] or reference["outcome"])
 
 
 def through(path: str) -> dict[str, Verdict]:

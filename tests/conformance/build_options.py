@@ -24,7 +24,7 @@ from tests.conformance.random_networks import cases
 from tests.quantize.running import JUDGE
 from tvm_serenity import firmware
 from tvm_serenity.errors import FitError, InputError, SerenityError
-from tvm_serenity.validation.references import RefereeError
+from tvm_serenity.validation.references import ReferenceRuntimeError
 
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps3-an547", "rpi-pico")
 """One a kind of kernels: plain, DSP, two issues a cycle, vectors, Cortex-M0."""
@@ -171,7 +171,7 @@ def drawn(draw: st.DrawFn, of_blocks: bool) -> OptionsCase:
             data = dynamic_file(net, d.chance(), 8)
         else:
             data = integer_file(net, ranges(net, JUDGE), d.one(("int8", "int8", "uint8")))
-    except RefereeError:
+    except ReferenceRuntimeError:
         assume(False)
     kinds = " ".join(step.kind for step in net.steps)
     return OptionsCase("blocks", data, f"{note}; {kinds}", board=board, options=chosen)

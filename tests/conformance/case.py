@@ -3,7 +3,7 @@
     verdict = check(Case("MEAN", tflite(...), "int8, axes (1, 2)"))
 
 The model goes the way of ``serenity compile``: imported, turned into integer kernels, compiled
-with the pipeline, run on the Relax VM; the referee runs it in a process of its own.
+with the pipeline, run on the Relax VM; the reference runtime runs it in a process of its own.
 """
 
 import atexit
@@ -20,9 +20,9 @@ from tests.quantize.running import JUDGE, Machine
 from tvm_serenity.errors import SerenityError, WrongResultError
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.relax.quantize import quantized_module
-from tvm_serenity.validation.references import Fill, RefereeError, runtime_for
+from tvm_serenity.validation.references import Fill, ReferenceRuntimeError, runtime_for
 
-EQUAL, REFUSED, DIFFERENT, UNJUDGED = "equal", "refused", "different", "no referee"
+EQUAL, REFUSED, DIFFERENT, UNJUDGED = "equal", "refused", "different", "no reference runtime"
 FILLS: tuple[Fill, ...] = (0, 1, 2, "min", "max", "zero")
 TOLERANCE = 1e-5
 """Of floats: of the largest magnitude of the output, and as much again of each value."""
@@ -53,7 +53,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """``equal``, ``refused`` (by us), ``different`` or ``no referee``, and why, in one line.
+    """``equal``, ``refused`` (by us), ``different`` or ``no reference runtime``, and the reason.
 
     A wrong result that is found while the model is read is a difference, and so is an exception of
     ours that is no :class:`SerenityError`.
@@ -116,7 +116,7 @@ def _same(mine: Array, theirs: Array, tolerance: float, absolute: float) -> Arra
 
 
 def _asked(case: Case) -> list[tuple[str, Sequence[Array], Sequence[Array]]] | str:
-    """Inputs and what the referee makes of them; or why there is no referee.
+    """Inputs and what the reference runtime makes of them; or why there is no reference runtime.
 
     Runs after the first keep the states that the one before left.
     """
@@ -130,7 +130,7 @@ def _asked(case: Case) -> list[tuple[str, Sequence[Array], Sequence[Array]]] | s
             answer = JUDGE.step(feed) if index else JUDGE.run(feed)
             ran.append((name, feed, answer.outputs))
         return ran
-    except RefereeError as error:
+    except ReferenceRuntimeError as error:
         return str(error)
 
 

@@ -20,7 +20,7 @@ ROUND = 8
 
 @dataclass
 class Counts:
-    """Verdicts; refusals and missing referees by kind and reason, differences one by one."""
+    """Counts of verdicts: refusals and missing reference runtimes by kind and reason."""
 
     equal: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.conformance.builder import Net, Step, float_file
 from tests.conformance.writer import Array, Node, T, tflite
-from tvm_serenity.validation.references import Referee
+from tvm_serenity.validation.references import ReferenceRuntime
 
 WEIGHTED = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 0, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 2}
 """Operators with weights as their second input, and the place of the activation."""
@@ -40,7 +40,7 @@ Range = tuple[float, float]
 Params = tuple[float, int]
 
 
-def ranges(net: Net, judge: Referee, runs: int = 4) -> dict[int, Range]:
+def ranges(net: Net, judge: ReferenceRuntime, runs: int = 4) -> dict[int, Range]:
     """Return the smallest and largest value of every tensor over ``runs`` random inputs."""
     judge.open("litert", float_file(net), keep=True)
     rng = np.random.default_rng(net.seed)

@@ -17,7 +17,7 @@ from tests.conformance.counts import Counts, generate_all
 from tests.conformance.operators.draws import Draw
 from tests.conformance.quantise import dynamic_file, integer_file, ranges
 from tests.quantize.running import JUDGE
-from tvm_serenity.validation.references import RefereeError
+from tvm_serenity.validation.references import ReferenceRuntimeError
 
 MOST_ELEMENTS = 4096
 """Of a tensor."""
@@ -192,7 +192,7 @@ def cases(draw: st.DrawFn, barren: bool = False) -> Case:
         known = ranges(net, JUDGE)
         assume(all(high - low > LEAST_RANGE for low, high in known.values()))
         data = integer_file(net, known, dtype, real)
-    except RefereeError:
+    except ReferenceRuntimeError:
         assume(False)
     return Case("network", data, f"{dtype}{' from float' * real}: {_kinds(net)}")
 

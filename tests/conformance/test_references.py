@@ -22,7 +22,7 @@ from tvm_serenity.frontends.relax._converter import ReadOperator
 from tvm_serenity.frontends.relax.from_tflite import readings
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.operators import operator
-from tvm_serenity.validation.references import RefereeError, runtime_for
+from tvm_serenity.validation.references import ReferenceRuntimeError, runtime_for
 
 EXACT = [kind for kind in STRATEGIES if operator(kind).integers.reference is not None]
 EXAMPLES = scaled(6, 40)
@@ -91,7 +91,7 @@ def differences(kind: str, case: Case, folder: Path) -> list[str] | None:
                 if not _same(mine, theirs):
                     shown = f"{mine.reshape(-1)[:4]}, not {theirs.reshape(-1)[:4]}"
                     wrong.append(f"{case.note}: {shown}")
-    except RefereeError:
+    except ReferenceRuntimeError:
         return None
     return wrong
 

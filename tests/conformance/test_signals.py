@@ -22,7 +22,7 @@ RUNS = 24
 
 
 def machine(path: Path) -> Machine:
-    """A file on the Relax VM, and open at its referee, which is TFLM."""
+    """A file on the Relax VM, and open at its reference runtime, which is TFLM."""
     module = quantized_module(to_relax(path))
     assert kept_float(module) == ()
     data = path.read_bytes()

@@ -1,4 +1,4 @@
-"""TRANSPOSE_CONV, whole and by rows, as its referee computes it."""
+"""TRANSPOSE_CONV, whole and by rows, as its reference runtime computes it."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def split(module: Any) -> Any:
 
 
 def assert_exact(data: bytes, path: Path, rows: bool = True) -> None:
-    """Find what the referee makes of three inputs, whole and by rows."""
+    """Find what the reference runtime makes of three inputs, whole and by rows."""
     path.write_bytes(data)
     module = to_relax(path)
     machines = [Machine(module), *([Machine(split(module))] if rows else [])]

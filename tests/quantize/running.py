@@ -1,4 +1,4 @@
-"""Integer modules compiled and run, to compare with a referee."""
+"""Integer modules compiled and run, to compare with a reference runtime."""
 
 import atexit
 from collections.abc import Iterable, Sequence
@@ -18,13 +18,13 @@ from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.passes import serenity_pipeline  # noqa: E402
 from tvm_serenity.relax.attributes import STATES  # noqa: E402
 from tvm_serenity.relax.quantize import kept_float, quantized_module  # noqa: E402
-from tvm_serenity.validation.references import Fill, Referee, runtime_for  # noqa: E402
+from tvm_serenity.validation.references import Fill, ReferenceRuntime, runtime_for  # noqa: E402
 
-JUDGE = Referee()
+JUDGE = ReferenceRuntime()
 atexit.register(JUDGE.close)
 
 
-def judge_of(data: bytes, keep: bool = False) -> Referee:
+def judge_of(data: bytes, keep: bool = False) -> ReferenceRuntime:
     """The runtime that the file is held against, with the file open; one at a time."""
     JUDGE.open(runtime_for("model.tflite", data), data, keep=keep)
     return JUDGE
@@ -105,7 +105,7 @@ def assert_exact(
     varied: bool = True,
     target: Any = "llvm",
 ) -> None:
-    """Compare with the referee, bit by bit; ``varied``: outputs must not all be the same."""
+    """Compare bit by bit with the reference runtime; ``varied``: runs must differ in outputs."""
     judge, machine = judge_of(data), Machine(module, target)
     seen = set()
     for fill in fills:

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from tvm_serenity.validation.doubt import TIMES, widened
 from tvm_serenity.validation.judge import Judge
 from tvm_serenity.validation.network import judged
-from tvm_serenity.validation.references import Referee
+from tvm_serenity.validation.references import ReferenceRuntime
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.rules import rule_for
 
@@ -69,9 +69,9 @@ def network(path: Path, seed: int) -> Path:
 def runs(path: Path, runtime: str) -> list[tuple[list[Any], list[Any]]]:
     rng = np.random.default_rng(7)
     given = [rng.normal(0, 1.5, (3, 8)).astype(np.float32) for _ in range(4)]
-    with Referee() as referee:
-        referee.open(runtime, path)
-        return [([x], list(referee.run([x]).outputs)) for x in given]
+    with ReferenceRuntime() as reference:
+        reference.open(runtime, path)
+        return [([x], list(reference.run([x]).outputs)) for x in given]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])

@@ -58,8 +58,12 @@ def test_compile_says_what_was_compared(tmp_path: Path, capsys: Any, monkeypatch
     checks = json.loads(out)["checks"]
     assert checks["kernels"] == 2
     assert not checks["skipped"]
-    referee = checks["referee"]
-    assert (referee["referee"], referee["outcome"], referee["runs"]) == ("LiteRT", "identical", 2)
+    reference = checks["reference_runtime"]
+    assert (reference["reference_runtime"], reference["outcome"], reference["runs"]) == (
+        "LiteRT",
+        "identical",
+        2,
+    )
     assert "validating 2 kernels" in err  # plain lines where there is no terminal
     status, out, err = command(capsys, monkeypatch, "compile", model, "--no-check")
     assert (status, "NOT validated" in out) == (0, True)
@@ -80,14 +84,14 @@ def test_another_rounding_is_a_wrong_result(tmp_path: Path, capsys: Any, monkeyp
     assert "Traceback" not in err
 
 
-def test_referees_that_cannot_answer_are_absent(tmp_path: Path) -> None:
+def test_reference_runtimes_that_cannot_answer_are_absent(tmp_path: Path) -> None:
     data = small_file(tmp_path).read_bytes()
     x, y = np.zeros((1, 6, 6, 3), np.int8), np.zeros((1, 3, 3, 5), np.int8)
     assert judged(Judge("litert", data), [([x], [y])]).outcome == "wrong"
     assert "refuses it" in judged(Judge("litert", b"TFL3 nothing"), [([x], [y])]).text()
     absent = judged(Judge("litert", data), [([], [y])])
     assert (absent.outcome, absent.json()["runs"]) == ("absent", 0)
-    assert "has 1 inputs, the module 0" in absent.reason
+    assert "has 1 inputs for the model, the module has 0" in absent.reason
 
 
 def test_exported_programs_are_held_against_torch() -> None:

@@ -18,7 +18,7 @@ from tvm_serenity.quantize.fixed import multiplier
 from tvm_serenity.validation import doubt, rules
 from tvm_serenity.validation.judge import Judge
 from tvm_serenity.validation.network import judge_for, judge_program, judged
-from tvm_serenity.validation.references import Answer, Referee
+from tvm_serenity.validation.references import Answer, ReferenceRuntime
 
 Array = Any
 
@@ -197,17 +197,17 @@ def test_litert_is_asked_where_tflm_differs(
     pytest.importorskip("tflite_micro")
     path = small_file(tmp_path)
     x = np.arange(108, dtype=np.int8).reshape(1, 6, 6, 3)
-    with Referee() as referee:
-        referee.open("litert", path)
-        right = referee.run([x]).outputs[0]
-    run = Referee.run
+    with ReferenceRuntime() as reference:
+        reference.open("litert", path)
+        right = reference.run([x]).outputs[0]
+    run = ReferenceRuntime.run
 
-    def off(self: Referee, inputs: Any) -> Answer:
+    def off(self: ReferenceRuntime, inputs: Any) -> Answer:
         answer = run(self, inputs)
         moved = [np.asarray(np.clip(a, -100, 100) + 5, a.dtype) for a in answer.outputs]
         return replace(answer, outputs=tuple(moved)) if self.runtime == "tflm" else answer
 
-    monkeypatch.setattr(Referee, "run", off)
+    monkeypatch.setattr(ReferenceRuntime, "run", off)
     judge = Judge("tflm", path)
     assert judged(judge, [([x], [right])]).outcome == "accepted"
     verdict = judged(judge, [([x], [np.asarray(np.clip(right, -100, 100) + 3, np.int8)])])
@@ -221,7 +221,7 @@ def test_build_asks_the_second_reference_too(
 ) -> None:
     monkeypatch.setattr(rules, "runtime_for", lambda *_: "litert")
     words = ("build", sums(tmp_path), "--board", "mps3-an547")
-    assert answer(*words, "-o", tmp_path / "made")["check"]["referee_inputs"] == 90
+    assert answer(*words, "-o", tmp_path / "made")["check"]["reference_runtime_inputs"] == 90
     assert serenity("verify", tmp_path / "made", "--host").returncode == 0
     monkeypatch.setattr(mean, "multiplier", lambda ratio: multiplier(ratio * 1.05))
     wrong = serenity(*words, "-o", tmp_path / "wrong")

@@ -39,7 +39,7 @@ def _print(name: str, found: dict[str, Any]) -> None:
             said = f"{part['tensors']} tensors, each when written: {same}{_judged(part)}"
             rows[where] = said + _on_more(part)
     if found["litert_absent"]:
-        rows["no referee"] = found["litert_absent"]
+        rows["no reference runtime"] = found["litert_absent"]
     elif found["litert_tensors"]:
         rows["LiteRT"] = f"{found['litert_tensors']} of these tensors are its own, bit for bit"
     if found["unknown_tensors"]:

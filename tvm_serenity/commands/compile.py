@@ -246,7 +246,7 @@ def _checked(found: "CompileReport", checks: "Checks") -> dict[str, Any]:
         "known_kernels": None if found.validated is None else found.validated.known,
         "input_sets": None if found.validated is None else found.validated.sets,
         "before": checks.before is not None,
-        "referee": None if found.verdict is None else found.verdict.json(),
+        "reference_runtime": None if found.verdict is None else found.verdict.json(),
     }
 
 

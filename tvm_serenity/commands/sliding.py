@@ -97,13 +97,13 @@ def _run(made: "SlidingModule", model: str) -> dict[str, Any]:
             f"{model}: {found.differ} of {windows} windows differ from the whole network"
         )
     judge = judge_for(model)
-    said: dict[str, Any] = {"windows": len(found.windows), "referee": None}
+    said: dict[str, Any] = {"windows": len(found.windows), "reference_runtime": None}
     if judge is not None:
         runs = [([x], y) for x, y in zip(found.windows, found.outputs, strict=True)]
         verdict = judged(judge, runs)
         if verdict.outcome == "wrong":
             raise WrongResultError(f"{model}: {verdict.text()}")
-        said["referee"] = verdict.text()
+        said["reference_runtime"] = verdict.text()
     return said
 
 

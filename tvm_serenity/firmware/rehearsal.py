@@ -12,10 +12,10 @@ from tvm_serenity.errors import WrongResultError
 from tvm_serenity.firmware.execute import Execution
 from tvm_serenity.firmware.more import LEAST_INPUTS, MOST_INPUTS
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.firmware.referee import OUTPUT, SAID, Recorded, note_of
+from tvm_serenity.firmware.reference_runtime import OUTPUT, SAID, Recorded, note_of
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.ulp import close
-from tvm_serenity.firmware.verify import Deviation, difference, referee_difference
+from tvm_serenity.firmware.verify import Deviation, difference, reference_difference
 from tvm_serenity.system.isolated import Death, isolated
 from tvm_serenity.validation.report import first_difference
 from tvm_serenity.validation.settling import settled
@@ -167,7 +167,7 @@ def _outputs(project: Project, outputs: Sequence[bytes], reference: Mapping[str,
 
 
 def _judge(project: Project, found: Execution) -> None:
-    judged = referee_difference(project, found)
+    judged = reference_difference(project, found)
     if judged is not None and judged[1]:
         said = f"; {project.reference[SAID]}" if SAID in project.reference else ""
         raise WrongResultError(

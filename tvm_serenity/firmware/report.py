@@ -7,7 +7,7 @@ import numpy as np
 
 from tvm_serenity.firmware.execute import Execution
 from tvm_serenity.firmware.more import in_qemu
-from tvm_serenity.firmware.referee import STEPS, note_of
+from tvm_serenity.firmware.reference_runtime import STEPS, note_of
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.sizes import sizes
 from tvm_serenity.firmware.toolchain import have, make
@@ -15,7 +15,7 @@ from tvm_serenity.firmware.unknown import UNKNOWN
 from tvm_serenity.firmware.verify import (
     Deviation,
     difference,
-    referee_difference,
+    reference_difference,
     run_host,
     run_qemu,
 )
@@ -94,7 +94,7 @@ def _part(project: Project, runner: Callable[..., Execution]) -> dict[str, Any]:
     plain, traced = runner(project, inputs, traced=False), runner(project, inputs, traced=True)
     apart: Deviation = difference(project, traced.trace)
     same = plain.outputs == traced.outputs
-    judged = referee_difference(project, plain)
+    judged = reference_difference(project, plain)
     return {
         "identical": apart.identical and same,
         "accepted": apart.accepted and same and (judged is None or not judged[1]),

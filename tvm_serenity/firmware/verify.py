@@ -8,7 +8,7 @@ import numpy as np
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.execute import Execution, host, qemu
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.firmware.referee import OUTPUT, tolerance_in
+from tvm_serenity.firmware.reference_runtime import OUTPUT, tolerance_in
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.ulp import close, ulps
 from tvm_serenity.firmware.unknown import UNKNOWN
@@ -84,7 +84,7 @@ def run_qemu(project: Project, inputs: Sequence[Array], *, traced: bool) -> Exec
     return qemu(project.folder, machine, data, len(project.outputs), traced=traced)
 
 
-def referee_difference(project: Project, execution: Execution) -> tuple[float, str] | None:
+def reference_difference(project: Project, execution: Execution) -> tuple[float, str] | None:
     """Return how far outputs are from the model's runtime, and in words what is wrong, if it is.
 
     None without a recorded answer. Integers must be identical, floats within ``tolerance_of``.

@@ -1,4 +1,4 @@
-"""What must hold before a compiled network is handed out: kernels, results, order, referee."""
+"""The checks before a compiled network is returned: kernels, results, order, reference runtime."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tvm_serenity.errors import MissingPartError
 from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.judge import Judge
-from tvm_serenity.validation.references import Referee, RefereeError, consulted
+from tvm_serenity.validation.references import ReferenceRuntime, ReferenceRuntimeError, consulted
 from tvm_serenity.validation.report import Difference, first_difference
 from tvm_serenity.validation.rules import has_runtime, rule_for
 from tvm_serenity.validation.settling import settled
@@ -22,12 +22,13 @@ NAMES["qlinear"] = "onnxruntime (integer operators)"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a referee said: ``outcome`` is identical, accepted, wrong, or absent (with a reason).
+    """The comparison with a reference runtime.
 
-    ``second``: what a second reference says, where the first one was not agreed with.
+    ``outcome`` is identical, accepted, wrong, or absent (with a reason). ``second`` is what a
+    second reference says where the results differ from the first one.
     """
 
-    referee: str
+    reference_runtime: str
     outcome: str
     runs: int = 0
     max_abs_error: float = 0.0
@@ -42,13 +43,15 @@ class Verdict:
         if self.outcome == "absent":
             return f"{self.reason}; nothing to compare with"
         if self.outcome == "identical":
-            return f"bit-identical to {self.referee}"
+            return f"bit-identical to {self.reference_runtime}"
         if self.outcome == "accepted":
             why = self.second or f"accepted: {self.tolerance}"
-            return f"at most {self.max_abs_error:.3g} from {self.referee} ({why})"
+            return f"at most {self.max_abs_error:.3g} from {self.reference_runtime} ({why})"
         assert self.difference is not None
         parts = [self.difference.text(), self.operator, self.second]
-        return f"wrong against {self.referee}: {'; '.join(part for part in parts if part)}"
+        return (
+            f"wrong against {self.reference_runtime}: {'; '.join(part for part in parts if part)}"
+        )
 
     def json(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -85,17 +88,17 @@ def judged(judge: Judge, runs: Sequence[tuple[Sequence[Array], Sequence[Array]]]
     too long is absent: its reason says which.
     """
 
-    def ask(referee: Referee) -> list[tuple[list[Array], list[Array]]]:
+    def ask(reference: ReferenceRuntime) -> list[tuple[list[Array], list[Array]]]:
         answers = []
         for number, (inputs, _) in enumerate(runs):
-            own = _fitted(referee, inputs)
-            answer = (referee.step if number else referee.run)(own)
+            own = _fitted(reference, inputs)
+            answer = (reference.step if number else reference.run)(own)
             answers.append((own, list(answer.outputs)))
         return answers
 
     try:
         runtime, answers = consulted(judge.runtime, judge.model, ask, limit_s=judge.limit_s)
-    except (RefereeError, MissingPartError) as error:
+    except (ReferenceRuntimeError, MissingPartError) as error:
         return Verdict(NAMES[judge.runtime], "absent", reason=str(error))
     pairs = [_paired(o, results) for (_, o), (_, results) in zip(answers, runs, strict=True)]
     shaped = [(own, want) for (own, _), (want, _) in zip(answers, pairs, strict=True)]
@@ -120,13 +123,14 @@ def _paired(outputs: Sequence[Array], results: Sequence[Array]) -> tuple[list[Ar
     return want, list(results[: len(outputs)])
 
 
-def _fitted(referee: Referee, inputs: Sequence[Array]) -> list[Array]:
-    """The referee's inputs: the first ones of the module, under the referee's shapes."""
-    if len(referee.entries) > len(inputs):
-        raise RefereeError(
-            f"{NAMES[referee.runtime]}: has {len(referee.entries)} inputs, the module {len(inputs)}"
+def _fitted(reference: ReferenceRuntime, inputs: Sequence[Array]) -> list[Array]:
+    """Return the reference runtime's inputs: the module's first inputs in its shapes and types."""
+    if len(reference.entries) > len(inputs):
+        raise ReferenceRuntimeError(
+            f"{NAMES[reference.runtime]} has {len(reference.entries)} inputs for the model, "
+            f"the module has {len(inputs)}"
         )
-    pairs = zip(inputs, referee.entries, strict=False)
+    pairs = zip(inputs, reference.entries, strict=False)
     return [a if -1 in e.shape else a.reshape(e.shape).astype(e.dtype) for a, e in pairs]
 
 

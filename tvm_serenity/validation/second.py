@@ -15,7 +15,7 @@ from tvm_serenity.errors import MissingPartError, SerenityError
 from tvm_serenity.frontends import format_at
 from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.judge import Judge
-from tvm_serenity.validation.references import Referee, RefereeError
+from tvm_serenity.validation.references import ReferenceRuntime, ReferenceRuntimeError
 from tvm_serenity.validation.report import Difference, Tolerance
 
 SECOND = {"onnxruntime": "exact", "qlinear": "exact", "torch": "double"}
@@ -65,12 +65,12 @@ def second_opinion(judge: Judge, runs: Sequence[Sequence[Array]]) -> Opinion | N
         return None
     found = []
     try:
-        with Referee(judge.limit_s) as referee:
-            referee.open(other, judge.model)
+        with ReferenceRuntime(judge.limit_s) as reference:
+            reference.open(other, judge.model)
             for number, inputs in enumerate(runs):
-                ask = referee.step if number and judge.follow else referee.run
+                ask = reference.step if number and judge.follow else reference.run
                 found.append(ask(list(inputs)).outputs)
-    except (RefereeError, MissingPartError) as error:
+    except (ReferenceRuntimeError, MissingPartError) as error:
         return Opinion(NAMES[other], (), str(error))
     return Opinion(NAMES[other], tuple(found), steps=ROUNDS_ONCE.get(other, 0.0))
 

@@ -13,7 +13,7 @@ from tvm_serenity.firmware.emit.trial import TRIAL, trial_source
 from tvm_serenity.firmware.facts import compare_macros, expected_macros
 from tvm_serenity.firmware.more import recorded
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.firmware.referee import Recorded
+from tvm_serenity.firmware.reference_runtime import Recorded
 from tvm_serenity.firmware.rehearsal import Rehearsed, Runs, rehearse, rehearse_more, runs_for
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.tir.cases import Case, cases

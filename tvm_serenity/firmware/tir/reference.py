@@ -10,7 +10,7 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.program import Array, Program
-from tvm_serenity.firmware.referee import (
+from tvm_serenity.firmware.reference_runtime import (
     ALLOWED,
     NOTE,
     SAID,
@@ -34,7 +34,7 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
     memory of its own; each result is copied right after the call that made it. Rows are cut out of
     whole tensors. States have their first values. What the runtime of a ``model`` file computes is
     there, too: its outputs as ``litert<i>``, the steps whose tensors it has as ``litert_steps``
-    (``firmware.referee``).
+    (``firmware.reference_runtime``).
     """
     program = made.program
     if program.moving is not None:
