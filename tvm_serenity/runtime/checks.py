@@ -9,20 +9,18 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_serenity import compat
 from tvm_serenity.errors import CheckError, WrongResultError
 from tvm_serenity.graph import Graph
 from tvm_serenity.plan import Plan, check_plan
 from tvm_serenity.relax.compiled import Built, built
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.runtime.vm import Run, run
-from tvm_serenity.validation.compiling import reference_target
+from tvm_serenity.validation.compiling import reference_target, same
 from tvm_serenity.validation.drawn import network_inputs
 from tvm_serenity.validation.execute import POISONS
 from tvm_serenity.validation.judge import Judge
 from tvm_serenity.validation.network import Verdict, judged
 from tvm_serenity.validation.report import EXACT, Tolerance, first_difference
-from tvm_serenity.validation.tolerances import FUSED
 
 Inputs = Sequence[np.ndarray[Any, Any]]
 Notify = Callable[[str], None]
@@ -60,7 +58,7 @@ class Builds:
     @property
     def same(self) -> Tolerance:
         """How far two forms of one kernel may be apart: not at all where nothing is fused."""
-        return FUSED if compat.contracts(self.target) else EXACT
+        return same(self.target)
 
     def by_tvm(self, lowered: tvm.IRModule) -> relax.VMExecutable:
         """Return a lowered module compiled with TVM's own kernels, on memory that TVM plans."""
