@@ -71,7 +71,8 @@ def drawn(
 def show(part: str, counts: Counts) -> None:
     print(
         f"\n{part}: {counts.cases} cases, {counts.equal.total()} equal, "
-        f"{counts.refused.total()} refused, {counts.unjudged.total()} without a reference runtime, "
+        f"{counts.refused.total()} refused, "
+        f"{counts.without_reference.total()} without a reference runtime, "
         f"{len(counts.different)} different"
     )
     print("\n| kind | equal |\n|---|---|")
@@ -81,7 +82,10 @@ def show(part: str, counts: Counts) -> None:
         print("\n| in equal cases | cases |\n|---|---|")
         for kind, number in sorted(counts.covered.items()):
             print(f"| {kind} | {number} |")
-    for title, reasons in (("refused", counts.refused), ("no reference runtime", counts.unjudged)):
+    for title, reasons in (
+        ("refused", counts.refused),
+        ("no reference runtime", counts.without_reference),
+    ):
         if reasons:
             print(f"\n| {title} | cases |\n|---|---|")
             for reason, number in reasons.most_common():
@@ -96,7 +100,7 @@ def as_json(counts: Counts) -> dict[str, object]:
         "equal": dict(counts.equal),
         "covered": dict(counts.covered),
         "refused": dict(counts.refused),
-        "no_reference_runtime": dict(counts.unjudged),
+        "no_reference_runtime": dict(counts.without_reference),
         "different": counts.different,
     }
 

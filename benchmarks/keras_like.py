@@ -23,7 +23,7 @@ from tests.conformance.case import DIFFERENT, EQUAL, Case, Verdict, check
 from tests.conformance.locate import first_difference
 from tests.conformance.networks import NETWORKS
 from tests.conformance.quantise import integer_file, ranges
-from tests.quantize.running import JUDGE
+from tests.quantize.running import REFERENCE
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.passes import serenity_pipeline
@@ -77,7 +77,7 @@ def main() -> None:
     wrong = 0
     for name in arguments.networks:
         net = NETWORKS[name]()
-        data = integer_file(net, ranges(net, JUDGE), arguments.dtype, arguments.real)
+        data = integer_file(net, ranges(net, REFERENCE), arguments.dtype, arguments.real)
         if arguments.save:
             arguments.save.mkdir(parents=True, exist_ok=True)
             (arguments.save / f"{name.replace(' ', '_')}.tflite").write_bytes(data)

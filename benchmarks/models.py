@@ -3,8 +3,8 @@
     python benchmarks/models.py [--models DIR] [--jobs N] [--json FILE] [NAME...]
 
 Each command runs in a process of its own under a time limit. A row is *equal* (the command ended
-with status 0: its outputs are those of the model's own runtime), *unjudged* (that runtime refuses
-the model: only kernels and order were checked), *refused* with the line it printed (status 2),
+with status 0: its outputs are those of the model's own runtime), *no reference* (that runtime
+refuses the model: only kernels and order were checked), *refused* with the line it printed (status 2),
 *does not fit* or *wrong* (status 1), or *crashed*: a signal, a traceback, no end. Exit status 1
 where any row is wrong or crashed.
 """
@@ -88,7 +88,7 @@ def compiled(path: Path, folder: Path) -> Verdict:
         return failure(status, stdout, stderr)
     reference: dict[str, Any] = json.loads(stdout)["checks"]["reference_runtime"]
     if reference["outcome"] == "absent":
-        return Verdict("unjudged", str(reference["reason"]))
+        return Verdict("no reference", str(reference["reason"]))
     apart = reference["max_abs_error"]
     return Verdict("equal", "" if not apart else f"floats at most {apart:.2g} apart")
 

@@ -90,11 +90,11 @@ def exactness(path: Path, machine: Any, inputs: int, mod: Any) -> str:
         for p, v in zip(params[len(params) - len(states) :], states, strict=True)
     ]
     different, worst = 0, 0.0
-    with ReferenceRuntime() as judge:
-        judge.open(runtime_for(path, data), data)
+    with ReferenceRuntime() as reference:
+        reference.open(runtime_for(path, data), data)
         for fill in (*range(inputs), "min", "max", "zero"):
-            arrays = judge.inputs(fill)
-            wanted = judge.run(arrays).outputs
+            arrays = reference.inputs(fill)
+            wanted = reference.run(arrays).outputs
             found = arrays_of(machine["main"](*map(tvm.runtime.tensor, [*arrays, *first])))
             pairs = list(zip(wanted, found[: len(wanted)], strict=True))
             different += any(a.tobytes() != b.tobytes() for a, b in pairs)

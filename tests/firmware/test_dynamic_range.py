@@ -9,7 +9,7 @@ from tests.cases import sampled
 from tests.conformance.builder import Net
 from tests.conformance.quantise import dynamic_file, half_file, integer_file, ranges
 from tests.conformance.writer import Array
-from tests.quantize.running import Machine, judge_of
+from tests.quantize.running import Machine, reference_of
 from tvm_serenity.boards import board
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.building import build
@@ -39,10 +39,10 @@ def results(data: bytes, folder: Path, mode: str) -> tuple[list[Array], list[Arr
     """Return ours and LiteRT's."""
     path = folder / "model.tflite"
     path.write_bytes(data)
-    judge = judge_of(data)
+    reference = reference_of(data)
     machine = Machine(quantized_module(to_relax(path, dynamic_range=mode)))
-    inputs = judge.inputs(3)
-    return machine.run(inputs), list(judge.run(inputs).outputs)
+    inputs = reference.inputs(3)
+    return machine.run(inputs), list(reference.run(inputs).outputs)
 
 
 @pytest.mark.parametrize("by_channel", [False, True])
@@ -91,8 +91,8 @@ def test_weights_stay_4_bits_in_flash(tmp_path: Path, kind: str, rows: int | str
     net = network(4, depthwise=kind == "int8", spread=False)  # LiteRT has no such one of floats
     path = tmp_path / "four.tflite"
     if kind == "int8":
-        with ReferenceRuntime() as judge:
-            path.write_bytes(integer_file(net, ranges(net, judge), bits=4))
+        with ReferenceRuntime() as reference:
+            path.write_bytes(integer_file(net, ranges(net, reference), bits=4))
     else:
         path.write_bytes(dynamic_file(net, by_channel=True, bits=4))
     settings = Settings(name="four", output=tmp_path / "made", rows=rows, time_limit_s=1)

@@ -12,9 +12,9 @@ from tests.firmware.projects import needs_host
 from tvm_serenity import firmware, load
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware import Settings
-from tvm_serenity.frontends import judged_file, save
+from tvm_serenity.frontends import runtime_file, save
 from tvm_serenity.frontends.relax import to_relax
-from tvm_serenity.validation.network import judge_for, judged
+from tvm_serenity.validation.network import compared_with_reference, reference_for
 
 X = T((1, 8), "float32", name="x")
 ENCODE = [X, T((1, 8), "float32", name="y")]
@@ -60,11 +60,11 @@ def test_each_signature_is_read_by_its_name(two: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_module_computes_what_the_runtime_does(name: str, two: Path) -> None:
     module = to_relax(two, signature=name)
-    judge = judge_for(str(judged_file(load(two, signature=name))))
-    assert judge is not None
+    spec = reference_for(str(runtime_file(load(two, signature=name))))
+    assert spec is not None
     x = np.random.default_rng(0).standard_normal(ends(two, signature=name)[0][1]).astype("float32")
     wanted = np.maximum(x, 0) if name == "encode" else np.abs(x) + x
-    assert judged(judge, [([x], [wanted])]).outcome == "identical"
+    assert compared_with_reference(spec, [([x], [wanted])]).outcome == "identical"
     assert [int(e) for e in module["main"].params[0].ty.shape.values] == list(x.shape)
     with pytest.raises(InputError, match="where the file is read"):
         to_relax(load(two), signature=name)
@@ -76,10 +76,10 @@ def test_another_order_is_written_for_a_signature_alone(two: Path) -> None:
     assert len(out.read_bytes()) == len(two.read_bytes())
     assert ends(out) == ends(two)
     assert [op.kind for op in load(out, signature="decode").graph.ops] == ["NEG", "ABS", "SUB"]
-    judge = judge_for(str(out))
-    assert judge is not None
+    spec = reference_for(str(out))
+    assert spec is not None
     x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(1, 8)
-    assert judged(judge, [([x], [np.maximum(x, 0)])]).outcome == "identical"
+    assert compared_with_reference(spec, [([x], [np.maximum(x, 0)])]).outcome == "identical"
 
 
 @needs_host

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.test_references import cases
-from tests.quantize.running import Machine, judge_of
+from tests.quantize.running import Machine, reference_of
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.rows import Limits
@@ -29,10 +29,10 @@ def assert_exact(data: bytes, path: Path, rows: bool = True) -> None:
     path.write_bytes(data)
     module = to_relax(path)
     machines = [Machine(module), *([Machine(split(module))] if rows else [])]
-    judge = judge_of(data)
+    reference = reference_of(data)
     for fill in (0, "min", "max"):
-        inputs = judge.inputs(fill)
-        (wanted,) = judge.run(inputs).outputs
+        inputs = reference.inputs(fill)
+        (wanted,) = reference.run(inputs).outputs
         for machine in machines:
             (made,) = machine.run(inputs)
             assert made.dtype == wanted.dtype

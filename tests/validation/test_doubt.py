@@ -13,8 +13,8 @@ import onnx
 from onnx import TensorProto, helper
 
 from tvm_serenity.validation.doubt import TIMES, widened
-from tvm_serenity.validation.judge import Judge
-from tvm_serenity.validation.network import judged
+from tvm_serenity.validation.network import compared_with_reference
+from tvm_serenity.validation.reference_spec import ReferenceSpec
 from tvm_serenity.validation.references import ReferenceRuntime
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.rules import rule_for
@@ -86,10 +86,10 @@ def test_its_other_way_is_never_wrong_and_faults_are(seed: int, tmp_path: Path) 
     allowed = widened(rule.tolerance, rule.runtime, path, integers)
     assert allowed.absolute == pytest.approx(max(rule.tolerance.absolute, TIMES * apart))
     assert allowed.relative == rule.tolerance.relative
-    judge = Judge(rule.runtime, path, rule.tolerance)
-    assert judged(judge, floats).outcome in ("identical", "accepted")
+    spec = ReferenceSpec(rule.runtime, path, rule.tolerance)
+    assert compared_with_reference(spec, floats).outcome in ("identical", "accepted")
     wrong = [(x, [y[0] + np.float32(2.2 * apart + 0.1)]) for x, y in floats]
-    assert judged(judge, wrong).outcome == "wrong"
+    assert compared_with_reference(spec, wrong).outcome == "wrong"
 
 
 def test_runtimes_of_one_way_keep_their_tolerance(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ pytest.importorskip("ai_edge_litert")
 
 from tests.validation.test_network import small_file
 from tvm_serenity.firmware.reference_runtime import recorded
-from tvm_serenity.validation.network import judge_for, judged
+from tvm_serenity.validation.network import compared_with_reference, reference_for
 from tvm_serenity.validation.references import (
     ReferenceRuntime,
     ReferenceRuntimeDied,
@@ -43,11 +43,11 @@ def test_the_other_runtime_answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     found = recorded(str(path), [X])
     assert found.note == ""
     np.testing.assert_array_equal(found.outputs[0], plain.outputs[0])
-    judge = judge_for(str(path))
-    assert judge is not None
-    verdict = judged(judge, [([X], plain.outputs)])
+    spec = reference_for(str(path))
+    assert spec is not None
+    verdict = compared_with_reference(spec, [([X], plain.outputs)])
     assert (verdict.reference_runtime, verdict.outcome) == ("TFLM", "identical")
-    assert judged(judge, [([X], [plain.outputs[0] + 1])]).outcome == "wrong"
+    assert compared_with_reference(spec, [([X], [plain.outputs[0] + 1])]).outcome == "wrong"
 
 
 def test_what_both_say_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

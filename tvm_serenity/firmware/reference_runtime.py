@@ -9,7 +9,7 @@ import numpy as np
 
 from tvm_serenity.errors import MissingPartError
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.validation.judge import Judge
+from tvm_serenity.validation.reference_spec import ReferenceSpec
 from tvm_serenity.validation.references import (
     Answer,
     ReferenceRuntime,
@@ -31,13 +31,13 @@ SAID = "litert_said"
 class Recorded:
     """Outputs of one run from the first states, and all tensors the runtime keeps, by index.
 
-    ``judge`` is the runtime that answered, ``inputs`` what it was given.
+    ``spec`` is the runtime that answered, ``inputs`` what it was given.
     """
 
     outputs: list[Array]
     tensors: Mapping[int, Array]
     note: str = ""
-    judge: Judge | None = None
+    spec: ReferenceSpec | None = None
     inputs: Sequence[Array] = ()
 
     def shaped(self, ours: Sequence[Array]) -> list[Array]:
@@ -86,8 +86,8 @@ def recorded_runs(
         runtime, found = consulted(rule.runtime, path, ask, keep=keep)
     except (ReferenceRuntimeError, MissingPartError) as error:
         return [Recorded([], {}, str(error))] * len(runs)
-    judge = Judge(runtime, path, rule.tolerance, follow=False)
-    return [Recorded(list(a.outputs), a.tensors, "", judge, own) for own, a in found]
+    spec = ReferenceSpec(runtime, path, rule.tolerance, follow=False)
+    return [Recorded(list(a.outputs), a.tensors, "", spec, own) for own, a in found]
 
 
 def as_reference(found: Recorded, outputs: Sequence[Array]) -> dict[str, Array]:
@@ -96,10 +96,10 @@ def as_reference(found: Recorded, outputs: Sequence[Array]) -> dict[str, Array]:
     Outputs are reshaped to the shapes of ours.
     ``outputs`` are TVM's. Where these differ and are not wrong, what is built may be as far.
     """
-    if found.judge is None:
+    if found.spec is None:
         return {NOTE: np.array(found.note)}
     shaped = found.shaped(outputs)
-    verdict = settled(found.judge, [(found.inputs, shaped)], [outputs[: len(shaped)]])
+    verdict = settled(found.spec, [(found.inputs, shaped)], [outputs[: len(shaped)]])
     allowed = verdict.tolerance
     numbers = np.array([allowed.relative, allowed.absolute, allowed.steps], np.float64)
     said = {SAID: np.array(verdict.said)} if verdict.said else {}

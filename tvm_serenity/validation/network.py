@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import MissingPartError
 from tvm_serenity.validation.inputs import Array
-from tvm_serenity.validation.judge import Judge
+from tvm_serenity.validation.reference_spec import ReferenceSpec
 from tvm_serenity.validation.references import ReferenceRuntime, ReferenceRuntimeError, consulted
 from tvm_serenity.validation.report import Difference, first_difference
 from tvm_serenity.validation.rules import has_runtime, rule_for
@@ -60,32 +60,34 @@ class Verdict:
         return found
 
 
-def judge_for(model: str) -> Judge | None:
-    """Return the judge of a model file, None for what has no runtime of its own."""
+def reference_for(model: str) -> ReferenceSpec | None:
+    """Return the reference runtime of a model file; None if its format has none."""
     path = Path(model)
     if not has_runtime(path):
         return None
     rule = rule_for(path)
-    return Judge(rule.runtime, path, rule.tolerance)
+    return ReferenceSpec(rule.runtime, path, rule.tolerance)
 
 
-def judge_program(exported: "torch.export.ExportedProgram") -> Judge:
-    """Return the judge of a ``torch.export.ExportedProgram``: PyTorch."""
+def reference_program(exported: "torch.export.ExportedProgram") -> ReferenceSpec:
+    """Return PyTorch as the reference runtime of a ``torch.export.ExportedProgram``."""
     import io
 
     import torch
 
     data = io.BytesIO()
     torch.export.save(exported, data)
-    return Judge("torch", data.getvalue())
+    return ReferenceSpec("torch", data.getvalue())
 
 
-def judged(judge: Judge, runs: Sequence[tuple[Sequence[Array], Sequence[Array]]]) -> Verdict:
-    """Return how the results of ``runs`` (inputs, results) compare with the judge's.
+def compared_with_reference(
+    spec: ReferenceSpec, runs: Sequence[tuple[Sequence[Array], Sequence[Array]]]
+) -> Verdict:
+    """Return how the results of ``runs`` (inputs, results) compare with the reference runtime's.
 
-    The second run goes on from the states of the first, and so on. Further inputs and results
-    than the judge has are states. A judge that is not installed, refuses the model, dies or takes
-    too long is absent: its reason says which.
+    Each run starts from the states that the previous run left. Inputs and results beyond those of
+    the reference runtime are states. The outcome is absent if the runtime is not installed,
+    refuses the model, dies or exceeds its time limit; the reason says which.
     """
 
     def ask(reference: ReferenceRuntime) -> list[tuple[list[Array], list[Array]]]:
@@ -97,12 +99,12 @@ def judged(judge: Judge, runs: Sequence[tuple[Sequence[Array], Sequence[Array]]]
         return answers
 
     try:
-        runtime, answers = consulted(judge.runtime, judge.model, ask, limit_s=judge.limit_s)
+        runtime, answers = consulted(spec.runtime, spec.model, ask, limit_s=spec.limit_s)
     except (ReferenceRuntimeError, MissingPartError) as error:
-        return Verdict(NAMES[judge.runtime], "absent", reason=str(error))
+        return Verdict(NAMES[spec.runtime], "absent", reason=str(error))
     pairs = [_paired(o, results) for (_, o), (_, results) in zip(answers, runs, strict=True)]
     shaped = [(own, want) for (own, _), (want, _) in zip(answers, pairs, strict=True)]
-    found = settled(replace(judge, runtime=runtime), shaped, [have for _, have in pairs])
+    found = settled(replace(spec, runtime=runtime), shaped, [have for _, have in pairs])
     worst = max((_largest(want, have) for want, have in pairs), default=0.0)
     same = all(first_difference(want, have) is None for want, have in pairs)
     return Verdict(
@@ -118,7 +120,7 @@ def judged(judge: Judge, runs: Sequence[tuple[Sequence[Array], Sequence[Array]]]
 
 
 def _paired(outputs: Sequence[Array], results: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-    """What is wanted and what is there, of the results that the judge has."""
+    """Return the outputs of the reference runtime in our shapes, and our results for them."""
     want = [_as(a, r) for a, r in zip(outputs, results, strict=False)]
     return want, list(results[: len(outputs)])
 

@@ -1,8 +1,8 @@
 """Other runtimes that compute a model, each in a process of its own: what results are held against.
 
-    with ReferenceRuntime() as judge:
-        judge.open("litert", Path("model.tflite"), keep=True)
-        answer = judge.run(judge.inputs(0))
+    with ReferenceRuntime() as reference:
+        reference.open("litert", Path("model.tflite"), keep=True)
+        answer = reference.run(reference.inputs(0))
         answer.outputs, answer.tensors
 
 A reference runtime may abort, hang or corrupt its memory on a model. It runs in a child process
