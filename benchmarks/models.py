@@ -4,8 +4,8 @@
 
 Each command runs in a process of its own under a time limit. A row is *equal* (the command ended
 with status 0: its outputs are those of the model's own runtime), *no reference* (that runtime
-refuses the model: only kernels and order were checked), *refused* with the line it printed (status 2),
-*does not fit* or *wrong* (status 1), or *crashed*: a signal, a traceback, no end. Exit status 1
+refuses the model: only kernels and order were checked), *refused* with the line it printed (status
+2), *does not fit* or *wrong* (status 1), or *crashed*: a signal, a traceback, no end. Exit status 1
 where any row is wrong or crashed.
 """
 

@@ -8,8 +8,8 @@ Each network is drawn and converted by ``keras_layers.py`` (with the Python that
 names, which has tensorflow) or ``torch_layers.py``; ``--files`` takes model files that are there.
 Each goes through schedule, explain, rows, compile, build and verify, in a child process with a time
 limit. A command is *equal* (its result is that of the model's own runtime), *ran*, *no reference*
-(that runtime refuses the model), *refused* with its line, *does not fit*, *wrong* or *crashed*. Exit
-status 1 where one is wrong or crashed, or a refusal names neither operator nor tensor.
+(that runtime refuses the model), *refused* with its line, *does not fit*, *wrong* or *crashed*.
+Exit status 1 where one is wrong or crashed, or a refusal names neither operator nor tensor.
 """
 
 import argparse

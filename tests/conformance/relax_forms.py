@@ -200,16 +200,16 @@ def compiled(kernels: dict[str, Any]) -> Any:
 
 
 def run_kernel(kernel: Any, arguments: Sequence[Any], types: Sequence[Any], byte: int) -> list[Any]:
-    """Run a kernel; its results are filled with a byte before."""
-    poisoned = []
+    """Return the results of a kernel, filled with ``byte`` before it runs."""
+    results = []
     for shape, dtype in types:
         array = np.full(int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize, byte, "u1")
         if dtype == "bool":
             array &= 1
-        poisoned.append(tvm.runtime.tensor(array.view(dtype).reshape(shape)))
-        kernel(*(tvm.runtime.tensor(np.asarray(a)) for a in arguments), *poisoned)
-        kernel(*(tvm.runtime.tensor(np.asarray(a)) for a in arguments), *poisoned)
-    return [g.numpy() for g in poisoned]
+        results.append(tvm.runtime.tensor(array.view(dtype).reshape(shape)))
+    with poisoned(byte):
+        kernel(*(tvm.runtime.tensor(np.asarray(a)) for a in arguments), *results)
+    return [g.numpy() for g in results]
 
 
 def _types(ty: Any) -> list[tuple[tuple[int, ...], str]]:

@@ -58,6 +58,8 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("rewrite", "zoo:randwire?n=12&channels=16", "--time-limit", "1"),
     ),
     "report": (("report", "conv.tflite"),),
+    "paper": (("paper", "liberis-lane", "--table", "1"),),
+    "paper-without-a-number": (("paper", "serenity"),),
     "plan": (("plan", "buffers.csv"), ("plan", "buffers.csv", "--capacity", "7")),
     "offchip": (("offchip", "conv.tflite", "--energy", "dram-45nm"),),
     "offchip---order-for-traffic": (
@@ -120,6 +122,7 @@ FORMS = {
     "offchip---order-for-traffic",
     "fit---boards",
     "schedule-for-onnxruntime",
+    "paper-without-a-number",
 }
 """Further tables of commands that have one."""
 
