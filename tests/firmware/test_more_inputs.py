@@ -55,7 +55,10 @@ def built(folder: Path, *options: str) -> Any:
 
 @needs_host
 def test_so_many_inputs_are_compared(tmp_path: Path) -> None:
-    assert json.loads(built(tmp_path).stdout)["check"]["referee_inputs"] == drawn_inputs.MOST_INPUTS
+    assert (
+        json.loads(built(tmp_path).stdout)["check"]["reference_runtime_inputs"]
+        == drawn_inputs.MOST_INPUTS
+    )
 
 
 def test_the_default_finds_a_rare_error() -> None:

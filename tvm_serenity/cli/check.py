@@ -23,7 +23,7 @@ def check_command(
 
     One from serenity rows holds for every order, placement and height of bands.
 
-    The peak is recomputed by a referee that shares no code with the search; a cut is computed
+    The peak is recomputed by a checker that shares no code with the search; a cut is computed
     again by networkx; a window or an exhausted search is searched again without the rules, or,
     when that takes too long, by the reference in Python: the verdict says which. Exit status 2
     where a claim is wrong.

@@ -37,7 +37,9 @@ def print_step(found: SlidingFound) -> None:
     if result["run"] is not None:
         said = result["run"]
         facts["run"] = f"{said['windows']} windows on the Relax VM, each as the whole network's"
-        facts["run"] += "" if said["referee"] is None else f"; {said['referee']}"
+        facts["run"] += (
+            "" if said["reference_runtime"] is None else f"; {said['reference_runtime']}"
+        )
     if result["states"]:
         facts["states"] = (
             f"{result['states']}, which the network keeps itself: each step takes in new rows alone"

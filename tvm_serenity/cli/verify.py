@@ -36,10 +36,10 @@ def _print(name: str, found: dict[str, Any]) -> None:
         part = found[where]
         if part is not None:
             same = "bit-identical" if part["identical"] else _apart(part)
-            said = f"{part['tensors']} tensors, each when written: {same}{_judged(part)}"
+            said = f"{part['tensors']} tensors, each when written: {same}{_against_runtime(part)}"
             rows[where] = said + _on_more(part)
     if found["litert_absent"]:
-        rows["no referee"] = found["litert_absent"]
+        rows["no reference runtime"] = found["litert_absent"]
     elif found["litert_tensors"]:
         rows["LiteRT"] = f"{found['litert_tensors']} of these tensors are its own, bit for bit"
     if found["unknown_tensors"]:
@@ -56,7 +56,7 @@ def _print(name: str, found: dict[str, Any]) -> None:
     show.facts(f"{name} on {found['board']}", rows)
 
 
-def _judged(part: dict[str, Any]) -> str:
+def _against_runtime(part: dict[str, Any]) -> str:
     apart = part["litert_max_abs_error"]
     if apart is None:
         return ""

@@ -75,7 +75,7 @@ def build(model: "Model", board: Board | str, settings: Settings | None = None) 
 
     name = identifier(settings.name or (_stem(found.file) if found.file else "model"))
     made = make(found.module, name, target, settings)
-    origin = Origin(found.file, found.judged, loose(found.module, settings))
+    origin = Origin(found.file, found.runtime_file, loose(found.module, settings))
     return finished(made, target, settings, origin)
 
 
@@ -93,13 +93,14 @@ def check_compilers(board: Board, settings: Settings) -> None:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a network was read from: its file, if it is known, and what of it its runtime computes.
+    """The source of a network: its file, if it has one, and the file its runtime computes.
 
-    That judges the outputs. ``loose``: why they may be further from it than its rule says, or "".
+    The reference runtime confirms the outputs. ``loose``: why they may be further from it than its
+    rule says, or "".
     """
 
     file: str | None
-    judged: str | None
+    runtime_file: str | None
     loose: str = ""
 
 
@@ -140,7 +141,7 @@ class _Work:
     def done(self, folder: Path) -> Project:
         """Write everything into ``folder``, measured and checked."""
         if not constants_fit(self.board, self.made.program.constant_bytes):
-            self.judged(None)
+            self.checked_fit(None)
         with tempfile.TemporaryDirectory(prefix="serenity.") as aside:
             place = folder if self.settings.format == PROJECT else Path(aside)
             texts = project(self.made.program, self.layout({}))
@@ -204,9 +205,9 @@ class _Work:
             self.settings.notify("measuring code")
             program, stack = self.made.program, self.settings.stack_bytes
             code = image.measured(place, program, self.board, stack) - program.constant_bytes
-        return self.judged(code)
+        return self.checked_fit(code)
 
-    def judged(self, code: int | None) -> dict[str, Any]:
+    def checked_fit(self, code: int | None) -> dict[str, Any]:
         """The figures with ``code`` bytes of code; :class:`FitError` where it does not fit."""
         made, stack = self.made, self.settings.stack_bytes
         copied = made.program.copied_bytes
@@ -264,9 +265,9 @@ class _Work:
             settings.notify("computing the reference")
             wanted = settings.format == PROJECT
             return CheckReport(skipped=skipped), reference(
-                made, model=self.origin.judged
+                made, model=self.origin.runtime_file
             ) if wanted else {}
-        return Compared(made, texts, settings, self.origin.judged, self.origin.loose).done()
+        return Compared(made, texts, settings, self.origin.runtime_file, self.origin.loose).done()
 
 
 def _shortage(found: Fit, arena: int, limit: int | None) -> str:

@@ -99,7 +99,7 @@ def fitted(
     return Fitted(
         board=target,
         goal=goal,
-        origin=Origin(file, found.judged, loose(module, settings)),
+        origin=Origin(file, found.runtime_file, loose(module, settings)),
         points=tuple(points),
         front=front_of(points),
         chosen=best_of(points, goal),

@@ -1,4 +1,4 @@
-"""Who judges a network's results."""
+"""The reference runtime of a network: its name, model and tolerance."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +9,11 @@ from tvm_serenity.validation.tolerances import FLOAT
 
 
 @dataclass(frozen=True)
-class Judge:
-    """A runtime by name, the file (or its bytes) it loads, and how far floats may be apart.
+class ReferenceSpec:
+    """A reference runtime by name, the model it loads, and the tolerance of its results.
 
-    ``follow``: each of several runs goes on from the states that the one before has left.
+    ``model``: a file or its bytes. ``limit_s``: the time limit of one request in seconds.
+    ``follow``: each run starts from the states that the previous run left.
     """
 
     runtime: str
