@@ -1,26 +1,24 @@
 """``serenity build``: from a model file to a firmware project that fits its board."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tvm_serenity.boards import board
 from tvm_serenity.cli import show
 from tvm_serenity.cli.channels import said_of_channels
 from tvm_serenity.cli.derive import command
 from tvm_serenity.cli.options import Board, Model
-from tvm_serenity.commands.models import source
+from tvm_serenity.commands.build import BuildOptions, Built, build
 from tvm_serenity.errors import FitError
-from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.options.option import Option, option
 from tvm_serenity.options.output import PROJECT, Shown
-from tvm_serenity.quantize.choices import OFF
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.result import Project
+    from tvm_serenity.fitting.measure import BuildFigures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,54 +34,74 @@ class ShownBuild(Shown):
 
 
 @command("build", required=("output",))
-def build_command(model: Model, board_name: Board, options: Settings, shown: ShownBuild) -> None:
-    """Build firmware for MODEL: quantise, order, plan, write C, and check that it fits the board.
+def build_command(model: Model, board: Board, options: BuildOptions, shown: ShownBuild) -> None:
+    """Build the best firmware of MODEL for a board: the fastest that fits, or the least.
 
     Without a runtime and without malloc: DIR receives NAME_model.h and NAME_model.c (the C
     interface), kernels, weights, a linker script that refuses what does not fit, an example, a
-    harness, Makefile and CMakeLists.txt. It is linked, measured and compared in a folder of its
-    own first. A network that does not fit whole is built in the first way that does: kernels that
-    overwrite what dies, rewritten, by rows (serenity fit measures all of them and more). Exit
-    status 1, and nothing is written, when none does.
+    harness, Makefile and CMakeLists.txt. The search chooses the order, what shares memory, kernels
+    with more workspace, constants in RAM, bands of rows; an option forces what it names (serenity
+    fit prints all builds). The firmware is linked, measured and compared in a folder of its own
+    first. Exit status 1, and nothing is written, when no build fits.
 
         serenity build kws.tflite --board netduinoplus2 -o kws && serenity verify kws
-        serenity build person.tflite --board microbit -o person
+        serenity build person.tflite --board microbit --minimise ram -o person
     """
-    target = board(board_name)
-    opened = source(model, options, options.opaque)
-    opened.check_operators(options.quantized != OFF)  # before what takes seconds to import
-    from tvm_serenity import firmware
-
     show.warn_without_core()
     try:
-        with show.progress(f"building {model}") as said:
-            project = firmware.build(opened.to_build(), target, replace(options, notify=said.step))
+        found = build(model, board, options, show.progress)
     except FitError as error:
         if shown.json:
-            show.print_json(error.facts)
+            show.print_json({**error.facts, "search": None})
         else:
             show.facts(f"{model} {error}", _refused(error.facts))
         raise typer.Exit(1) from None
-    _show(model, project, options, shown)
+    _show(model, found, options, shown)
 
 
-def _show(model: str, project: "Project", options: Settings, shown: ShownBuild) -> None:
+def _show(model: str, built: Built, options: BuildOptions, shown: ShownBuild) -> None:
     """Print what was built, with its estimate and its kernels where they are asked for."""
     from tvm_serenity.cli import kernel_choices, latency_line
 
+    project, output = built.project, str(options.output)
+    facts = {**project.facts, "search": built.search(model, output)}
     if shown.json and not shown.why:
-        show.print_json(project.facts)
+        show.print_json(facts)
         return
     found = latency_line.estimated(project)
     if shown.json:
-        show.print_json({**project.facts, "choices": kernel_choices.priced(project, found)})
+        show.print_json({**facts, "choices": kernel_choices.priced(project, found)})
         return
-    rows_said = {**_built(project), **latency_line.rows(found)}
-    output = str(options.output)
+    rows_said = {**_chosen(built, model, output), **_built(project), **latency_line.rows(found)}
     rows_said["next"] = advice(options.format, output, project.metadata["name"])
     show.facts(f"{model} on {project.metadata['board']}: {output}", rows_said)
     if shown.why:
         kernel_choices.show_choices(kernel_choices.priced(project, found), found)
+
+
+def _chosen(built: Built, model: str, output: str) -> dict[str, str]:
+    """What was chosen and what it costs, the builds beside it, and the command that pins it."""
+    chosen = built.chosen
+    if built.fitted is None or chosen is None:
+        return {}
+    rows = {f"least {built.fitted.goal.minimise}": _priced(chosen)}
+    rows["or"] = "; ".join(map(_priced, built.alternatives)) or "no build that was tried has less"
+    rows["pinned by"] = built.command(model, output)
+    if not built.fitted.complete:
+        rows["not finished"] = "the time limit ended the search: the best so far"
+    return rows
+
+
+def _priced(one: "BuildFigures") -> str:
+    """A build in words, with what it takes."""
+    sizes = f"{one.ram_bytes:,} bytes of RAM, {one.flash_bytes:,} of flash"
+    if not one.linked:
+        sizes += " without code"
+    if one.run is None:
+        return f"{one.how}: {sizes}"
+    if one.run.milliseconds is None:
+        return f"{one.how}: {one.run.least:,} {one.run.unit}, {sizes}"
+    return f"{one.how}: {one.run.milliseconds[1]:.3g} ms, {sizes}"
 
 
 def advice(formats: str, output: str, name: str) -> str:
@@ -150,7 +168,8 @@ def _refused(facts: Mapping[str, Any]) -> dict[str, str]:
     rows["alive at the peak"] = ", ".join(
         f"{r['name']} {r['size_bytes']:,}" for r in facts["peak"][:8]
     )
-    rows["boards that do"] = ", ".join(facts["boards"]) or "none that is known"
+    if not all(line["shortfall_bytes"] == 0 for line in facts["regions"]):
+        rows["boards that do"] = ", ".join(facts["boards"]) or "none that is known"
     return rows
 
 

@@ -71,7 +71,7 @@ def _print(model: str, found: "CompileReport", result: Mapping[str, Any]) -> Non
 def _verdict(found: "CompileReport", result: Mapping[str, Any]) -> str:
     """What was checked."""
     checks = result["checks"]
-    lines = ["bit-identical to the given order, in memory full of garbage"]
+    lines = ["bit-identical to the given order, in poisoned memory"]
     if checks["skipped"]:
         return f"{lines[0]}; kernels NOT validated, no referee: --no-check"
     if checks["kernels"]:
