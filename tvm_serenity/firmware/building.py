@@ -34,6 +34,7 @@ from tvm_serenity.firmware.emit.project import (
 from tvm_serenity.firmware.fit import Fit, boards_that_do, constants_fit, fit
 from tvm_serenity.firmware.forms import files
 from tvm_serenity.firmware.isa import check_compiler
+from tvm_serenity.firmware.kept import kept
 from tvm_serenity.firmware.more import DRAWN
 from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.program import Array
@@ -65,9 +66,14 @@ def build(model: "Model", board: Board | str, settings: Settings | None = None) 
     target = board if isinstance(board, Board) else known_board(board)
     if settings.output is not None:
         check_target(Path(settings.output), settings.force)
+    check_compilers(target, settings)
+    return kept(model, target, settings, lambda read: _built(read, target, settings))
+
+
+def _built(model: "Model", target: Board, settings: Settings) -> Project:
+    """The project, made now."""
     from tvm_serenity.firmware.tir.opened import opened
 
-    check_compilers(target, settings)
     found = opened(model, settings)
     from tvm_serenity.firmware.tir.made import loose
     from tvm_serenity.firmware.tir.ways import make
