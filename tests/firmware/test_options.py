@@ -231,7 +231,8 @@ def test_the_command_passes_every_option_on(
     monkeypatch.setattr(ModelSource, "check_operators", lambda *_: None)
     monkeypatch.setattr(ModelSource, "to_build", lambda opened: opened.spec)
     line = (
-        f"build net --minimise off --board mps2-an386 -o {tmp_path / 'made'} --name other --arena-limit 1 "
+        f"build net --minimise off --board mps2-an386 -o {tmp_path / 'made'} --name other "
+        "--arena-limit 1 "
         "--stack 2 --force --no-check --time-limit 3 --dim batch=1 --signature one"
     )
     found = {}
