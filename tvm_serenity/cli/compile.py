@@ -73,7 +73,7 @@ def _verdict(found: "CompileReport", result: Mapping[str, Any]) -> str:
     checks = result["checks"]
     lines = ["bit-identical to the given order, in poisoned memory"]
     if checks["skipped"]:
-        return f"{lines[0]}; kernels NOT validated, no reference runtime: --no-check"
+        return f"{lines[0]}; kernels NOT validated, no reference runtime asked (--no-check)"
     if checks["kernels"]:
         lines.append(
             f"{checks['kernels']} distinct kernels equal TVM's own on {checks['input_sets']} "
