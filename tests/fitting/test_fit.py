@@ -14,8 +14,8 @@ pytest.importorskip("tvm")
 
 from tests.conformance.writer import T
 from tests.firmware.projects import AD, model
-from tests.firmware.test_workspace_growth import module as wide
 from tests.firmware.test_overlap import module as written_over
+from tests.firmware.test_workspace_growth import module as wide
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tests.rows.nets import needs_board, random_module
 from tvm_serenity import firmware
