@@ -58,8 +58,8 @@ def _print(found: Reproduced) -> None:
 
 
 def value_text(value: Value, unit: str) -> str:
-    """Return a value with its unit; a dash for a value that does not exist."""
+    """Return a value with its unit; words as they are, a dash for a value that does not exist."""
     if value is None:
         return "-"
     text = f"{value:,}" if isinstance(value, int | float) else value
-    return f"{text} {unit}".strip()
+    return f"{text} {unit}".strip() if any(map(str.isdigit, text)) else text
