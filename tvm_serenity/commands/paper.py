@@ -91,7 +91,7 @@ class Reproduced:
         }
 
 
-def reproduce(
+def paper(
     name: str, options: PaperOptions | None = None, tell: Progress = silent
 ) -> Listed | Reproduced:
     """Return a figure or table of the paper ``name`` with ours beside it, or the list of them.
