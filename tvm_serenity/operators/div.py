@@ -45,10 +45,10 @@ def _value(op: Pair, a: Array, b: Array) -> Array:
     inverse, over = reciprocal(y, 31)
     head = leading_zeros(np.where(x < 0, ~x, x)) - 1
     quotient = high_product(high_product(x << head, inverse), m.value[0])
-    return _over_power(quotient, over + head - m.shift[0])
+    return _divided_by_power(quotient, over + head - m.shift[0])
 
 
-def _over_power(x: Array, exponent: Array) -> Array:
+def _divided_by_power(x: Array, exponent: Array) -> Array:
     """``RoundingDivideByPOT`` on x86, where 64 bits shift modulo 64 and 32 bits modulo 32.
 
     Beyond 31 its mask has all bits, so that all values from 0 on are rounded up.

@@ -77,7 +77,7 @@ def _reference(op: Rescaling, x: Array) -> Array:
     return clamped(scaled(centred, m.value[0], m.shift[0]), op.result, op.limits)
 
 
-def _whole(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
+def _dequantised_int32(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
     """Floats as 32-bit integers, which the importer lacks; it has those of 8 and 16."""
     made = scene.results[0]
     if made.dtype != "int32" or made.params is None:
@@ -104,7 +104,7 @@ OPERATORS = (
         relay=("fixed_point_multiply", "qnn.quantize", "qnn.requantize"),
         rows=Rows(needs=on_elements),
         storage=Storage(scratch=no_scratch),
-        numbers=PlainMeaning(form=_whole, stored=True),
+        numbers=PlainMeaning(form=_dequantised_int32, stored=True),
         integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference, in_float=True),
     ),
     Operator(

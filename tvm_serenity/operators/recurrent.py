@@ -20,12 +20,12 @@ _ACTIVATION, _CELL_CLIP, _TIME_MAJOR = 0, 1, 3
 def _rnn(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     """``h = activation(W x + R h + b)`` at every step."""
     given, axis = _steps(scene, values[0], scene.options.u8(_RNN_TIME_MAJOR), calls)
-    activation, hidden, made = scene.options.u8(_RNN_ACTIVATION), values[_RNN_STATE], []
+    activation, hidden, outputs = scene.options.u8(_RNN_ACTIVATION), values[_RNN_STATE], []
     for step in given:
         hidden = activated(calls, _gate(calls, step, hidden, values[1:4]), activation)
-        made.append(hidden)
+        outputs.append(hidden)
     calls.leave(_RNN_STATE, hidden)
-    return calls.apply("stack", made, axis=axis)
+    return calls.apply("stack", outputs, axis=axis)
 
 
 def lstm_of_floats(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
@@ -33,10 +33,10 @@ def lstm_of_floats(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     check_plain(values)
     gates = [(values[1 + g], values[5 + g], values[12 + g]) for g in range(4)]
 
-    def made(step: Expr, hidden: Expr) -> list[Expr]:
+    def gate_values(step: Expr, hidden: Expr) -> list[Expr]:
         return [_gate(calls, step, hidden, gate) for gate in gates]
 
-    return lstm(scene, values, made, calls)
+    return lstm(scene, values, gate_values, calls)
 
 
 def check_plain(given: Sequence[Any]) -> None:
@@ -56,7 +56,7 @@ def lstm(
     """Return an LSTM layer; ``gates`` sums up a step and the state: input, forget, cell, output."""
     options = scene.options
     given, axis = _steps(scene, values[0], options.u8(_TIME_MAJOR), calls)
-    activation, clip, made = options.u8(_ACTIVATION), options.f32(_CELL_CLIP), []
+    activation, clip, outputs = options.u8(_ACTIVATION), options.f32(_CELL_CLIP), []
     hidden, cell = (values[state] for state in _LSTM_STATES)
     for step in given:
         into, keep, new, out = gates(step, hidden)
@@ -68,10 +68,10 @@ def lstm(
             cell = calls.apply("clip", cell, -clip, clip)
         seen = activated(calls, cell, activation)
         hidden = calls.apply("multiply", calls.apply("sigmoid", out), seen)
-        made.append(hidden)
+        outputs.append(hidden)
     for state, value in zip(_LSTM_STATES, (hidden, cell), strict=True):
         calls.leave(state, value)
-    return calls.apply("stack", made, axis=axis)
+    return calls.apply("stack", outputs, axis=axis)
 
 
 def _steps(scene: Scene, x: Expr, time_major: int, calls: Calls) -> tuple[list[Expr], int]:

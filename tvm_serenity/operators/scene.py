@@ -140,7 +140,7 @@ class Scene:
 
     def option(self, name: str) -> int:
         """Return a whole number among the options of a custom operator."""
-        return whole(self.kind, self.custom, name)
+        return integer_option(self.kind, self.custom, name)
 
     def types(self, given: Sequence[str], made: Sequence[str]) -> None:
         """Refuse inputs, states included, and results of other types, as TFLM does."""
@@ -219,7 +219,7 @@ class Scene:
             raise UnsupportedError(f"no {self.kind} to another scale in LiteRT")
 
 
-def whole(kind: str, options: Mapping[str, Any], name: str) -> int:
+def integer_option(kind: str, options: Mapping[str, Any], name: str) -> int:
     """Return an option; :class:`UnsupportedError` where it is left out, or no whole number."""
     value = options.get(name)
     if not isinstance(value, int):

@@ -9,7 +9,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.parts import IntegerMeaning, StateUse
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, whole
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, integer_option
 
 _KIND, _QUEUE = "SignalDelay", 1
 
@@ -28,7 +28,7 @@ class Delay:
 
 
 def _keeps(shapes: Sequence[Shape], options: Mapping[str, Any]) -> list[tuple[Shape, str]]:
-    length = whole(_KIND, options, "delay_length")
+    length = integer_option(_KIND, options, "delay_length")
     if not shapes or not shapes[0] or length < 0:
         raise UnsupportedError(f"{_KIND} by {length} samples")
     return [((int(np.prod(shapes[0][:-1])), max(length, 1)), "int16")]

@@ -13,7 +13,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.parts import IntegerMeaning, StateUse
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, whole
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, integer_option
 
 _KIND = "SignalFramer"
 _QUEUE, _SEEN = 1, 2
@@ -51,7 +51,7 @@ class Framer:
 
 def _framer(shape: Shape, options: Mapping[str, Any]) -> Framer:
     size, step, prefill = (
-        whole(_KIND, options, n) for n in ("frame_size", "frame_step", "prefill")
+        integer_option(_KIND, options, n) for n in ("frame_size", "frame_step", "prefill")
     )
     if not shape or step < 1 or size < step or not shape[-1] or shape[-1] % step:
         raise UnsupportedError(f"{_KIND} of {size} samples, {step} apart, of {list(shape)}")

@@ -12,7 +12,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.parts import IntegerMeaning, StateUse
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, whole
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, integer_option
 
 _KIND, _REST = "SignalOverlapAdd", 1
 _TYPES = {0: "float32", 7: "int16"}
@@ -35,7 +35,7 @@ class OverlapAdd:
 
 
 def _overlap_add(shape: Shape, options: Mapping[str, Any]) -> OverlapAdd:
-    step, number = (whole(_KIND, options, name) for name in ("frame_step", "T"))
+    step, number = (integer_option(_KIND, options, name) for name in ("frame_step", "T"))
     if number not in _TYPES:
         raise UnsupportedError(f"no {_KIND} of type {number} in TFLM")
     if len(shape) < 2 or not 1 <= step <= shape[-1]:

@@ -13,7 +13,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.parts import IntegerMeaning, StateUse
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, whole
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, integer_option
 
 _KIND = "SignalStacker"
 _QUEUE, _SEEN = 1, 2
@@ -36,7 +36,7 @@ class Stacker:
 
 def _stacker(options: Mapping[str, Any]) -> Stacker:
     names = ("num_channels", "stacker_left_context", "stacker_right_context", "stacker_step")
-    channels, left, right, step = (whole(_KIND, options, name) for name in names)
+    channels, left, right, step = (integer_option(_KIND, options, name) for name in names)
     frames = left + right + 1
     if channels < 1 or min(left, right) < 0 or not 1 <= step <= frames:
         raise UnsupportedError(f"{_KIND} of {channels} channels, {left} + {right}, {step} apart")

@@ -37,7 +37,7 @@ from tvm_serenity.quantize.lookups import sigmoid_samples
 _SOURCE, _WEIGHTS, _RECURRENT, _BIASES, _HIDDEN, _CELL = 0, 1, 5, 12, 18, 19
 _PEEPHOLES, _PROJECTION, _NORMS = range(9, 12), range(16, 18), range(20, 24)
 _CELL_CLIP, _PROJECTION_CLIP, _TIME_MAJOR, _ASYMMETRIC = 1, 2, 3, 4
-_MADE_HIDDEN = 4
+_PRODUCT_HIDDEN = 4
 """The tensor between operators that says how products of gates and cells are stored."""
 _GATE_SCALE, _PRODUCT_SCALE = 2.0**-12, 2.0**-30
 
@@ -122,7 +122,7 @@ def _layer(
     wide = source.dtype == "int16"
     if wide:
         scene.symmetric(source, hidden)
-    made = hidden if wide else _made(scene, hidden)
+    made = hidden if wide else _product_format(scene, hidden)
     return Lstm(
         second if time_major else first,
         first if time_major else second,
@@ -138,9 +138,11 @@ def _layer(
     )
 
 
-def _made(scene: Scene, hidden: Stored) -> Stored:
+def _product_format(scene: Scene, hidden: Stored) -> Stored:
     """How products of the output gate and cells are stored: as the file says, or as the state."""
-    found = scene.intermediates[_MADE_HIDDEN] if len(scene.intermediates) > _MADE_HIDDEN else None
+    found = (
+        scene.intermediates[_PRODUCT_HIDDEN] if len(scene.intermediates) > _PRODUCT_HIDDEN else None
+    )
     if found is None or found.params is None:
         raise UnsupportedError(f"quantised {scene.kind} without the scale of its products")
     return Stored(hidden.shape, found.params)

@@ -96,7 +96,7 @@ class _Kernel:
 
     def read(self, store: tirx.BufferStore) -> None:
         """Take over what one store asks of the buffers it reads."""
-        loads = _found((store.value, *store.indices), tvm.ir.expr.TensorLoad)
+        loads = _parts_of((store.value, *store.indices), tvm.ir.expr.TensorLoad)
         for indices, buffer in [
             (store.indices, store.buffer),
             *((x.indices, x.source) for x in loads),
@@ -107,8 +107,8 @@ class _Kernel:
                     meant = index if self.clips else _unclipped(index)
                     self.narrow(meant, Range(0, int(limit) - 1))
         for kind in (prim.Div, prim.Mod, prim.FloorDiv, prim.FloorMod):
-            for division in _found((store.value, *store.indices), kind):
-                if _is_whole(division.b):
+            for division in _parts_of((store.value, *store.indices), kind):
+                if _is_integer_type(division.b):
                     self.narrow(division.b, Range(1, 2**31 - 1))
         allowed = self.need.get(store.buffer)
         if allowed is None:
@@ -130,8 +130,8 @@ class _Kernel:
         if isinstance(bare, tvm.ir.expr.TensorLoad):
             self._keep(bare.source, allowed)
             return
-        loads = _found((value,), tvm.ir.expr.TensorLoad)
-        inner = {index for x in loads for index in _found(x.indices, tvm.ir.expr.TensorLoad)}
+        loads = _parts_of((value,), tvm.ir.expr.TensorLoad)
+        inner = {index for x in loads for index in _parts_of(x.indices, tvm.ir.expr.TensorLoad)}
         sources = {x.source for x in loads if x not in inner and _is_integer(x.source)}
         sources = {s for s in sources if itself is None or not s.same_as(itself)}
         if not sources:
@@ -201,11 +201,11 @@ def _unclipped(index: tirx.Expr) -> Any:
     return index
 
 
-def _found(roots: Iterable[Any], kind: type[Any]) -> list[Any]:
+def _parts_of(roots: Iterable[Any], kind: type[Any]) -> list[Any]:
     return [part for root in roots for part in parts(root, kind)]
 
 
-def _is_whole(value: tirx.Expr) -> bool:
+def _is_integer_type(value: tirx.Expr) -> bool:
     return str(value.ty.dtype).startswith(("int", "uint"))
 
 
