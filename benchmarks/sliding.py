@@ -22,7 +22,7 @@ from tests.conformance.quantise import integer_file, ranges
 from tests.quantize.running import REFERENCE
 from tvm_serenity.errors import FitError
 from tvm_serenity.firmware import Settings, build
-from tvm_serenity.firmware.report import report
+from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.frontends.tflite_causal import causal
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"

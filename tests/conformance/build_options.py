@@ -31,7 +31,7 @@ BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps3-an547", "rpi-pico")
 
 BOTH: Mapping[str, Mapping[str, Any]] = {
     "--overlap": {"overlap": True},
-    "--fast": {"fast": True},
+    "--workspace": {"workspace": "grow"},
     "--quantized": {"quantized": "off"},
     "--channels": {"channels": "keep"},
     "--external-arena": {"external_arena": True},

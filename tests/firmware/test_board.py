@@ -23,12 +23,12 @@ from tests.firmware.projects import (
 )
 from tvm_serenity import firmware
 from tvm_serenity.errors import CheckError
+from tvm_serenity.firmware.board.toolchain import make
+from tvm_serenity.firmware.check.verify_report import report
+from tvm_serenity.firmware.compile import driver, unsplit
+from tvm_serenity.firmware.compile.assembly import Assembled, assembled
 from tvm_serenity.firmware.program import Bands, Data, Program
-from tvm_serenity.firmware.report import report
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.tir import made, whole
-from tvm_serenity.firmware.tir.assembly import Assembled, assembled
-from tvm_serenity.firmware.toolchain import make
 from tvm_serenity.validation.references import ReferenceRuntime
 
 pytestmark = needs_board
@@ -123,10 +123,10 @@ def test_an_overlapping_offset_is_found_by_the_check_and_by_the_trace(
         found = assembled(*given)
         return replace(found, program=overlapping(found.program))
 
-    monkeypatch.setattr(whole, "assembled", moved)
+    monkeypatch.setattr(unsplit, "assembled", moved)
     with pytest.raises(CheckError, match="overwritten"):
         build(KWS, "mps2-an386")
-    monkeypatch.setattr(made, "check", lambda _program: None)
+    monkeypatch.setattr(driver, "check", lambda _program: None)
     found = report(build(KWS, "mps2-an386", output=tmp_path / "made"))
     assert not found["accepted"]
     third = built(KWS, "mps2-an386").metadata

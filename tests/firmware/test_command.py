@@ -10,8 +10,8 @@ import pytest
 from tests.cli.run import serenity
 from tests.firmware.projects import AD, HELLO, KWS, SWIFTNET, VWW, model, needs_board, needs_host
 from tvm_serenity.errors import CheckError, InputError, MissingPartError
+from tvm_serenity.firmware.board.toolchain import require
 from tvm_serenity.firmware.emit.project import replaced, write_files, write_project
-from tvm_serenity.firmware.toolchain import require
 
 
 def build(*arguments: object, status: int = 0) -> Any:

@@ -30,7 +30,7 @@ NAMES = ["c", "x", "y", "y_2", "f", "x_2", "c_2"]
 FORMS: dict[str, dict[str, Any]] = {
     "project": {},
     "rows": {"rows": 2},
-    "in place": {"in_place": True, "overlap": True, "rewrite": "all", "fast": True},
+    "in place": {"in_place": True, "overlap": True, "rewrite": "all", "workspace": "grow"},
     "caller's arena": {"external_arena": True, "constants": "ram", "order": "given"},
     "MLF": {"format": "mlf"},
     "Arduino": {"format": "arduino"},

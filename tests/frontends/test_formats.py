@@ -237,7 +237,7 @@ def test_a_command_reads_its_model_once(
 
 
 def test_firmware_is_built_of_what_was_read(files: dict[str, Path]) -> None:
-    from tvm_serenity.firmware.tir.opened import opened
+    from tvm_serenity.firmware.compile.model import opened
 
     settings = Settings(check=False)
     of_path = firmware.build(str(files["onnx"]), "mps2-an386", settings)

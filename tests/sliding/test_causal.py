@@ -11,7 +11,7 @@ from tests.cli.run import answer, serenity
 from tests.firmware.projects import needs_board
 from tests.rows.nets import model
 from tvm_serenity import firmware
-from tvm_serenity.firmware.report import report
+from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.validation.references import ReferenceRuntime
 
 pytest.importorskip("ai_edge_litert")

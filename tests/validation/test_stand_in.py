@@ -11,7 +11,7 @@ pytest.importorskip("tflite")
 pytest.importorskip("ai_edge_litert")
 
 from tests.validation.test_network import small_file
-from tvm_serenity.firmware.reference_runtime import recorded
+from tvm_serenity.firmware.check.reference_runtime import recorded
 from tvm_serenity.validation.network import compared_with_reference, reference_for
 from tvm_serenity.validation.references import (
     ReferenceRuntime,

@@ -11,7 +11,7 @@ from tvm_serenity.cli import show
 from tvm_serenity.cli.channels import said_of_channels
 from tvm_serenity.cli.derive import command
 from tvm_serenity.cli.options import Board, Model
-from tvm_serenity.commands.build import BuildOptions, Built, build
+from tvm_serenity.commands.build import BuildOptions, BuiltFirmware, build
 from tvm_serenity.errors import FitError
 from tvm_serenity.options.option import Option, option
 from tvm_serenity.options.output import PROJECT, Shown
@@ -59,7 +59,7 @@ def build_command(model: Model, board: Board, options: BuildOptions, shown: Show
     _show(model, found, options, shown)
 
 
-def _show(model: str, built: Built, options: BuildOptions, shown: ShownBuild) -> None:
+def _show(model: str, built: BuiltFirmware, options: BuildOptions, shown: ShownBuild) -> None:
     """Print what was built, with its estimate and its kernels where they are asked for."""
     from tvm_serenity.cli import kernel_choices, latency_line
 
@@ -79,7 +79,7 @@ def _show(model: str, built: Built, options: BuildOptions, shown: ShownBuild) ->
         kernel_choices.show_choices(kernel_choices.priced(project, found), found)
 
 
-def _chosen(built: Built, model: str, output: str) -> dict[str, str]:
+def _chosen(built: BuiltFirmware, model: str, output: str) -> dict[str, str]:
     """What was chosen and what it costs, the builds beside it, and the command that pins it."""
     chosen = built.chosen
     if built.fitted is None or chosen is None:
@@ -154,7 +154,7 @@ def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
 
 def _tried(facts: Mapping[str, Any]) -> dict[str, str]:
     """In which ways it was tried, where it does not fit as it is."""
-    from tvm_serenity.firmware.fit import Way
+    from tvm_serenity.firmware.board.fit import Way
 
     ways = [Way(**way).text() for way in facts["tried"]]
     return {"tried": "; ".join(ways)} if ways else {}
@@ -174,8 +174,8 @@ def _refused(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _built(project: "Project") -> dict[str, str]:
-    from tvm_serenity.firmware import image
-    from tvm_serenity.firmware.toolchain import PACKAGES
+    from tvm_serenity.firmware.board import image
+    from tvm_serenity.firmware.board.toolchain import PACKAGES
 
     facts = project.facts
     rows = {**_regions(facts), **_banded(facts), **_tried(facts)}
