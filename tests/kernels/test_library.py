@@ -18,7 +18,7 @@ from tvm_serenity import zoo  # noqa: E402
 from tvm_serenity.relax import compiled  # noqa: E402
 from tvm_serenity.runtime import bytecode, library  # noqa: E402
 from tvm_serenity.runtime.pipeline import serenity_pipeline  # noqa: E402
-from tvm_serenity.validation.drawn import random_inputs  # noqa: E402
+from tvm_serenity.validation.network_inputs import random_inputs  # noqa: E402
 
 REPORT = {"needs": library.needs(tvm.target.Target("llvm"))}
 
