@@ -1,4 +1,4 @@
-"""DIV: the quotient of two tensors of 8 bits, by gemmlowp's reciprocal."""
+"""DIV: the quotient of two 8-bit tensors, by gemmlowp's reciprocal."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ def _compute(op: Pair, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _value(op: Pair, a: Array, b: Array) -> Array:
-    """``DivElementwise``: the divisor's reciprocal times the dividend, shifted up all the way.
+    """``DivElementwise``: the dividend, fully shifted left, times the reciprocal of the divisor.
 
     A divisor of 0 counts as 1.
     """

@@ -1,6 +1,6 @@
-"""Recurrent layers of floats over a sequence, whose states go from one run to the next.
+"""Recurrent float layers over a sequence, whose states persist between runs.
 
-LSTM layers of integers have a file of their own.
+Integer LSTM layers are in ``unidirectional_sequence_lstm.py``.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ _ACTIVATION, _CELL_CLIP, _TIME_MAJOR = 0, 1, 3
 
 
 def _rnn(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """``h = activation(W x + R h + b)`` at every step."""
+    """Return a basic RNN: ``h = activation(W x + R h + b)`` at each step."""
     given, axis = _steps(scene, values[0], scene.options.u8(_RNN_TIME_MAJOR), calls)
     activation, hidden, outputs = scene.options.u8(_RNN_ACTIVATION), values[_RNN_STATE], []
     for step in given:
@@ -29,7 +29,7 @@ def _rnn(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def lstm_of_floats(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """UNIDIRECTIONAL_SEQUENCE_LSTM without peepholes, projection and norms."""
+    """Return UNIDIRECTIONAL_SEQUENCE_LSTM without peepholes, projection and normalisation."""
     check_plain(values)
     gates = [(values[1 + g], values[5 + g], values[12 + g]) for g in range(4)]
 
@@ -40,7 +40,7 @@ def lstm_of_floats(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def check_plain(given: Sequence[Any]) -> None:
-    """Refuse LSTM layers with other inputs than those of a plain one; None is left out."""
+    """Refuse LSTM layers with inputs beyond those of a plain LSTM; None is an omitted input."""
     if any(value is not None for value in (*given[9:12], *given[16:18], *given[20:])):
         raise UnsupportedError("peepholes, projections and norms are unsupported")
     if any(value is None for value in (*given[1:9], *given[12:16])):
@@ -53,7 +53,10 @@ def lstm(
     gates: Callable[[Expr, Expr], Sequence[Expr]],
     calls: Calls,
 ) -> Expr:
-    """Return an LSTM layer; ``gates`` sums up a step and the state: input, forget, cell, output."""
+    """Return an LSTM layer.
+
+    ``gates`` maps a step and the state to the sums of the gates: input, forget, cell, output.
+    """
     options = scene.options
     given, axis = _steps(scene, values[0], options.u8(_TIME_MAJOR), calls)
     activation, clip, outputs = options.u8(_ACTIVATION), options.f32(_CELL_CLIP), []
@@ -75,7 +78,7 @@ def lstm(
 
 
 def _steps(scene: Scene, x: Expr, time_major: int, calls: Calls) -> tuple[list[Expr], int]:
-    """The input of each step, (batch, features), and the axis of time."""
+    """Return the input of each step, (batch, features), and the time axis."""
     axis = 0 if time_major else 1
     count = scene.shape(0)[axis]
     parts = [calls.apply("strided_slice", x, [axis], [t], [t + 1]) for t in range(count)]

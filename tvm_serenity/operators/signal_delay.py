@@ -1,4 +1,4 @@
-"""SignalDelay: samples that came some time ago, of TFLM's signal library."""
+"""SignalDelay: delayed samples, from TFLM's signal library."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ _KIND, _QUEUE = "SignalDelay", 1
 
 @dataclass(frozen=True)
 class Delay:
-    """Rows of samples, the last axis of ``shape``, delayed by ``length``."""
+    """Rows of samples, the last axis of ``shape``, delayed by ``length`` samples."""
 
     shape: Shape
     length: int
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(np.prod(self.shape[:-1], dtype=np.int64))
 
 

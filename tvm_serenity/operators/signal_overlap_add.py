@@ -1,6 +1,6 @@
-"""SignalOverlapAdd: a signal from overlapping frames, of TFLM's signal library.
+"""SignalOverlapAdd: a signal from overlapping frames, from TFLM's signal library.
 
-Of 16 bits, where sums saturate, and of float32. What a frame has beyond its step is kept.
+In 16 bits, where sums saturate, and in float32. Samples of a frame beyond its step are kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, integ
 
 _KIND, _REST = "SignalOverlapAdd", 1
 _TYPES = {0: "float32", 7: "int16"}
-"""Types by their numbers in a file, as the option ``T`` names them."""
+"""Types by the numbers that the option ``T`` uses."""
 
 
 @dataclass(frozen=True)
 class OverlapAdd:
-    """The frames, two last axes of ``shape``, ``step`` samples apart."""
+    """Frames, the last two axes of ``shape``, ``step`` samples apart."""
 
     shape: Shape
     step: int
@@ -29,7 +29,7 @@ class OverlapAdd:
 
     @property
     def split(self) -> tuple[int, int, int]:
-        """Rows, frames of a row, samples of a frame."""
+        """Rows, frames per row, and samples per frame."""
         *outer, frames, size = self.shape
         return int(np.prod(outer, dtype=np.int64)), frames, size
 

@@ -1,7 +1,7 @@
-"""SignalStacker: frames with those before and after them, of TFLM's signal library.
+"""SignalStacker: frames with their left and right neighbours, from TFLM's signal library.
 
-The first frame stands for those before it. While too few frames have come the result is not valid:
-TFLM leaves it as it lies in memory, here it is zeros.
+The first frame stands for the frames before it. The result is invalid until enough frames have
+arrived: here it is zeros, TFLM leaves it uninitialised.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _QUEUE, _SEEN = 1, 2
 
 @dataclass(frozen=True)
 class Stacker:
-    """``frames`` frames of ``channels``, ``left`` of them before the one in question."""
+    """``frames`` frames of ``channels``, ``left`` of them before the current one."""
 
     channels: int
     left: int
@@ -30,7 +30,7 @@ class Stacker:
 
     @property
     def held(self) -> int:
-        """The numbers that are kept for the next run."""
+        """The number of values kept for the next run."""
         return (self.frames - 1) * self.channels
 
 
