@@ -56,7 +56,7 @@ class KernelChoice:
 
     operator: str
     kernel: str
-    made_by: str
+    computed_results: str
     workspace_bytes: int
     candidates: tuple[KernelCandidate, ...] = ()
     others: tuple[str, ...]
@@ -66,7 +66,7 @@ class KernelChoice:
         return {
             "operator": self.operator,
             "kernel": self.kernel,
-            "made_by": self.made_by,
+            "computed_results": self.computed_results,
             "workspace_bytes": self.workspace_bytes,
             "candidates": [asdict(candidate) for candidate in self.candidates],
             "others": list(self.others),
@@ -177,7 +177,7 @@ def _choice(
     return KernelChoice(
         operator=operator,
         kernel=kernel,
-        made_by=by,
+        computed_results=by,
         workspace_bytes=workspace,
         candidates=candidates,
         others=tuple(others),

@@ -24,7 +24,7 @@ from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.program import Array, Program
 from tvm_serenity.firmware.trace import expected, expected_windows, written
 from tvm_serenity.relax.read import BoundGraph
-from tvm_serenity.validation.drawn import allowed_inputs, random_inputs
+from tvm_serenity.validation.network_inputs import allowed_inputs, random_inputs
 
 
 def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[str, Array]:
