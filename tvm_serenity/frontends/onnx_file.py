@@ -98,7 +98,11 @@ def check_domains(graph: "onnx.GraphProto", functions: Container[tuple[str, str]
     ``functions``: domain and name of those that the model defines.
     """
     found = [
-        (f"{node.domain}.{node.op_type}", f" (output {next(iter(node.output), '')!r})", _unknown(node))
+        (
+            f"{node.domain}.{node.op_type}",
+            f" (output {next(iter(node.output), '')!r})",
+            _unknown(node),
+        )
         for node in _nodes(graph)
         if node.domain not in ("", "ai.onnx")
         and not (node.domain == "com.microsoft" and node.op_type in _CONTRIBUTED)
