@@ -18,12 +18,13 @@ from tests.conformance.writer import Node, T, tflite
 from tests.firmware.test_mutants import wrong
 from tvm_serenity import firmware
 from tvm_serenity.errors import CheckError
+from tvm_serenity.firmware.check.verify_report import report
+from tvm_serenity.firmware.compile import banded, interface, unsplit
 from tvm_serenity.firmware.emit import c, calls, header, linker, model, walker
 from tvm_serenity.firmware.emit import sources as emitted
 from tvm_serenity.firmware.kernels import sources as library
 from tvm_serenity.firmware.kernels.parts import epilogue, fours, pairs
-from tvm_serenity.firmware.report import report
-from tvm_serenity.firmware.tir import banded, interface, tuned, whole
+from tvm_serenity.firmware.select import library as selection
 from tvm_serenity.kernels import arithmetic, pooling
 from tvm_serenity.quantize import fixed, lookups, tables
 from tvm_serenity.relax import quantize_function
@@ -305,7 +306,7 @@ FAULTS: dict[str, Fault] = {
         in_library("((high + (high >> 31)) >> (right - 1))", "(high >> (right - 1))"),
         curves,
         M55,
-        {"fast": False},
+        {"workspace": "least"},
     ),
     "a product is cut off": Fault("library", in_library("(1 << 30)) >> 31", "0) >> 31"), board=M55),
     "sign skipped in five instructions": Fault("library", in_library(" + (sum >> 31);", ";")),
@@ -337,9 +338,9 @@ FAULTS: dict[str, Fault] = {
     "transposed bytes": Fault("packers", wrong(fours, "in_fours", _swapped_channels), board=M3),
     "a lifted byte": Fault("packers", wrong(fours, "in_fours", _swapped_channels), board=M0),
     "a shift of the last channel": Fault(
-        "packers", wrong(tuned, "rounding", _one_shift_less), board=M55
+        "packers", wrong(selection, "rounding", _one_shift_less), board=M55
     ),
-    "a bias": Fault("packers", wrong(tuned, "settled", _one_bias_more), board=M55),
+    "a bias": Fault("packers", wrong(selection, "settled", _one_bias_more), board=M55),
     "a number of a channel": Fault(
         "packers", wrong(epilogue, "numbers", lambda n: n + np.array([0, 2 << 8]))
     ),
@@ -375,8 +376,8 @@ FAULTS: dict[str, Fault] = {
     "the scale of another tensor": Fault(
         "macros", _in_text(header, "_tensor_macros", "_SCALE 0", "_SCALE 1")
     ),
-    "overlapping tensors": Fault("planner", wrong(whole, "place", _overlapping)),
-    "a smaller arena": Fault("planner", wrong(whole, "place", _smaller_arena)),
+    "overlapping tensors": Fault("planner", wrong(unsplit, "place", _overlapping)),
+    "a smaller arena": Fault("planner", wrong(unsplit, "place", _smaller_arena)),
     "a dropped row": Fault("rows", wrong(walker, "_library", _one_row_fewer), settings={"rows": 2}),
     "the first kernel for all rows": Fault(
         "rows", wrong(banded.ProgramMaker, "step", _first_variant), settings={"rows": 2}

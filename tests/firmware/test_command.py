@@ -10,8 +10,8 @@ import pytest
 from tests.cli.run import serenity
 from tests.firmware.projects import AD, HELLO, KWS, SWIFTNET, VWW, model, needs_board, needs_host
 from tvm_serenity.errors import CheckError, InputError, MissingPartError
+from tvm_serenity.firmware.board.toolchain import require
 from tvm_serenity.firmware.emit.project import replaced, write_files, write_project
-from tvm_serenity.firmware.toolchain import require
 
 
 def build(*arguments: object, status: int = 0) -> Any:
@@ -72,7 +72,7 @@ def test_a_model_that_does_not_fit_is_refused_with_the_shortfall(tmp_path: Path)
     assert text.returncode == 1
     said = " ".join(text.stdout.split())
     assert f"{sram['shortfall_bytes']:,} bytes short" in said
-    assert "alive at the peak" in said
+    assert "live at the peak" in said
 
 
 @needs_board

@@ -14,10 +14,11 @@ from tests.cli.run import serenity
 from tests.firmware.faults import curves, vision
 from tests.firmware.projects import model, needs_board, needs_host
 from tvm_serenity.errors import WrongResultError
-from tvm_serenity.firmware import Settings, build, more
-from tvm_serenity.firmware.facts import stored_edges
+from tvm_serenity.firmware import Settings, build
+from tvm_serenity.firmware.check import drawn_inputs
+from tvm_serenity.firmware.check.macros import stored_edges
 from tvm_serenity.firmware.result import REFERENCE, load, packed
-from tvm_serenity.firmware.tir.kernel_reference import Reference
+from tvm_serenity.firmware.validate.kernel_reference import Reference
 from tvm_serenity.kernels import normalise, pointwise
 from tvm_serenity.operators import exp, gelu, log, operator, rsqrt
 from tvm_serenity.operators.functions import Function
@@ -227,9 +228,9 @@ def test_the_number_of_inputs_is_said(built: Path) -> None:
 
 @needs_board
 def test_a_budget_of_qemu_ends_it(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(more, "QEMU_S", -1.0)
+    monkeypatch.setattr(drawn_inputs, "QEMU_S", -1.0)
     found = json.loads(serenity("verify", built, "--qemu", "--json").stdout)
-    assert found["qemu"]["inputs"] == more.LEAST_INPUTS
+    assert found["qemu"]["inputs"] == drawn_inputs.LEAST_INPUTS
 
 
 @needs_board

@@ -14,8 +14,8 @@ pytest.importorskip("tvm")
 
 from tests.conformance.writer import T
 from tests.firmware.projects import AD, model
-from tests.firmware.test_fast import module as wide
 from tests.firmware.test_overlap import module as written_over
+from tests.firmware.test_workspace_growth import module as wide
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tests.rows.nets import needs_board, random_module
 from tvm_serenity import firmware
@@ -25,9 +25,9 @@ from tvm_serenity.cli.commands import register
 from tvm_serenity.cycles.emulate import installed
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware import Settings
+from tvm_serenity.firmware.check.verify import difference, run_host
+from tvm_serenity.firmware.compile.driver import Maker
 from tvm_serenity.firmware.result import load
-from tvm_serenity.firmware.tir.made import Maker
-from tvm_serenity.firmware.verify import difference, run_host
 from tvm_serenity.fitting import FitGoal, Fitted, build_chosen, fitted
 from tvm_serenity.fitting.candidates import whole
 from tvm_serenity.fitting.choose import best_of, front_of
@@ -77,10 +77,10 @@ def test_memory_is_spent_on_time_where_time_is_what_counts() -> None:
     small = fitted(net, BOARD, FitGoal(minimise="ram", time_limit_s=60)).chosen
     assert fast is not None
     assert small is not None
-    assert fast.candidate.settings.fast
+    assert fast.candidate.settings.grows
     assert not fast.candidate.made.program.copied  # QEMU counts instructions: RAM wins nothing
     assert fast.arena_bytes > small.arena_bytes
-    assert not small.candidate.settings.fast
+    assert not small.candidate.settings.grows
 
 
 @pytest.mark.skipif(not installed(), reason="needs the cycles extra")
@@ -186,7 +186,7 @@ def test_a_limit_ends_the_search_with_what_there_is(module: Any) -> None:
 def test_milliseconds_are_those_of_latency(module: Any, tmp_path: Path) -> None:
     if not installed():
         pytest.skip("unicorn, capstone or the native driver is not installed")
-    from tvm_serenity.firmware.latency import latency
+    from tvm_serenity.firmware.board.latency import latency
 
     target = board("nucleo-l4r5zi")
     found = fitted(module, target, FitGoal(time_limit_s=120, deadline_ms=1e6))

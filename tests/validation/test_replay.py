@@ -18,7 +18,7 @@ from tvm_serenity.kernels.workspace import placeable
 from tvm_serenity.passes import serenity_pipeline
 from tvm_serenity.validation.compiling import both_forms, same
 from tvm_serenity.validation.execute import Signature
-from tvm_serenity.validation.kernels import Case, Comparison, validate_kernels
+from tvm_serenity.validation.kernels import Case, KernelComparison, validate_kernels
 from tvm_serenity.validation.report import read_reproducer, write_reproducer
 
 GIVEN, MADE = (120,), (3, 10, 33)
@@ -41,7 +41,7 @@ def _refused(folder: Path) -> Path:
     signature = Signature(((GIVEN, "float32"), (MADE, "float32")), (1,))
     case = Case("masked", "masked", kernel, kernel, signature, {}, (0,))
     forms = both_forms({"masked": kernel}, {"masked": kernel}, BASELINE)
-    how = Comparison(str(BASELINE), same(BASELINE), 0, folder)
+    how = KernelComparison(str(BASELINE), same(BASELINE), 0, folder)
     with pytest.raises(WrongResultError, match=r"kernel 'masked': .*result\[.*expected"):
         validate_kernels([case], *forms, how)
     (file,) = folder.iterdir()

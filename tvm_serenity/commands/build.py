@@ -49,7 +49,7 @@ class BuildOptions(Settings, SearchedOrSet):
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltFirmware:
     """A project, and what it was chosen from; ``fitted`` is None where nothing was searched."""
 
     project: "Project"
@@ -104,7 +104,7 @@ class Built:
 
 def build(
     model: str, board: str, options: BuildOptions | None = None, tell: Progress = silent
-) -> Built:
+) -> BuiltFirmware:
     """Return the firmware project of ``model`` for ``board``, written where ``output`` says.
 
     The build is the one that has least of ``options.minimise`` and keeps within the memories of the
@@ -130,12 +130,12 @@ def build(
     with tell(f"building {model}") as line:
         settings = replace(settings, notify=line.step)
         if goal is None:
-            return Built(firmware.build(opened.to_build(), target, settings))
+            return BuiltFirmware(firmware.build(opened.to_build(), target, settings))
         from tvm_serenity.fitting.search import build_chosen, fitted
 
         found = fitted(opened.to_build(), target, goal, settings, every=False)
         if found.chosen is not None:
-            return Built(build_chosen(found, settings), found)
+            return BuiltFirmware(build_chosen(found, settings), found)
         unwritten = replace(settings, output=None, check=False)
         nearest = firmware.build(opened.to_build(), target, unwritten)  # or what stands in the way
         raise FitError(_beyond(found), {**nearest.facts, "fits": False})

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tvm_serenity.firmware.fit import boards_that_do
+from tvm_serenity.firmware.board.fit import boards_that_do
 from tvm_serenity.fitting.choose import Fitted
 from tvm_serenity.fitting.measure import BuildFigures
 

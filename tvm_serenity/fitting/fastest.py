@@ -12,10 +12,10 @@ from dataclasses import replace
 from tvm_serenity.boards import Board
 from tvm_serenity.cycles.board import board_timing
 from tvm_serenity.errors import InputError, UnsupportedError
+from tvm_serenity.firmware.compile.driver import Maker
+from tvm_serenity.firmware.compile.fallback import WHOLE_WAYS
+from tvm_serenity.firmware.select.choices import FULL
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.tir.made import Maker
-from tvm_serenity.firmware.tir.ways import WHOLE_WAYS
-from tvm_serenity.firmware.tir.why import FULL
 from tvm_serenity.fitting.candidates import (
     BuildCandidate,
     as_asked,
@@ -24,6 +24,7 @@ from tvm_serenity.fitting.candidates import (
     whole_as,
 )
 from tvm_serenity.options.memory import BEST, FLASH, RAM
+from tvm_serenity.options.speed import GROW
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.rows.limits import Limits
 
@@ -36,7 +37,7 @@ def fastest(maker: Maker, limits: Limits) -> Iterator[BuildCandidate]:
     """
     settings = maker.settings
     if settings.only_rows:
-        yield as_asked(maker, fast=True)
+        yield as_asked(maker, GROW)
         return
     places = [RAM, FLASH] if reads_flash_slowly(maker.board) else [FLASH]
     if settings.constants == RAM:
@@ -49,7 +50,7 @@ def fastest(maker: Maker, limits: Limits) -> Iterator[BuildCandidate]:
             continue
         complete = True
         for constants in tuple(places):
-            one = whole_as(maker, way, fast=True, constants=constants)
+            one = whole_as(maker, way, workspace=GROW, constants=constants)
             yield one
             allowed = fits_board(one, settings)
             fits |= allowed
@@ -60,7 +61,7 @@ def fastest(maker: Maker, limits: Limits) -> Iterator[BuildCandidate]:
             return
     if fits or settings.rows == OFF or not goes_by_rows(settings):
         return
-    in_rows = Maker(maker.module, maker.name, maker.board, replace(settings, fast=True))
+    in_rows = Maker(maker.module, maker.name, maker.board, replace(settings, workspace=GROW))
     try:
         for overlap in dict.fromkeys((settings.overlap, True)):
             one = coarsest_rows(in_rows, False, limits, overlap=overlap)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import InputError
-from tvm_serenity.options.goal import Goal
+from tvm_serenity.options.goal import BuildGoal
 from tvm_serenity.options.option import BYTES, HelpGroup, Option, differing, option
 from tvm_serenity.options.rows import STREAM_INPUT, Recompute
 from tvm_serenity.options.speed import JOBS, TIME_LIMIT
@@ -19,7 +19,7 @@ ARRIVALS = {NO: (False,), YES: (True,), EITHER: (False, True)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitGoal(Goal, Recompute):
+class FitGoal(BuildGoal, Recompute):
     """What is wanted of a build: least ``minimise``, within limits (None: what the board has).
 
     ``ram_bytes``: with stack and C library; ``flash_bytes``: with code; ``deadline_ms``: of one

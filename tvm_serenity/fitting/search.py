@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import InputError, UnsupportedError
-from tvm_serenity.firmware import image
+from tvm_serenity.firmware.board import image
+from tvm_serenity.firmware.board.fit import constants_fit
 from tvm_serenity.firmware.building import Origin, check_compilers, finished
-from tvm_serenity.firmware.fit import constants_fit
-from tvm_serenity.firmware.names import identifier
+from tvm_serenity.firmware.c_names import identifier
+from tvm_serenity.firmware.compile.driver import Maker, loose
+from tvm_serenity.firmware.compile.model import opened
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.tir.made import Maker, loose
-from tvm_serenity.firmware.tir.opened import opened
 from tvm_serenity.fitting.candidates import (
     BuildCandidate,
     again,
@@ -34,6 +34,7 @@ from tvm_serenity.fitting.goal import ARRIVALS, FitGoal
 from tvm_serenity.fitting.measure import BuildFigures, all_linked, timed, unlinked, untimeable
 from tvm_serenity.options.goal import ENERGY, TIME
 from tvm_serenity.options.option import searched
+from tvm_serenity.options.speed import GROW
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.relax.row_chains import chains
 from tvm_serenity.rows.bound import rows_bound
@@ -43,7 +44,7 @@ from tvm_serenity.rows.tiles import without_between
 from tvm_serenity.search.deadline import within
 
 if TYPE_CHECKING:
-    from tvm_serenity.firmware.tir.opened import Model
+    from tvm_serenity.firmware.compile.model import Model
 
 WHOLE_SECONDS = 60.0
 """What orders and placements of whole operators may take together."""
@@ -98,7 +99,7 @@ def fitted(
     return Fitted(
         board=target,
         goal=goal,
-        origin=Origin(file, found.judged, loose(module, settings)),
+        origin=Origin(file, found.runtime_file, loose(module, settings)),
         points=tuple(points),
         front=front_of(points),
         chosen=best_of(points, goal),
@@ -218,8 +219,8 @@ class _Search:
             return
         settings = self.maker.settings
         if settings.only_rows:
-            for fast in dict.fromkeys((settings.fast, True)):
-                yield as_asked(self.maker, fast=fast)
+            for workspace in dict.fromkeys((settings.workspace, GROW)):
+                yield as_asked(self.maker, workspace)
             return
         arrivals = ARRIVALS[self.goal.stream_input]
         bands_until = time.perf_counter() + BANDS_SHARE * self.left

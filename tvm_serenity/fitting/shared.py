@@ -5,9 +5,9 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 
+from tvm_serenity.firmware.board.toolchain import make
 from tvm_serenity.firmware.emit.c import file
 from tvm_serenity.firmware.program import Program
-from tvm_serenity.firmware.toolchain import make
 
 
 @dataclass

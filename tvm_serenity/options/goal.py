@@ -40,7 +40,7 @@ DEADLINE = Option(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Goal(OptionGroup):
+class BuildGoal(OptionGroup):
     """``minimise``, within limits (None: what the board has).
 
     ``flash_bytes``: with code. ``deadline_ms``: of one run, on a board with a timing.
@@ -52,7 +52,7 @@ class Goal(OptionGroup):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchedOrSet(Goal):
+class SearchedOrSet(BuildGoal):
     """The same, where ``minimise`` may be "off": nothing is searched, the options say all."""
 
     minimise: str = option(

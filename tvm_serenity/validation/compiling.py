@@ -25,7 +25,7 @@ from tvm_serenity.relax.compiled import functions_of
 from tvm_serenity.relax.objects import Notify, TargetOf
 from tvm_serenity.search.deadline import seconds_left, within
 from tvm_serenity.system import cache
-from tvm_serenity.validation.kernels import Case, Comparison, cases, validate_kernels
+from tvm_serenity.validation.kernels import Case, KernelComparison, cases, validate_kernels
 from tvm_serenity.validation.report import EXACT, Tolerance
 from tvm_serenity.validation.steps import steps_of
 from tvm_serenity.validation.tolerances import FUSED
@@ -190,7 +190,7 @@ def _compare(
     """
     named = {pair.case.kernel: pair.made for pair in pairs}
     references = {pair.case.kernel: pair.case.reference for pair in pairs}
-    how = Comparison(str(machine), same(machine), seed, folder)
+    how = KernelComparison(str(machine), same(machine), seed, folder)
     return validate_kernels(
         [pair.case for pair in pairs], *both_forms(references, named, machine), how
     )

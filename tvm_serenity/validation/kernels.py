@@ -138,7 +138,7 @@ def _shape(ty: relax.Type, bounds: Mapping[str, int]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class KernelComparison:
     """What our kernels are compiled for, as text, and how they are compared with TVM's.
 
     ``seed``: of the inputs; ``folder``: where reproducers go.
@@ -154,7 +154,7 @@ def validate_kernels(
     found: Sequence[Case],
     reference: Callable[[str], Function],
     made: Callable[[str], Function],
-    how: Comparison,
+    how: KernelComparison,
 ) -> list[int]:
     """Compare all kernels; return on how many sets of inputs each was compared.
 
@@ -208,7 +208,7 @@ def _wrong(case: Case, what: Difference | str) -> Wrong:
     return Wrong(case.operator, case.kernel, "TVM's own kernel", what)
 
 
-def _refuse(case: Case, wrong: Wrong, inputs: Sequence[Array], how: Comparison) -> None:
+def _refuse(case: Case, wrong: Wrong, inputs: Sequence[Array], how: KernelComparison) -> None:
     described = {
         "kind": "tir",
         "operator": case.operator,
