@@ -36,7 +36,7 @@ def latency_command(path: Built, options: LatencyOptions, shown: ShownLatency) -
     The program is emulated and every instruction priced: by a table of the core and a model of the
     board's memories. The answer is a range: branches refill the pipeline in the least or the most
     cycles of the manual. "checked" boards were compared with published results (docs/latency.md),
-    "modelled" ones were not. Without the extra "cycles", or a model of the board, what QEMU
+    "modelled" ones were not. Without the extra "firmware", or a model of the board, what QEMU
     counts is priced by the core's table alone ("static"), or not at all ("counts only").
 
         serenity latency kws

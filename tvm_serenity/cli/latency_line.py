@@ -35,7 +35,7 @@ def estimated(project: Project) -> CycleEstimate | Unpriced:
     Its board has a timing, and Unicorn, the driver and a compiler are installed.
     """
     if not linkable() or not installed():
-        return Unpriced("the extra 'cycles' or the board's compiler is not installed")
+        return Unpriced("the extra 'firmware' or the board's compiler is not installed")
     if project.directory is None or not (project.directory / "Makefile").is_file():
         return Unpriced("it has no Makefile")
     try:

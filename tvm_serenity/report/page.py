@@ -45,7 +45,7 @@ def chart_library() -> tuple[str, str]:
         code = script.read_text(encoding="utf-8")
     except (metadata.PackageNotFoundError, ModuleNotFoundError, FileNotFoundError) as error:
         raise MissingPartError(
-            f"the report needs plotly: pip install 'tvm-serenity[report]' ({error})"
+            f"the report needs plotly: pip install plotly ({error})"
         ) from None
     texts = [f for f in found.files or () if f.name.upper().startswith("LICENSE")]
     licence = "\n".join(f.read_text() for f in texts) or code[: code.index("*/") + 2]
