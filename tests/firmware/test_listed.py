@@ -126,9 +126,9 @@ def test_commands_take_such_a_network(tmp_path: Path) -> None:
 
 
 @needs_host
-@pytest.mark.parametrize("rows", [None, 2])
+@pytest.mark.parametrize("rows", ["off", 2])
 def test_an_output_that_is_a_reshape_alone_has_its_own_shape(
-    rows: int | None, tmp_path: Path
+    rows: int | str, tmp_path: Path
 ) -> None:
     """By rows it was that of the pool, and the macros of the header were called wrong."""
     net = Net(3)
