@@ -65,7 +65,7 @@ def test_over_saves_no_more_than_both_hold() -> None:
     assert profile(graph).peak_bytes == 8
     assert dump(parse(dump(graph))) == dump(graph)
     for more in (5, -1, 0):
-        with pytest.raises(GraphError, match="overlap with 'x' is .* it must be 1 to 4 bytes"):
+        with pytest.raises(GraphError, match=r"overlap with 'x' is .* it must be 1 to 4 bytes"):
             Graph("g", tensors, (Op("a", "", (0,), (1,), over=(0,), over_bytes=more),), (0,), (1,))
     with pytest.raises(GraphError, match="is not one of its inputs"):
         Graph("g", tensors, (Op("a", "", (), (1,), over=(0,), over_bytes=4),), (0,), (1,))

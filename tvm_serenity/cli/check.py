@@ -37,7 +37,7 @@ def check_command(
                 "peak_bytes": found.peak_bytes,
                 "lower_bound_bytes": found.lower_bound_bytes,
                 "bound_checked": found.bound_checked,
-                "how": found.how,
+                "how": found.method,
             }
         )
         return
@@ -46,6 +46,6 @@ def check_command(
         f"{model}: {certificate}",
         {
             "peak": f"{found.peak_bytes:,} bytes, confirmed",
-            "bound": f"{found.lower_bound_bytes:,} bytes, {bound}: {found.how}",
+            "bound": f"{found.lower_bound_bytes:,} bytes, {bound}: {found.method}",
         },
     )
