@@ -9,7 +9,7 @@ import tvm
 
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.check.calls import check
-from tvm_serenity.firmware.compile.banded import banded_program, sources
+from tvm_serenity.firmware.compile.banded_program import banded_program, sources
 from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.compile.interface import interface
 from tvm_serenity.firmware.compile.outputs import with_every_output

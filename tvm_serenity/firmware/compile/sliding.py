@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.firmware.compile.banded import ProgramMaker
+from tvm_serenity.firmware.compile.banded_program import BandedMaker
 from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.compile.driver import Maker
 from tvm_serenity.firmware.compile.interface import interface
@@ -104,7 +104,7 @@ def _in_all_rows(found: SlidingStep, lying: Lying) -> Lying:
     return replace(lying, by_rows=by_rows)
 
 
-class _StepMaker(ProgramMaker):
+class _StepMaker(BandedMaker):
     """Rows that stay lie in blocks; rows that a step neither makes nor keeps lie nowhere."""
 
     def __init__(
