@@ -56,7 +56,7 @@ def _moved_line(lines: dict[str, int]) -> dict[str, int]:
     return {**lines, "top": lines["top"] - 1} if lines["top"] else lines
 
 
-def _overlapping(placed: memory_map.Placed) -> memory_map.Placed:
+def _overlapping(placed: memory_map.MemoryMap) -> memory_map.MemoryMap:
     return replace(placed, offsets=(placed.offsets[0], placed.offsets[0], *placed.offsets[2:]))
 
 

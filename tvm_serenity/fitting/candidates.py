@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tvm_serenity.firmware.compile.compiled import Compiled
-from tvm_serenity.firmware.compile.driver import Maker
-from tvm_serenity.firmware.compile.fallback import WHOLE_WAYS, WholeWay, how_in_bands
+from tvm_serenity.firmware.compile.driver import NetworkCompiler
+from tvm_serenity.firmware.compile.fallback import UNSPLIT_STRATEGIES, UnsplitStrategy, how_in_bands
 from tvm_serenity.firmware.place.memory_map import rooms
 from tvm_serenity.firmware.select.tiles import tileable
 from tvm_serenity.firmware.settings import Settings
@@ -66,21 +66,21 @@ class BuildCandidate:
         return len(self.made.program.calls)
 
 
-def whole(maker: Maker) -> Iterator[BuildCandidate]:
+def whole(maker: NetworkCompiler) -> Iterator[BuildCandidate]:
     """Yield the network operator by operator: as it is, rewritten, in place, written over.
 
     Then with faster kernels, and with constants in RAM, where the board has room for them.
     """
-    for way in WHOLE_WAYS:
+    for way in UNSPLIT_STRATEGIES:
         if not way.rewritten or maker.changes("all"):
             yield whole_as(maker, way)
-    plain = whole_as(maker, WholeWay(), fast=True)
-    copied = whole_as(maker, WholeWay(), fast=True, constants=RAM)
+    plain = whole_as(maker, UnsplitStrategy(), fast=True)
+    copied = whole_as(maker, UnsplitStrategy(), fast=True, constants=RAM)
     yield from (one for one in (plain, copied) if one.made.placed.fits)
 
 
 def whole_as(
-    maker: Maker, way: WholeWay, *, fast: bool = False, constants: str = FLASH
+    maker: NetworkCompiler, way: UnsplitStrategy, *, fast: bool = False, constants: str = FLASH
 ) -> BuildCandidate:
     """Return the network operator by operator, with what ``way`` says.
 
@@ -89,11 +89,11 @@ def whole_as(
     plain = replace(maker.settings, rows=OFF, fast=fast, constants=constants)
     settings = way.settings(plain)
     how = way.how + ", faster kernels" * fast + ", constants in RAM" * (constants == RAM)
-    return BuildCandidate(how, settings, maker.whole(settings))
+    return BuildCandidate(how, settings, maker.unsplit(settings))
 
 
 def by_rows(
-    maker: Maker, streamed: bool, limits: Limits, *, coarsest: bool
+    maker: NetworkCompiler, streamed: bool, limits: Limits, *, coarsest: bool
 ) -> Iterator[BuildCandidate]:
     """Yield the network in bands of rows: equal ones from coarse to fine, then chosen ones.
 
@@ -111,7 +111,9 @@ def by_rows(
         yield _banded(maker, choice, streamed, overlap=True)
 
 
-def again(maker: Maker, streamed: bool, limits: Limits, factor: float) -> Iterator[BuildCandidate]:
+def again(
+    maker: NetworkCompiler, streamed: bool, limits: Limits, factor: float
+) -> Iterator[BuildCandidate]:
     """Yield the network in bands of one row with chains in tiles, where these save memory.
 
     First those that compute nothing twice, then up to ``factor`` times the work, each with rows
@@ -140,7 +142,7 @@ def again(maker: Maker, streamed: bool, limits: Limits, factor: float) -> Iterat
                     break
 
 
-def coarsest_rows(maker: Maker, streamed: bool, limits: Limits) -> BuildCandidate:
+def coarsest_rows(maker: NetworkCompiler, streamed: bool, limits: Limits) -> BuildCandidate:
     """Return the network in the coarsest bands that the board's largest memory holds.
 
     Where it holds none, in those of the least arena. Raises as :func:`by_rows`.
@@ -150,7 +152,9 @@ def coarsest_rows(maker: Maker, streamed: bool, limits: Limits) -> BuildCandidat
     return _banded(maker, choice, streamed)
 
 
-def _banded(maker: Maker, choice: Choice, streamed: bool, overlap: bool = False) -> BuildCandidate:
+def _banded(
+    maker: NetworkCompiler, choice: Choice, streamed: bool, overlap: bool = False
+) -> BuildCandidate:
     made = maker.in_bands(choice, overlap)
     settings = replace(maker.settings, rows="auto", stream_input=streamed, overlap=overlap)
     if choice.recomputed is not None:
@@ -158,7 +162,7 @@ def _banded(maker: Maker, choice: Choice, streamed: bool, overlap: bool = False)
     return BuildCandidate(how_in_bands(made, streamed, overlap), settings, made)
 
 
-def _largest(maker: Maker) -> int:
+def _largest(maker: NetworkCompiler) -> int:
     """Bytes that an arena may have in the board's largest memory."""
     return max(one.arena_bytes for one in rooms(maker.board, maker.settings.stack_bytes))
 
@@ -201,7 +205,9 @@ def _changed(one: BuildCandidate) -> tuple[bool, ...]:
     return one.streamed, bool(how.rewrite), how.in_place, how.overlap, how.rows != OFF, again
 
 
-def _choices(maker: Maker, streamed: bool, limits: Limits, coarsest: bool) -> Iterator[Choice]:
+def _choices(
+    maker: NetworkCompiler, streamed: bool, limits: Limits, coarsest: bool
+) -> Iterator[Choice]:
     network = maker.rows().network
     known: dict[int, Streaming] = {}
     for rows in EQUAL_BANDS:

@@ -14,7 +14,7 @@ from tvm_serenity.firmware.compile.slots import slots_of
 from tvm_serenity.firmware.incremental import Moving
 from tvm_serenity.firmware.kernels.parts.calls import COUNT
 from tvm_serenity.firmware.passage import Passage
-from tvm_serenity.firmware.place.bands import Lying
+from tvm_serenity.firmware.place.bands import BandPlacement
 from tvm_serenity.firmware.program import (
     ARRIVAL,
     Bands,
@@ -37,16 +37,16 @@ def banded_program(
     kernels: RowKernels,
     streaming: Streaming,
     name: str,
-    lying: Lying,
+    placement: BandPlacement,
     alignment: int = 16,
     known: Mapping[int, Known] = MappingProxyType({}),
 ) -> Program:
-    """Return the program of a split network whose bands are ``lying`` in the arenas.
+    """Return the program of a split network whose bands are ``placement`` in the arenas.
 
     ``streaming`` must be made from ``kernels.network``. Its tensors are the network's features;
     ``known``: what the model says of those that are its inputs and outputs.
     """
-    return BandedMaker(kernels, streaming, lying).program(name, alignment, known)
+    return BandedMaker(kernels, streaming, placement).program(name, alignment, known)
 
 
 def sources(kernels: RowKernels) -> tuple[Source, ...]:
@@ -76,13 +76,13 @@ def sources(kernels: RowKernels) -> tuple[Source, ...]:
 class BandedMaker(ProgramMaker):
     """Makes the program of a split network, part by part."""
 
-    def __init__(self, kernels: RowKernels, streaming: Streaming, lying: Lying) -> None:
+    def __init__(self, kernels: RowKernels, streaming: Streaming, placement: BandPlacement) -> None:
         super().__init__()
         self.kernels = kernels
         self.banded = streaming.banded
         self.order = streaming.schedule.order
         self.network = streaming.banded.network
-        self.lying = lying
+        self.placement = placement
         self.added: dict[int, int] = {}
         """The rows that a call takes in at most, by its layer."""
         for call in self.banded.calls:
@@ -106,7 +106,7 @@ class BandedMaker(ProgramMaker):
             steps=steps,
             inputs=self.banded.resident,
             outputs=self.network.outputs,
-            arena_bytes=self.lying.arena_bytes,
+            arena_bytes=self.placement.arena_bytes,
             alignment_bytes=alignment,
             fed=self.fed(),
             sequence=tuple(self.sequence()),
@@ -131,7 +131,7 @@ class BandedMaker(ProgramMaker):
         """Where a feature lies: nowhere if nothing makes it, like rows that are not kept."""
         found = {
             self.banded.bands[t].first: place
-            for t, place in self.lying.tensors.items()
+            for t, place in self.placement.tensors.items()
             if self.banded.bands[t].feature == feature
         }
         height, together = self.network.rows(feature), self.banded.heights[feature]
@@ -179,7 +179,7 @@ class BandedMaker(ProgramMaker):
         if any(param.name == COUNT for param in code.kernels[0].params):
             more.append(Count())
         if code.workspace_bytes:
-            at = self.lying.by_rows[index]
+            at = self.placement.by_rows[index]
             more.append(Scratch(at[0], code.workspace_bytes, at if len(at) > 1 else ()))
         return Step(
             names,
@@ -207,7 +207,7 @@ class BandedMaker(ProgramMaker):
 
     def meet(self, one: int, two: int) -> bool:
         """Whether two tensors of the graph share bytes."""
-        tensors, places = self.banded.graph.tensors, self.lying.tensors
+        tensors, places = self.banded.graph.tensors, self.placement.tensors
         if one not in places or two not in places:
             return False
         sizes = tensors[one].size_bytes, tensors[two].size_bytes
@@ -218,8 +218,8 @@ class BandedMaker(ProgramMaker):
         size = self.network.layers[index].workspace_bytes
         if not size:
             return None
-        op = next(o for o in self.lying.scratch if self.banded.calls[o].layer == index)
-        return Scratch(self.lying.scratch[op], size)
+        op = next(o for o in self.placement.scratch if self.banded.calls[o].layer == index)
+        return Scratch(self.placement.scratch[op], size)
 
     def _pads(self) -> dict[tuple[str, float], int]:
         """One constant row for each value that pads, as long as the longest row it stands for."""

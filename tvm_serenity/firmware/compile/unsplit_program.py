@@ -11,7 +11,7 @@ from tvm_serenity.firmware.compile.compiled import Source
 from tvm_serenity.firmware.compile.interface import interface
 from tvm_serenity.firmware.compile.program_maker import ProgramMaker, meet
 from tvm_serenity.firmware.passage import Passage
-from tvm_serenity.firmware.place.memory_map import Placed
+from tvm_serenity.firmware.place.memory_map import MemoryMap
 from tvm_serenity.firmware.program import (
     Bands,
     Data,
@@ -40,7 +40,7 @@ def assembled(
     region: BoundGraph,
     graph: Graph,
     order: Sequence[int],
-    placed: Placed,
+    placed: MemoryMap,
     kernels: UnsplitKernels,
 ) -> Assembled:
     """Return the program ``name`` that runs ``graph`` in ``order`` at the places of ``placed``.
@@ -72,7 +72,7 @@ def assembled(
 class _UnsplitMaker(ProgramMaker):
     """Collects tensors, constants and steps of a program."""
 
-    def __init__(self, graph: Graph, placed: Placed, kernels: UnsplitKernels) -> None:
+    def __init__(self, graph: Graph, placed: MemoryMap, kernels: UnsplitKernels) -> None:
         super().__init__()
         self.graph = graph
         self.source = kernels
@@ -112,7 +112,7 @@ class _UnsplitMaker(ProgramMaker):
         writes = tuple(self.tensor(t) for t in outputs)
         added = writes if described.view_of is None else ()  # else an argument is overwritten
         arguments = self.unsplit_call(code, inputs, added, self.scratch.get(op))
-        over = self.lying_on(op, arguments, writes)
+        over = self.overlapped(op, arguments, writes)
         in_place = self.is_in_place(arguments, writes)
         name = self.kernel(code.kernels[0], "in_place" if in_place else "over" if over else "")
         self.steps.append(Step((name,), arguments, writes, over=over))
@@ -137,7 +137,7 @@ class _UnsplitMaker(ProgramMaker):
             if read != made
         )
 
-    def lying_on(
+    def overlapped(
         self, op: int, arguments: Sequence[Any], writes: Sequence[int]
     ) -> tuple[tuple[int, Passage], ...]:
         """What a result lies on in part, and how the kernel goes over it.
