@@ -192,6 +192,27 @@ def test_every_conflict_names_a_field_of_some_command() -> None:
             assert why
 
 
+@pytest.mark.parametrize("name", ["", "sparse", *COMMANDS])
+def test_help_fits_80_columns(name: str) -> None:
+    """A line that the terminal breaks is a line of prose; an example is one line."""
+    asked = serenity(*name.split(), "-h", columns=80)
+    assert asked.returncode == 0
+    assert max(map(len, asked.stdout.splitlines())) <= 80
+    if name in COMMANDS:
+        written = textwrap.dedent(inspect.getdoc(COMMANDS[name].handler) or "").splitlines()
+        examples = [line for line in written if line.startswith(" ")]
+        assert all(len(line) <= 78 for line in examples), examples
+        printed = [line.strip() for line in asked.stdout.splitlines()]
+        assert all(line.strip() in printed for line in examples)
+    assert asked.stdout == serenity(*name.split(), "--help", columns=80).stdout
+
+
+def test_help_lists_commands_by_name() -> None:
+    printed = serenity("--help").stdout
+    places = [printed.index(f"│ {name} ") for name in sorted(FILES)]
+    assert places == sorted(places)
+
+
 def test_help_lists_options_by_group() -> None:
     said = serenity("build", "--help").stdout
     places = [said.index(f"─ {group} ─") for group in HelpGroup]

@@ -10,7 +10,7 @@ from tests.docs.pages import blocks
 from tests.docs.test_snippets import small_network
 from tests.firmware.projects import needs_host
 from tvm_serenity import firmware
-from tvm_serenity.firmware import image
+from tvm_serenity.firmware.board import image
 from tvm_serenity.firmware.emit.buildfiles import COMMON
 
 PAGE = "docs/how-to/firmware.md"

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Pair
 from tvm_serenity.operators.pairs import of_two, read_pair
 from tvm_serenity.operators.parts import PlainMeaning
@@ -14,6 +15,8 @@ from tvm_serenity.quantize.fixed import multiplier, scaled
 
 
 def _read(scene: Scene) -> Pair:
+    if any(tensor.dtype == "int16" for tensor in scene.inputs()):
+        raise UnsupportedError("no SQUARED_DIFFERENCE of int16 in LiteRT; write it as SUB and MUL")
     return read_pair(scene, ("int8",))
 
 
