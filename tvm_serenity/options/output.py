@@ -22,7 +22,7 @@ class NamePrefix(OptionGroup):
     """``name``: prefix of all C names; by default the model file's, else "model"."""
 
     name: str | None = option(
-        None, Option(flag="--name", help="NamePrefix of the C names. [default: the file's name]")
+        None, Option(flag="--name", help="Prefix of the C names. [default: the file's name]")
     )
 
 
