@@ -8,7 +8,7 @@ from rich.table import Table
 
 from tvm_serenity.cli import show
 from tvm_serenity.cli.derive import command
-from tvm_serenity.commands.paper import Listed, PaperOptions, Reproduced, reproduce
+from tvm_serenity.commands.paper import Listed, PaperOptions, Reproduced, paper
 from tvm_serenity.options.output import Shown
 from tvm_serenity.papers import PAPERS
 from tvm_serenity.papers.record import Value
@@ -26,7 +26,7 @@ def paper_command(name: Name, options: PaperOptions, shown: Shown) -> None:
       serenity paper serenity --figure 12
       serenity paper liberis-lane --table 1 --json
     """
-    found = reproduce(name, options, show.progress)
+    found = paper(name, options, show.progress)
     if shown.json:
         show.print_json(found.json())
     elif isinstance(found, Listed):
