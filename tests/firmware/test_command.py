@@ -72,7 +72,7 @@ def test_a_model_that_does_not_fit_is_refused_with_the_shortfall(tmp_path: Path)
     assert text.returncode == 1
     said = " ".join(text.stdout.split())
     assert f"{sram['shortfall_bytes']:,} bytes short" in said
-    assert "alive at the peak" in said
+    assert "live at the peak" in said
 
 
 @needs_board

@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from tvm_serenity.options.option import flags_of, searched, values_of
 from tvm_serenity.quantize.choices import OFF
 
 if TYPE_CHECKING:
+    from tvm_serenity.boards import Board
     from tvm_serenity.firmware.result import Project
     from tvm_serenity.fitting.choose import Fitted
     from tvm_serenity.fitting.measure import BuildFigures
@@ -48,97 +50,75 @@ class BuildOptions(Settings, SearchedOrSet):
         )
 
 
-@dataclass(frozen=True)
-class BuiltFirmware:
-    """A project, and what it was chosen from; ``fitted`` is None where nothing was searched."""
-
-    project: "Project"
-    fitted: "Fitted | None" = None
-
-    @property
-    def chosen(self) -> "BuildFigures | None":
-        """The build as it is linked, None where nothing was searched."""
-        if self.fitted is None or self.fitted.chosen is None:
-            return None
-        from tvm_serenity.fitting.measure import unlinked
-
-        chosen, code = self.fitted.chosen, self.project.facts["code_bytes"]
-        linked = unlinked(self.fitted.board, chosen.candidate, code)
-        return replace(linked, run=chosen.run, untimed=chosen.untimed)
-
-    @property
-    def alternatives(self) -> "tuple[BuildFigures, ...]":
-        """Other builds within the limits that none beats in RAM, flash and time, fastest first."""
-        if self.fitted is None:
-            return ()
-        goal, chosen = self.fitted.goal, self.fitted.chosen
-        others = [one for one in self.fitted.front if one is not chosen and goal.met(one)]
-        return tuple(sorted(others, key=_seconds))
-
-    def search(self, model: str, output: str) -> dict[str, Any] | None:
-        """Return what JSON says of the search, None where nothing was searched.
-
-        ``command`` builds the same without a search.
-        """
-        chosen = self.chosen
-        if self.fitted is None or chosen is None:
-            return None
-        return {
-            "minimise": self.fitted.goal.minimise,
-            "build": _figures(chosen),
-            "alternatives": [_figures(one) for one in self.alternatives],
-            "command": self.command(model, output),
-            "complete": self.fitted.complete,
-            "seconds": self.fitted.seconds,
-        }
-
-    def command(self, model: str, output: str) -> str:
-        """Return the command that builds the same without a search."""
-        assert self.fitted is not None
-        assert self.fitted.chosen is not None
-        settings = self.fitted.chosen.candidate.settings
-        words = ["serenity", "build", model, "--board", self.fitted.board.name]
-        words += ["--minimise", OFF, *flags_of(settings, searched(Settings)), "-o", output]
-        return shlex.join(words)
-
-
 def build(
     model: str, board: str, options: BuildOptions | None = None, tell: Progress = silent
-) -> BuiltFirmware:
+) -> "Project":
     """Return the firmware project of ``model`` for ``board``, written where ``output`` says.
 
     The build is the one that has least of ``options.minimise`` and keeps within the memories of the
-    board and all limits; options force or forbid what the search chooses. With ``minimise="off"``,
-    for windows that move and for kernels by LLVM it is ``firmware.build`` of the options as they
-    are.
+    board and all limits; options force what they name. With ``minimise="off"``, for windows that
+    move and for kernels by LLVM it is ``firmware.build`` of the options as they are.
+    ``facts["search"]`` says what was chosen from, None where nothing was searched.
 
     Raises what ``firmware.build`` raises; :class:`FitError` where no build keeps within the limits.
     """
     options = options or BuildOptions()
-    target, settings = board_of(board), options.settings
-    goal = options.goal
+    target, settings, goal = board_of(board), options.settings, options.goal
     if goal is not None:
         goal.check_board(target)
     opened = source(model, options, options.opaque)
     opened.check_operators(options.quantized != OFF)  # before what takes seconds to import
     from tvm_serenity import firmware
     from tvm_serenity.firmware.emit.project import check_target
+    from tvm_serenity.firmware.kept import kept
 
     if options.output is not None:
         check_target(Path(options.output), options.force)
-
     with tell(f"building {model}") as line:
         settings = replace(settings, notify=line.step)
         if goal is None:
-            return BuiltFirmware(firmware.build(opened.to_build(), target, settings))
-        from tvm_serenity.fitting.search import build_chosen, fitted
+            project = firmware.build(opened.to_build(), target, settings)
+            return replace(project, facts={**project.facts, "search": None})
+        best = partial(_best, board=target, goal=goal, settings=settings)
+        return kept(opened.to_build(), target, settings, best, repr(goal))
 
-        found = fitted(opened.to_build(), target, goal, settings, every=False)
-        if found.chosen is not None:
-            return BuiltFirmware(build_chosen(found, settings), found)
+
+def pinned(project: "Project", model: str, output: str) -> str:
+    """Return the command that builds the same as a search has found, without the search."""
+    words = ["serenity", "build", model, "--board", project.metadata["board"], "--minimise", OFF]
+    return shlex.join([*words, *project.facts["search"]["options"], "-o", output])
+
+
+def _best(read: Any, board: "Board", goal: FitGoal, settings: Settings) -> "Project":
+    """The project of the best build, and in its facts what there was to choose from."""
+    from tvm_serenity import firmware
+    from tvm_serenity.fitting.search import build_chosen, fitted
+
+    found = fitted(read, board, goal, settings, every=False)
+    if found.chosen is None:
         unwritten = replace(settings, output=None, check=False)
-        nearest = firmware.build(opened.to_build(), target, unwritten)  # or what stands in the way
+        nearest = firmware.build(read, board, unwritten)  # or what stands in the way
         raise FitError(_beyond(found), {**nearest.facts, "fits": False})
+    project = build_chosen(found, settings)
+    return replace(project, facts={**project.facts, "search": _search(found, project)})
+
+
+def _search(found: "Fitted", project: "Project") -> dict[str, Any]:
+    """What JSON says of a search: the build as it is linked, and the best of the others."""
+    from tvm_serenity.fitting.measure import unlinked
+
+    assert found.chosen is not None
+    chosen = found.chosen
+    linked = unlinked(found.board, chosen.candidate, project.facts["code_bytes"])
+    others = [one for one in found.front if one is not chosen and found.goal.met(one)]
+    return {
+        "minimise": found.goal.minimise,
+        "build": _figures(replace(linked, run=chosen.run)),
+        "alternatives": [_figures(one) for one in sorted(others, key=_seconds)],
+        "options": flags_of(chosen.candidate.settings, searched(Settings)),
+        "complete": found.complete,
+        "seconds": found.seconds,
+    }
 
 
 def _beyond(found: "Fitted") -> str:
@@ -149,12 +129,15 @@ def _beyond(found: "Fitted") -> str:
 
 
 def _figures(one: "BuildFigures") -> dict[str, Any]:
+    from tvm_serenity.fitting.measure import INSTRUCTIONS
+
     run = one.run
     return {
         "how": one.how,
         "ram_bytes": one.ram_bytes,
         "flash_bytes": one.flash_bytes,
-        "milliseconds": None if run is None or run.milliseconds is None else run.milliseconds,
+        "milliseconds": None if run is None or run.milliseconds is None else [*run.milliseconds],
+        "instructions": None if run is None or run.unit != INSTRUCTIONS else run.least,
     }
 
 

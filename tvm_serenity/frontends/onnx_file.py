@@ -183,7 +183,7 @@ def _parse(data: bytes) -> Any:
         from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     except ImportError as error:
         raise MissingPartError(
-            f"reading .onnx files needs {error.name}: pip install 'tvm-serenity[onnx]'"
+            f"reading .onnx files needs {error.name}: pip install onnx"
         ) from None
     model = onnx.ModelProto()
     try:

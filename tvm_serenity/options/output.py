@@ -9,7 +9,7 @@ from tvm_serenity.system.plots import check_plot
 
 PROJECT = "project"
 FORMATS = (PROJECT, "mlf", "zephyr", "arduino")
-"""The forms that firmware is written in (``firmware.forms``)."""
+"""The forms that firmware is written in (``firmware.formats``)."""
 OWN_ARENA = ("mlf", "arduino")
 """Forms with the one static arena; their callers have no place to pass another."""
 
