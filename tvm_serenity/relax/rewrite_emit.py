@@ -1,12 +1,14 @@
-"""``rewrite.Net`` -> Relax: one kernel an op, lean, in the net's order.
+"""Conversion of ``rewrite.Net`` to Relax: a lean kernel per operator, in the net's order.
 
-1. An op becomes a small Relax function of high-level operators: pieces are sliced and joined, the
-   part of the source op it computes comes from the source's own bindings with weights and
-   constants sliced here, at compile time.
-2. TVM legalises and fuses each function into one kernel; equal functions share it. The lean
-   schedule then leaves no padded copy, no joined operand and no raw sum in memory.
-3. An op that adds to a buffer, or writes a part of one, is called by ``call_tir_inplace``: its
-   kernel gets the result's elements in the storage of that argument.
+1. Each operator becomes a small Relax function of high-level operators. Pieces are sliced and
+joined. The source's bindings supply the computation, with weights and constants sliced at compile
+time.
+
+2. TVM legalises and fuses each function to one kernel; equal functions share a kernel. The lean
+schedule leaves no padded copy, concatenation or raw sum in memory.
+
+3. An operator that adds to a buffer, or writes part of one, is called by ``call_tir_inplace``: its
+kernel receives the result in the storage of that argument.
 """
 
 from collections.abc import Sequence
