@@ -131,7 +131,10 @@ def class_of(target: tvm.target.Target) -> str:
 
 
 def known_for(source: str | Path, target: tvm.target.Target) -> KnownForms:
-    """Return what ``source`` (:data:`SHIPPED`, :data:`NONE`, or a file) holds for a target."""
+    """Return the measurements of ``source`` for a target.
+
+    ``source``: :data:`SHIPPED`, :data:`NONE`, or a file.
+    """
     name = class_of(target)
     if str(source) == NONE:
         return KnownForms(NONE, name)
