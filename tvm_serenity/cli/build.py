@@ -130,7 +130,7 @@ def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
     if bands["recompute"] is not None:
         rows["computed again"] = recomputed_text(bands["recompute"])
     if bands["left_whole"]:
-        rows["left whole"] = "; ".join(bands["left_whole"])
+        rows["unsplit layers"] = "; ".join(bands["left_whole"])
     return rows
 
 
