@@ -9,7 +9,7 @@ from tvm_serenity.system.plots import check_plot
 
 PROJECT = "project"
 FORMATS = (PROJECT, "mlf", "zephyr", "arduino")
-"""The output formats of firmware (``firmware.forms``)."""
+"""The output formats of firmware (``firmware.formats``)."""
 OWN_ARENA = ("mlf", "arduino")
 """Formats with one static arena; their callers cannot pass another."""
 

@@ -62,9 +62,8 @@ class Ram(OptionGroup):
             flag="--ram",
             searched=True,
             help="Limit RAM, stack included.",
-            group=HelpGroup.ROWS,
+            group=HelpGroup.MEMORY,
             unit=BYTES,
-            conflicts=(Conflict("rows", "bands are chosen by this limit", values=(OFF,)),),
         ),
     )
 

@@ -14,6 +14,9 @@ from tvm_serenity.options.option import (
 from tvm_serenity.options.rows import not_in_rows, not_in_steps
 
 CODEGENS = ("c", "llvm")
+LEAST, GROW = "least", "grow"
+WORKSPACES = (LEAST, GROW)
+"""Workspace of kernels: what keeps the arena smallest, or more for faster kernels."""
 
 TIME_LIMIT = Option(
     flag="--time-limit",
@@ -74,11 +77,12 @@ class Target(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class BuildSpeed(TimeLimit):
-    """Options of the speed of firmware and of its code generator.
+    """The speed of firmware, and the compiler of its kernels.
 
-    * ``codegen``: "c" for C sources, or "llvm" for kernels compiled here. ``fast``: kernels whose
-      workspace needs a larger arena, as far as it fits.
-    * ``time_limit_s``: for each search.
+    * ``codegen``: "c" writes kernels as C sources, "llvm" compiles them here.
+    * ``workspace``: "least" selects kernels that keep the arena smallest; "grow" selects faster
+      kernels whose workspace enlarges the arena, as far as the board and the limits allow.
+    * ``time_limit_s``: the time limit of each search.
     """
 
     codegen: str = option(
@@ -94,16 +98,22 @@ class BuildSpeed(TimeLimit):
             ),
         ),
     )
-    fast: bool = option(
-        False,
+    workspace: str = option(
+        LEAST,
         Option(
-            flag="--fast",
+            flag="--workspace",
             searched=True,
-            help="Use faster kernels whose workspace needs a larger arena.",
+            help="Workspace of kernels. least: smallest arena; grow: faster kernels, larger arena.",
             group=HelpGroup.SPEED,
-            conflicts=(Conflict("codegen", "kernels with workspace exist as C sources alone"),),
+            choices=WORKSPACES,
+            conflicts=(Conflict("codegen", "the kernels with workspace are written in C"),),
         ),
     )
+
+    @property
+    def grows(self) -> bool:
+        """Whether workspace may enlarge the arena for faster kernels."""
+        return self.workspace == GROW
 
 
 @dataclass(frozen=True, kw_only=True)

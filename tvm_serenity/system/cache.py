@@ -170,14 +170,18 @@ def remembered(name: str, make: Callable[[], bytes]) -> bytes:
     return held
 
 
-def pack(files: Mapping[str, Path]) -> bytes:
-    """Return files, by name, as one archive that depends on nothing but names and content."""
+def pack(files: Mapping[str, Path | bytes]) -> bytes:
+    """Return files, by name, as one archive that depends on nothing but names and content.
+
+    Each file is a path or the content itself.
+    """
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        for name, path in sorted(files.items()):
+        for name, held in sorted(files.items()):
             entry = tarfile.TarInfo(name)
-            content = path.read_bytes()
-            entry.size, entry.mode = len(content), 0o755 if os.access(path, os.X_OK) else 0o644
+            content = held if isinstance(held, bytes) else held.read_bytes()
+            runs = not isinstance(held, bytes) and os.access(held, os.X_OK)
+            entry.size, entry.mode = len(content), 0o755 if runs else 0o644
             archive.addfile(entry, io.BytesIO(content))
     return packed.getvalue()
 
