@@ -170,7 +170,7 @@ def integer_chain(folder: Path) -> Path:
     return path
 
 
-GRAPH_ALONE = ("schedule", "explain", "plan", "offchip", "report -o {out}.html", "rows --graph")
+GRAPH_ALONE = ("schedule", "explain", "inspect", "offchip", "report -o {out}.html", "rows --graph")
 
 
 @pytest.mark.parametrize("line", GRAPH_ALONE)
