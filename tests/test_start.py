@@ -122,7 +122,8 @@ def test_another_tvm_is_refused_in_one_line(line: str, tvm: str, tmp_path: Path)
     assert done.returncode == 2
     assert said in done.stderr
     assert "apache-tvm 0.27" in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert said in done.stderr.splitlines()[-1]  # what takes more than a second says what it does
+    assert done.stderr.count("serenity: ") < 3
 
 
 def test_a_command_imports_no_other(tmp_path: Path) -> None:

@@ -50,13 +50,13 @@ def build_command(model: Model, board_name: Board, options: Settings, shown: Sho
         serenity build person.tflite --board microbit -o person
     """
     target = board(board_name)
-    opened = source(model, options, options.opaque)
-    opened.check_operators(options.quantized != OFF)  # before what takes seconds to import
-    from tvm_serenity import firmware
-
     show.warn_without_core()
     try:
         with show.progress(f"building {model}") as said:
+            opened = source(model, options, options.opaque)
+            opened.check_operators(options.quantized != OFF)  # before what takes seconds to import
+            from tvm_serenity import firmware
+
             project = firmware.build(opened.to_build(), target, replace(options, notify=said.step))
     except FitError as error:
         if shown.json:

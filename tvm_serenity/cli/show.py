@@ -17,6 +17,7 @@ from rich.segment import Segment
 
 from tvm_serenity.errors import SerenityWarning
 from tvm_serenity.frontends.model_file import printable
+from tvm_serenity.system.counted import Counted
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -106,6 +107,7 @@ def facts(title: str, rows: Mapping[str, str]) -> None:
     console.print(table)
 
 
+BAR_WIDTH = 24
 PLAIN_EVERY_S = 5.0
 """Seconds between two lines of a search's progress where there is no terminal."""
 
@@ -115,6 +117,7 @@ class ProgressLine:
 
     On a terminal one line is rewritten; elsewhere every step is a line of its own, and what takes
     longer says so every ``PLAIN_EVERY_S`` seconds: how far a search has come, or how long it was.
+    What is counted is a bar on a terminal. A command that is not over after a second names itself.
     """
 
     def __init__(self, label: str, console: Console, status: "Status | None" = None) -> None:
@@ -136,15 +139,27 @@ class ProgressLine:
     def _tick(self) -> None:
         while not self._over.wait(PLAIN_EVERY_S / 5):
             now = time.monotonic()
-            if now - self._said >= 1.1 * PLAIN_EVERY_S:  # a search has its turn first
+            if self._said == self._begun:
+                self._line(self.label)
+            elif now - self._said >= 1.1 * PLAIN_EVERY_S:  # a search has its turn first
                 self._line(f"{self.label}: {now - self._begun:.0f} s")
 
     def step(self, text: str) -> None:
         """Say which step begins."""
-        if self._status is not None:
+        counted = text if isinstance(text, Counted) else None
+        if self._status is None:
+            if counted is None or self._is_due(counted):
+                self._line(text)
+        elif counted is None:
+            self._status.update(escape(self.label))
             self._console.print(f"[dim]{escape(text)}[/]")
         else:
-            self._line(text)
+            self._status.update(f"{escape(self.label)}: {_bar(counted)} {escape(text)}")
+
+    def _is_due(self, counted: Counted) -> bool:
+        """Whether a line tells of what is counted: at its end, and now and then."""
+        passed = time.monotonic() - self._said
+        return counted.done == counted.total or passed >= PLAIN_EVERY_S
 
     def search(self, report: "Ordering | Placing") -> None:
         """Say how far a search has come."""
@@ -174,6 +189,12 @@ def progress(label: str) -> Iterator[ProgressLine]:
         return
     with err.status(escape(label)) as status:
         yield ProgressLine(label, err, status)
+
+
+def _bar(counted: Counted) -> str:
+    """A bar as long as what is done of all."""
+    full = BAR_WIDTH * counted.done // max(counted.total, 1)
+    return "\u2588" * full + "\u2591" * (BAR_WIDTH - full)
 
 
 def _search_text(report: "Ordering | Placing") -> str:

@@ -8,7 +8,7 @@ wrong TIR and what TVM makes of it, not what another code generator does.
 
 import hashlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache as once
 from functools import partial
@@ -26,6 +26,7 @@ from tvm_serenity.relax.compiled import functions_of
 from tvm_serenity.relax.objects import Notify, TargetOf
 from tvm_serenity.search.deadline import seconds_left, within
 from tvm_serenity.system import cache
+from tvm_serenity.system.counted import Counted
 from tvm_serenity.validation.kernels import Case, cases, validate_kernels
 from tvm_serenity.validation.report import EXACT
 from tvm_serenity.validation.steps import steps_of
@@ -117,7 +118,8 @@ def validated(
         for batch in _batches(new, len(new) if limit_s == inf else TOGETHER):
             if limit_s != inf and seconds_left() <= 0:
                 break
-            counts = _compare(batch, machine, folder, seed)
+            told = partial(_told, notify, compared, len(new))
+            counts = _compare(batch, machine, folder, seed, told)
             for pair, count in zip(batch, counts, strict=True):
                 if kept is not None:
                     kept.put(pair.key, str(count).encode())
@@ -167,8 +169,17 @@ def _batches(pairs: Sequence[_Pair], size: int) -> Iterator[Sequence[_Pair]]:
     return (pairs[i : i + size] for i in range(0, len(pairs), size or 1))
 
 
+def _told(notify: Notify, before: int, total: int, count: int) -> None:
+    """Say how many kernels of ``total`` are equal: ``count`` of this batch, and those before."""
+    notify(Counted("validating kernels", before + count, total))
+
+
 def _compare(
-    pairs: Sequence[_Pair], machine: tvm.target.Target, folder: Path, seed: int
+    pairs: Sequence[_Pair],
+    machine: tvm.target.Target,
+    folder: Path,
+    seed: int,
+    said: Callable[[int], None],
 ) -> list[int]:
     """Compare some kernels; return the sets of inputs that each was compared on.
 
@@ -179,7 +190,7 @@ def _compare(
     references = {pair.case.kernel: pair.case.reference for pair in pairs}
     plain = functions_of(references, reference_target(machine))
     tolerance = FUSED if compat.contracts(machine) else EXACT
-    compare = partial(validate_kernels, seed=seed, folder=folder, tolerance=tolerance)
+    compare = partial(validate_kernels, seed=seed, folder=folder, tolerance=tolerance, said=said)
     return compare([pair.case for pair in pairs], plain, ours)
 
 

@@ -145,8 +145,11 @@ def validate_kernels(
     seed: int = 0,
     folder: Path = Path(),
     tolerance: Tolerance = EXACT,
+    said: Callable[[int], None] = lambda _count: None,
 ) -> list[int]:
     """Compare all kernels; return on how many sets of inputs each was compared.
+
+    ``said`` is told after each how many are equal.
 
     ``reference`` and ``made`` give compiled kernels by name. The first that differs is written as
     a reproducer into ``folder`` and raised as :class:`WrongResultError`.
@@ -164,6 +167,7 @@ def validate_kernels(
             if wrong is not None:
                 _refuse(found[len(sets)], wrong, inputs, folder)
             sets.append(count)
+            said(len(sets))
     except Death as death:
         case = found[len(sets)]
         _refuse(case, _wrong(case, str(death)), next(_sets(case, seed)), folder)
