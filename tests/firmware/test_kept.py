@@ -11,7 +11,8 @@ import pytest
 from tests.firmware.projects import HELLO, model, needs_board
 from tvm_serenity.boards import board
 from tvm_serenity.errors import FitError
-from tvm_serenity.firmware import building, kept, latency
+from tvm_serenity.firmware import building, kept
+from tvm_serenity.firmware.board import latency
 from tvm_serenity.firmware.building import build
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.system import cache, sources

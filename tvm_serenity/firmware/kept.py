@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tvm_serenity.boards import Board
+from tvm_serenity.firmware.board.toolchain import SETTINGS, identity
 from tvm_serenity.firmware.emit.project import replaced
 from tvm_serenity.firmware.result import Project, packed
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.toolchain import SETTINGS, identity
 from tvm_serenity.frontends import format_of, load
 from tvm_serenity.system import cache, sources
 from tvm_serenity.system.files import ZOO
 
 if TYPE_CHECKING:
-    from tvm_serenity.firmware.tir.opened import Model
+    from tvm_serenity.firmware.compile.model import Model
     from tvm_serenity.frontends import ModelFile
 
 EARLIER = "compared in an earlier run of the same build"
@@ -35,7 +35,7 @@ PACKAGES = (
     *("apache-tvm", "apache-tvm-ffi", "numpy", "tflite", "ai-edge-litert"),
     *("onnx", "onnxruntime", "torch", "torchao", "executorch"),
 )
-"""Packages that read, compute or judge a network."""
+"""Packages that read or compute a network."""
 NOT_DECIDING = ("notify", "output", "force")
 """Settings that a project does not depend on."""
 WRITTEN, RETURNED, ARRAYS, REST = "written", "returned", "arrays", "rest"
@@ -56,9 +56,13 @@ def entries() -> cache.Cache | None:
 
 
 def kept(
-    model: "Model", board: Board, settings: Settings, build: Callable[["Model"], Project]
+    model: "Model",
+    board: Board,
+    settings: Settings,
+    build: Callable[["Model"], Project],
+    goal: str = "",
 ) -> Project:
-    """Return what ``build`` returned for the same model, board and settings, in any run.
+    """Return what ``build`` returned for the same model, board, settings and goal, in any run.
 
     The project is written where ``settings`` say. A file is read once: ``build`` is given what was
     read of it.
@@ -70,11 +74,13 @@ def kept(
     origin = _origin(model)
     if origin is None:
         return build(model)
-    name = _name(origin, board, settings)
+    name = _name(origin, board, settings, goal)
     entry = held.get(name)
     if entry is None:
         made = build(model)
-        held.put(name, _packed(made))
+        search = made.facts.get("search")
+        if search is None or search["complete"]:  # an interrupted one may find more next time
+            held.put(name, _packed(made))
         return made
     settings.notify("taking the project from an earlier run of the same build")
     return _unpacked(entry, origin, settings)
@@ -101,7 +107,7 @@ def _origin(model: "Model") -> _Origin | None:
     return _Origin(str(file.path), (file.path.name, file.path.read_bytes(), changed, *read))
 
 
-def _name(origin: _Origin, board: Board, settings: Settings) -> str:
+def _name(origin: _Origin, board: Board, settings: Settings, goal: str) -> str:
     said = [
         f"{f.name}={_plain(getattr(settings, f.name))}"
         for f in fields(settings)
@@ -110,7 +116,7 @@ def _name(origin: _Origin, board: Board, settings: Settings) -> str:
     about = repr(replace(board, file="")), json.dumps(board.timing, default=str)
     tools = [identity(tool) for tool in TOOLS]
     told = [f"{name}={os.environ.get(name)}" for name in SETTINGS]
-    kind = f"project {settings.output is not None}"
+    kind = f"project {settings.output is not None} {goal}"
     made_by = sources.own_digest(), sources.versions(*PACKAGES)
     return cache.key(kind, *made_by, *tools, *told, *about, *said, *origin.parts)
 

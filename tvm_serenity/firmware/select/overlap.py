@@ -1,0 +1,132 @@
+"""Where the result of a kernel may overlap what the kernel reads, and how far.
+
+This follows from the kernel that is called. Records of the library's kernels say in which order
+these go over pixels; of kernels from TIR those do that make the lines of an unsplit result one
+after the other (``by_lines``), and those of a row that read an element where they write it
+(``of_elements``); others stay apart. What is allowed here is placed by ``tvm_serenity.plan``,
+replayed byte by byte by ``firmware.check`` and run, overlapping, by the comparisons of the build.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from tvm import tirx
+from tvm.ir.expr import TensorLoad
+
+from tvm_serenity import compat
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.kernels.record import Passages
+from tvm_serenity.firmware.passage import Passage, least_distance
+from tvm_serenity.kernels.nodes import parts, same
+from tvm_serenity.kernels.rows import RowKernel, has_rows, row_kernel
+from tvm_serenity.rows.network import Network
+
+
+def by_lines(kernel: Any) -> Passage | None:
+    """Return how a whole kernel from TIR goes over its first parameter, None where not by lines.
+
+    ``kernel`` has not been lowered. Its outermost loop must make the rows of its result in order
+    (``row_kernel``); within a row any element may be read and written at any time.
+    """
+    shapes = [compat.buffer_shape(p) for p in _ends(kernel)]
+    try:
+        slots = row_kernel(kernel, (0,)).slots
+    except UnsupportedError:
+        return None
+    if not all(has_rows(shape) and shape[1] > 1 for shape in shapes) or not slots:
+        return None
+    (_, height, width, channels), (_, lines, pixels, out_channels) = shapes
+    known = [(y, row) for slot in slots for y, row in enumerate(slot.rows) if row is not None]
+    step = _straight([slot.rows for slot in slots])
+    if step is None:
+        return None
+    low = min(row - y * step for y, row in known)
+    count = max(row - y * step for y, row in known) - low + 1
+    size, out_size = (np.dtype(compat.buffer_dtype(p)).itemsize for p in _ends(kernel))
+    return Passage(
+        height,
+        width,
+        channels * size,
+        lines,
+        pixels,
+        out_channels * out_size,
+        (count, width),
+        (step, 0),
+        top=-low,
+        together=pixels,
+    )
+
+
+def _ends(kernel: Any) -> tuple[Any, Any]:
+    return kernel.params[0], kernel.params[-1]
+
+
+def _straight(rows: Sequence[Sequence[int | None]]) -> int | None:
+    """The step from line to line that all rows have in common, None where they have none."""
+    steps = {b - a for slot in rows for a, b in pairwise(slot) if a is not None and b is not None}
+    return steps.pop() if len(steps) == 1 else None
+
+
+def of_elements(rows: RowKernel, network: Network, layer: int) -> Passages:
+    """Return how a row kernel from TIR goes over rows: known where it is elementwise.
+
+    Elements of one size are each read where they are written; of others, one is of one byte, which
+    C lets alias, and the loops ascend.
+    """
+    found = network.layers[layer]
+    made = network.features[found.outputs[0]]
+    if len(rows.variants) != 1 or len(rows.slots) != len(found.inputs) or not made.dtype:
+        return (None,) * len(found.inputs)
+    passages: list[Passage | None] = []
+    for index, read in enumerate(network.features[f] for f in found.inputs):
+        size, out_size = (np.dtype(f.dtype or made.dtype).itemsize for f in (read, made))
+        passage = None
+        if read.row_bytes // size == made.row_bytes // out_size:
+            if read.dtype == made.dtype and elementwise(rows.variants[0], index):
+                passage = Passage(1, 1, made.row_bytes, 1, 1, made.row_bytes, planes=True)
+            elif 1 in (size, out_size) and elementwise(rows.variants[0], index, ascending=True):
+                count = made.row_bytes // out_size
+                passage = Passage(1, count, size, 1, count, out_size)
+        passages.append(passage)
+    return tuple(passages)
+
+
+def elementwise(kernel: tirx.PrimFunc, parameter: int, *, ascending: bool = False) -> bool:
+    """Whether each element of the result is written once, and read of ``parameter`` there alone.
+
+    ``kernel`` is lowered to loops. ``ascending``: in the order in which elements lie.
+    """
+    taken, stores = kernel.params[parameter], parts(kernel.body, tirx.BufferStore)
+    if len(stores) != 1 or not stores[0].buffer.same_as(kernel.params[-1]):
+        return False
+    indices = [i for i in stores[0].indices if not isinstance(i, tirx.IntImm)]
+    loops = [loop.loop_var for loop in reversed(parts(kernel.body, tirx.For))]
+    if len(loops) != len(indices):
+        return False
+    pairs = zip(loops, indices, strict=True)
+    ordered = all(i.same_as(v) for v, i in pairs)
+    if not ordered and (ascending or not all(any(i.same_as(v) for i in indices) for v in loops)):
+        return False
+
+    def reads(node: tirx.Stmt | tirx.Expr) -> list[Any]:
+        return [r for r in parts(node, TensorLoad) if r.source.same_as(taken)]
+
+    inside = reads(stores[0].value)
+    here = all(same(r.indices, stores[0].indices) for r in inside)
+    return bool(inside) and here and len(inside) == len(reads(kernel.body))
+
+
+def distances(passages: Passages) -> tuple[int | None, ...]:
+    """Return how far below a row of each input a row of the result must begin; None: apart."""
+    return tuple(None if p is None else least_distance(p) for p in passages)
+
+
+def farther(one: Sequence[int | None], two: Sequence[int | None]) -> tuple[int | None, ...] | None:
+    """Return distances that do for both, None where one stays apart from what the other does."""
+    if any((a is None) != (b is None) for a, b in zip(one, two, strict=True)):
+        return None
+    return tuple(
+        None if a is None or b is None else max(a, b) for a, b in zip(one, two, strict=True)
+    )
