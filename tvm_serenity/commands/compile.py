@@ -48,9 +48,10 @@ def compile(
     Raises :class:`WrongResultError` for a wrong result; nothing is written then.
     """
     options = options or CompileOptions()
-    opened = source(model, options)
-    opened.check_operators(options.quantized != OFF)
-    module = opened.module("off")
+    with tell(f"reading {model}"):
+        opened = source(model, options)
+        opened.check_operators(options.quantized != OFF)
+        module = opened.module("off")
     from tvm_serenity.relax.pipeline import prepared_for_host
     from tvm_serenity.runtime.build import compile_and_compare
     from tvm_serenity.runtime.library import needs
