@@ -15,8 +15,8 @@ from typing import Any
 from tvm_serenity import zoo
 from tvm_serenity.boards import board
 from tvm_serenity.firmware import Settings
-from tvm_serenity.firmware.tir.made import Maker
-from tvm_serenity.firmware.tir.ways import WholeWay
+from tvm_serenity.firmware.compile.driver import Maker
+from tvm_serenity.firmware.compile.fallback import WholeWay
 from tvm_serenity.zoo.net import module
 from tvm_serenity.zoo.quantised import QuantisedNet
 from tvm_serenity.zoo.window import POINT, Window, same

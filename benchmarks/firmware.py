@@ -16,7 +16,7 @@ from typing import Any
 from tvm_serenity.boards import board, names
 from tvm_serenity.errors import FitError
 from tvm_serenity.firmware import Settings, build
-from tvm_serenity.firmware.report import report
+from tvm_serenity.firmware.check.verify_report import report
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 MODELS = {

@@ -14,7 +14,7 @@ from typing import Any
 
 from tvm_serenity.commands.rows import network_of
 from tvm_serenity.firmware import Settings, build
-from tvm_serenity.firmware.report import report
+from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.rows.choose import choose
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.stream import Streaming

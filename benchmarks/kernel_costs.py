@@ -36,7 +36,7 @@ from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.prices import CORES, TABLE, Row, cores, table_of
 from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.firmware.program import Program
-from tvm_serenity.firmware.tir import tuned
+from tvm_serenity.firmware.select import library
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import AveragePool, MaxPool, Pair, Requantise
 from tvm_serenity.operators.add import sum_of
@@ -232,7 +232,7 @@ def drawn_layers(seed: int, core: Extensions, wanted: Wanted = Wanted()) -> Iter
     for by_rows in (False, True):
         if by_rows and spec.output_shape[1] == 1:
             continue
-        layer = tuned._layer(spec if by_rows else tuned._lying(spec), weights, bias)
+        layer = library._layer(spec if by_rows else library._lying(spec), weights, bias)
         yield replace(layer, by_rows=by_rows, vectors=core.vectors)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from tvm_serenity import firmware
 from tvm_serenity.firmware import Settings
-from tvm_serenity.firmware.verify import difference, run_qemu
+from tvm_serenity.firmware.check.verify import difference, run_qemu
 from tvm_serenity.zoo.net import module
 from tvm_serenity.zoo.quantised import QuantisedNet
 from tvm_serenity.zoo.window import same

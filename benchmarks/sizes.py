@@ -23,11 +23,12 @@ from typing import Any
 
 from tvm_serenity.boards import board as board_of
 from tvm_serenity.errors import InputError, SerenityError
-from tvm_serenity.firmware import Settings, image
+from tvm_serenity.firmware import Settings
+from tvm_serenity.firmware.board import image
+from tvm_serenity.firmware.board.fit import fit
+from tvm_serenity.firmware.compile.fallback import make
+from tvm_serenity.firmware.compile.model import opened
 from tvm_serenity.firmware.emit.project import Layout, project, write_files
-from tvm_serenity.firmware.fit import fit
-from tvm_serenity.firmware.tir.opened import opened
-from tvm_serenity.firmware.tir.ways import make
 from tvm_serenity.frontends._flatbuffer import Table, root_table
 from tvm_serenity.frontends._tflite_schema import (
     TENSOR_TYPES,

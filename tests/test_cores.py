@@ -15,11 +15,13 @@ from tvm_serenity.cycles.board import COUNTS
 from tvm_serenity.cycles.core import core_names
 from tvm_serenity.cycles.estimate import claim_of
 from tvm_serenity.errors import InputError, UnsupportedError
-from tvm_serenity.firmware import isa, toolchain
+from tvm_serenity.firmware import isa
+from tvm_serenity.firmware.board import compiler, toolchain
+from tvm_serenity.firmware.board.compiler import check_compiler
 from tvm_serenity.firmware.emit.buildfiles import toolchain_file
-from tvm_serenity.firmware.isa import Extensions, check_compiler
+from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.kernels.prices import prices_of, unit_of
-from tvm_serenity.firmware.tir.llvm import check_core, llvm_target
+from tvm_serenity.firmware.lower.llvm import check_core, llvm_target
 
 OF_CORE = "fpu = true\ndsp = true\nmve = false\n"
 TOOLS = '[toolchain]\ngcc = "-mcpu=cortex-m4"\nllvm_triple = "thumbv7em-unknown-none-eabihf"\n'
@@ -69,7 +71,7 @@ def test_every_core_has_prices_and_every_variant_compiles(name: str) -> None:
     for variant in found.variants:
         assert prices_of(variant.prices) is not None
         assert set(variant.instructions) <= set(INSTRUCTIONS)
-        said = isa._said((found.compiler,), tuple(variant.gcc.split()), "here")
+        said = compiler._said((found.compiler,), tuple(variant.gcc.split()), "here")
         newer = toolchain.have(found.compiler) and "unrecognized -mcpu target" in said
         if not toolchain.have(found.compiler) or (newer and name == "cortex-m85"):
             continue
@@ -136,12 +138,12 @@ needs_gcc = pytest.mark.skipif(
 def test_build_refuses_a_core_that_the_compiler_does_not_know(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tvm_serenity.firmware.tir import opened
+    from tvm_serenity.firmware.compile import model as models
 
     def read(*_: object) -> None:
         raise AssertionError("the model is read before the compiler is asked")
 
-    monkeypatch.setattr(opened, "opened", read)
+    monkeypatch.setattr(models, "opened", read)
     (tmp_path / "m99.toml").write_text(MINE)
     on = written(tmp_path, "m99.toml")
     done = serenity("build", model(KWS), "--board", on, "-o", tmp_path / "out")

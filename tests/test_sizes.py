@@ -12,7 +12,7 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.system.sizes import MAX_BYTES, size_bytes
 
 SIZES = {
-    "build": {"arena_limit_bytes", "stack_bytes", "ram_bytes"},
+    "build": {"arena_limit_bytes", "flash_bytes", "stack_bytes", "ram_bytes"},
     "fit": {"flash_bytes", "ram_bytes", "stack_bytes"},
     "offchip": {"capacity_bytes"},
     "plan": {"capacity_bytes", "align"},

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tvm_serenity.boards import Board, board
-from tvm_serenity.firmware.toolchain import have
+from tvm_serenity.firmware.board.toolchain import have
 
 needs_compiler = pytest.mark.skipif(
     not have("arm-none-eabi-gcc"), reason="arm-none-eabi-gcc is not installed"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tvm_serenity
-from tvm_serenity.firmware.toolchain import have
+from tvm_serenity.firmware.board.toolchain import have
 
 SOURCES = Path(tvm_serenity.__file__).parent / "cpp"
 pytestmark = [

@@ -9,7 +9,7 @@ from tvm_serenity.boards import board
 from tvm_serenity.cycles.core import core_timing
 from tvm_serenity.cycles.static import BlockCounts, BlockLine, static_cycles
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.firmware.toolchain import have
+from tvm_serenity.firmware.board.toolchain import have
 
 M4 = core_timing("cortex-m4")
 
@@ -75,9 +75,9 @@ def test_every_instruction_is_counted(tmp_path: Path) -> None:
     from tests.firmware.small import windows
     from tvm_serenity import firmware
     from tvm_serenity.cycles.emulate import installed
-    from tvm_serenity.firmware.blocks import static_estimate
-    from tvm_serenity.firmware.latency import latency
-    from tvm_serenity.firmware.verify import run_qemu
+    from tvm_serenity.firmware.board.blocks import static_estimate
+    from tvm_serenity.firmware.board.latency import latency
+    from tvm_serenity.firmware.check.verify import run_qemu
 
     target = board("netduinoplus2")
     settings = firmware.Settings(output=str(tmp_path / "net"), check=False)
@@ -99,7 +99,7 @@ def test_operators_of_a_project_take_what_it_takes(tmp_path: Path) -> None:
     from tests.firmware.small import windows
     from tvm_serenity import firmware
     from tvm_serenity.cycles.emulate import installed
-    from tvm_serenity.firmware.latency import latency
+    from tvm_serenity.firmware.board.latency import latency
 
     if not installed():
         pytest.skip("unicorn, capstone or the native driver is not installed")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.firmware.projects import needs_board
 from tests.firmware.small import build, counting, positions, windows
-from tvm_serenity.firmware.latency import latency, spent_on
+from tvm_serenity.firmware.board.latency import latency, spent_on
 from tvm_serenity.firmware.result import load
 
 pytest.importorskip("unicorn")

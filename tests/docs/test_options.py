@@ -45,8 +45,8 @@ def test_every_option_of_every_command_is_in_the_reference(page: Any) -> None:
                 assert one.help in sections[name]
 
 
-def test_what_does_not_go_together_is_in_the_page_on_firmware(page: Any) -> None:
-    text = page.on_page_markdown((DOCS / "firmware.md").read_text())
+def test_what_does_not_go_together_is_in_the_guide_to_firmware(page: Any) -> None:
+    text = page.on_page_markdown((DOCS / "how-to" / "firmware.md").read_text())
     assert page.BUILD_MARK not in text
     for one in options_of(Settings).values():
         for conflict in one.conflicts:

@@ -15,7 +15,7 @@ from tvm_serenity.firmware.kernels.candidates import Layer, unpriced
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.prices import Row
 from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
-from tvm_serenity.firmware.tir import tuned
+from tvm_serenity.firmware.select import library
 from tvm_serenity.kernels.records import MaxPool
 from tvm_serenity.quantize.fixed import multiplier
 
@@ -79,7 +79,7 @@ def kernels(core: str, seeds: range) -> Iterator[DrawnKernel]:
 
 def _whole(layer: Drawn, core: Extensions) -> Iterator[DrawnKernel]:
     try:
-        seen = tuned._layer(tuned._lying(layer.spec), layer.weights, layer.bias)
+        seen = library._layer(library._lying(layer.spec), layer.weights, layer.bias)
         seen = replace(seen, vectors=core.vectors)
         for made in unpriced("k", seen, core):
             operands = tuple(range(len(layer.inputs)))
@@ -90,7 +90,7 @@ def _whole(layer: Drawn, core: Extensions) -> Iterator[DrawnKernel]:
 
 def _of_row(layer: Drawn, core: Extensions, seed: int) -> Iterator[DrawnKernel]:
     try:
-        seen = tuned._layer(layer.spec, layer.weights, layer.bias)
+        seen = library._layer(layer.spec, layer.weights, layer.bias)
         seen = replace(seen, by_rows=True, vectors=core.vectors)
         y = seed % layer.expected.shape[0]
         rows = tuple(rows_under(layer.spec, y, layer.inputs))

@@ -4,7 +4,7 @@ from typing import Any
 
 from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
-from tvm_serenity.firmware.tir.tuned import tuned
+from tvm_serenity.firmware.select.library import tuned
 
 
 def library_forms(name: str, arguments: Any, rows: Any, **core: Any) -> tuple[Tuned, ...]:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tvm_serenity.boards import Board
+from tvm_serenity.firmware.board.toolchain import have
 from tvm_serenity.firmware.emit.project import write_files
 from tvm_serenity.firmware.result import Project, load
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.toolchain import have
 
 MODELS = Path(__file__).resolve().parents[3] / "shared" / "data" / "models"
 AD = "mlperf_tiny/ad01_int8.tflite"

@@ -84,13 +84,13 @@ def build(
     A board in ``options`` comes after the default one, and wins.
     """
     from tvm_serenity.commands.models import ModelSource
-    from tvm_serenity.firmware import image
-    from tvm_serenity.firmware.tir import opened
+    from tvm_serenity.firmware.board import image
+    from tvm_serenity.firmware.compile import model
 
     monkeypatch.setattr(ModelSource, "check_operators", lambda *_: None)
     monkeypatch.setattr(ModelSource, "to_build", lambda opened: opened.spec)
-    made = opened.Opened(network, "net", "net")
-    monkeypatch.setattr(opened, "opened", lambda _model, _settings: made)
+    made = model.Opened(network, "net", "net")
+    monkeypatch.setattr(model, "opened", lambda _model, _settings: made)
     monkeypatch.setattr(image, "linkable", lambda: linked)  # else no image for the board
     arguments = ["build", "net", "--board", "mps2-an386", "-o", str(where / "made"), *options]
     monkeypatch.setattr(sys, "argv", ["serenity", *arguments])

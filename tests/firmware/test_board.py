@@ -23,13 +23,13 @@ from tests.firmware.projects import (
 )
 from tvm_serenity import firmware
 from tvm_serenity.errors import CheckError
+from tvm_serenity.firmware.board.toolchain import make
+from tvm_serenity.firmware.check.verify_report import report
+from tvm_serenity.firmware.compile import driver, unsplit
+from tvm_serenity.firmware.compile.assembly import Assembled, assembled
 from tvm_serenity.firmware.program import Bands, Data, Program
-from tvm_serenity.firmware.report import report
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.tir import made, whole
-from tvm_serenity.firmware.tir.assembly import Assembled, assembled
-from tvm_serenity.firmware.toolchain import make
-from tvm_serenity.validation.references import Referee
+from tvm_serenity.validation.references import ReferenceRuntime
 
 pytestmark = needs_board
 
@@ -73,8 +73,8 @@ def test_channels_of_any_number(target: str, bits: int, tmp_path: Path) -> None:
     x = net.conv(net.input(1, 9, 8, 3), 34, 3, stride=2, activation="RELU")
     x = net.conv(net.depthwise(x, 3, activation="RELU6"), 21, 1)
     net.output(net.dense(net.reshape(x, 1, -1), 7))
-    with Referee() as judge:
-        (tmp_path / "four.tflite").write_bytes(integer_file(net, ranges(net, judge), bits=bits))
+    with ReferenceRuntime() as reference:
+        (tmp_path / "four.tflite").write_bytes(integer_file(net, ranges(net, reference), bits=bits))
     settings = Settings(name="four", output=tmp_path / "made", check=False)
     built = firmware.build(tmp_path / "four.tflite", target, settings)
     kernels = built.files["four_kernels.c"].decode()
@@ -123,10 +123,10 @@ def test_an_overlapping_offset_is_found_by_the_check_and_by_the_trace(
         found = assembled(*given)
         return replace(found, program=overlapping(found.program))
 
-    monkeypatch.setattr(whole, "assembled", moved)
+    monkeypatch.setattr(unsplit, "assembled", moved)
     with pytest.raises(CheckError, match="overwritten"):
         build(KWS, "mps2-an386")
-    monkeypatch.setattr(made, "check", lambda _program: None)
+    monkeypatch.setattr(driver, "check", lambda _program: None)
     found = report(build(KWS, "mps2-an386", output=tmp_path / "made"))
     assert not found["accepted"]
     third = built(KWS, "mps2-an386").metadata

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tvm_serenity.errors import CheckError
-from tvm_serenity.firmware.check import check
+from tvm_serenity.firmware.check.calls import check
 from tvm_serenity.firmware.emit.calls import calls
 from tvm_serenity.firmware.program import (
     ARRIVAL,

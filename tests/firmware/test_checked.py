@@ -14,9 +14,9 @@ from tests.firmware.test_command import TWO_MEMORIES
 from tvm_serenity.cli.build import advice
 from tvm_serenity.commands.replay import replay
 from tvm_serenity.errors import CheckError, WrongResultError
-from tvm_serenity.firmware import image
+from tvm_serenity.firmware.board import image
+from tvm_serenity.firmware.board.sizes import sizes
 from tvm_serenity.firmware.kernels.parts import calls
-from tvm_serenity.firmware.sizes import sizes
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.rows import Feature, Layer, Network
 from tvm_serenity.rows.choose import check_splittable

@@ -10,8 +10,8 @@ from tests.firmware.projects import HELLO, KWS, build, needs_board, project
 from tests.firmware.test_workspace_growth import module
 from tvm_serenity.boards import Board, board
 from tvm_serenity.firmware import Settings
-from tvm_serenity.firmware.report import report
-from tvm_serenity.firmware.tir import ways
+from tvm_serenity.firmware.check.verify_report import report
+from tvm_serenity.firmware.compile import fallback
 
 BOARD = "mps2-an386"
 
@@ -28,7 +28,7 @@ def with_ram(size: int) -> Board:
 
 def made(target: Board, **options: Any) -> Any:
     settings = Settings(**{"time_limit_s": 2, "rows": "off", "constants": "ram", **options})
-    return ways.make(module(), "net", target, settings)
+    return fallback.make(module(), "net", target, settings)
 
 
 def test_they_are_counted_to_the_byte() -> None:

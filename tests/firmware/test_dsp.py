@@ -19,15 +19,15 @@ from tvm_serenity.firmware.isa import ANY
 from tvm_serenity.firmware.kernels.conv_3x2_dsp import kernel as conv_3x2
 from tvm_serenity.firmware.kernels.dense_dsp import kernel as dense_dsp
 from tvm_serenity.firmware.kernels.depthwise_3x3_in_place_dsp import kernel as in_place
+from tvm_serenity.firmware.kernels.pack import BLOCK
 from tvm_serenity.firmware.kernels.parts import epilogue, pairs
 from tvm_serenity.firmware.kernels.parts import layer as limits
 from tvm_serenity.firmware.kernels.parts import planes as by_planes
 from tvm_serenity.firmware.kernels.parts.calls import COUNT
 from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
 from tvm_serenity.firmware.kernels.record import Tuned
-from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Program
-from tvm_serenity.firmware.tir import tuned
+from tvm_serenity.firmware.select import library
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.kernels.rows import RowKernel, RowParam
@@ -231,7 +231,7 @@ def cases(monkeypatch: pytest.MonkeyPatch, first: int, count: int, **core: Any) 
         monkeypatch.setattr(dense_dsp, "WIDENED_PRODUCTS", (1 << 30, 0)[number // 16 % 2])
         draw = {0: planes, 3: dense, 5: short_rows, 6: joined}.get(number % 8, at_the_ends)
         layer = draw(number)
-        monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
+        monkeypatch.setattr(library, "spec_of", lambda _function, _given, spec=layer.spec: spec)
         given = [*(None for _ in layer.inputs), layer.weights, layer.bias]
         slots = (RowParam(0, ()),) * (len(layer.inputs) * layer.spec.weight_shape[0])
         for form, rows in (("whole", None), ("row", RowKernel((None,), (), slots, {}))):

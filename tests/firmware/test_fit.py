@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tvm_serenity.boards import MemoryRegion, board
-from tvm_serenity.firmware.fit import fit
-from tvm_serenity.firmware.memory import Placed, Room, place
+from tvm_serenity.firmware.board.fit import fit
+from tvm_serenity.firmware.place.memory_map import Placed, Room, place
 from tvm_serenity.memory import LiveRange
 from tvm_serenity.plan import Buffer, plan
 

@@ -8,9 +8,9 @@ import pytest
 from tests.conformance.builder import Net, float_file
 from tests.firmware.projects import HELLO, KWS, build, model
 from tvm_serenity.boards import board
+from tvm_serenity.firmware.compile.fallback import make
+from tvm_serenity.firmware.compile.model import opened
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.tir.opened import opened
-from tvm_serenity.firmware.tir.ways import make
 from tvm_serenity.quantize import tables
 
 

@@ -15,10 +15,10 @@ import tvm
 from tests.firmware.projects import needs_host
 from tests.firmware.small import counting, windows
 from tvm_serenity import firmware
-from tvm_serenity.firmware import image
+from tvm_serenity.firmware.board import image
+from tvm_serenity.firmware.board.toolchain import have
 from tvm_serenity.firmware.emit.buildfiles import COMMON
 from tvm_serenity.firmware.result import Project
-from tvm_serenity.firmware.toolchain import have
 
 ROWS = {"rows": 2, "time_limit_s": 0.2}
 STREAMED = {**ROWS, "stream_input": True}

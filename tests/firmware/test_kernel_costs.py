@@ -20,7 +20,7 @@ from tvm_serenity.firmware.kernels.candidates import least
 from tvm_serenity.firmware.kernels.prices import Prices, Row, prices_for, prices_of
 from tvm_serenity.firmware.kernels.record import KernelForm, Tuned
 from tvm_serenity.firmware.program import Kernel
-from tvm_serenity.firmware.tir.code_size import WORTH, LayerOptions, without_little_use
+from tvm_serenity.firmware.select.code_size import WORTH, LayerOptions, without_little_use
 
 ROOT = Path(__file__).parents[2]
 CORES = {

@@ -22,8 +22,8 @@ from tvm_serenity.firmware.kernels import all_kernels
 from tvm_serenity.firmware.kernels import prices as priced
 from tvm_serenity.firmware.kernels.candidates import candidates
 from tvm_serenity.firmware.kernels.prices import prices_of
+from tvm_serenity.firmware.passage import Passage, distance_bytes, starts_together
 from tvm_serenity.firmware.program import Program
-from tvm_serenity.firmware.windows import Passage, distance_bytes, starts_together
 
 FIRMWARE = Path(firmware.__file__).parent
 SEEDS = range(5000, 5012)

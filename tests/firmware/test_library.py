@@ -11,12 +11,12 @@ import pytest
 
 from tests.firmware.library_form import library_forms
 from tests.firmware.projects import needs_host
-from tvm_serenity.firmware import pack
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
+from tvm_serenity.firmware.kernels import pack
 from tvm_serenity.firmware.kernels.parts.calls import COUNT
 from tvm_serenity.firmware.kernels.record import Tuned
 from tvm_serenity.firmware.program import Kernel, Program
-from tvm_serenity.firmware.tir import tuned
+from tvm_serenity.firmware.select import library
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.kernels.rows import RowKernel, RowParam
@@ -152,7 +152,7 @@ def test_layers_of_any_shape(
     kernels: dict[str, Kernel] = {}
     calls: dict[str, tuple[Drawn, Tuned, bool]] = {}
     for name, layer in layers.items():
-        monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
+        monkeypatch.setattr(library, "spec_of", lambda _function, _given, spec=layer.spec: spec)
         arguments = [*(None for _ in layer.inputs), layer.weights, layer.bias]
         slot = RowParam(0, ())
         slots = (slot,) * (len(layer.inputs) * layer.spec.weight_shape[0])

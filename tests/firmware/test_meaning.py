@@ -10,7 +10,7 @@ pytest.importorskip("tvm")
 
 from tests.cases import cases
 from tests.kernels.convolutions import computed
-from tvm_serenity.firmware.meaning import meaning
+from tvm_serenity.firmware.check.exact import meaning
 from tvm_serenity.kernels import convolution as windows
 from tvm_serenity.kernels import pointwise, pooling
 from tvm_serenity.kernels.records import (

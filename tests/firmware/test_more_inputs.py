@@ -14,7 +14,7 @@ pytest.importorskip("ai_edge_litert")
 from tests.cli.run import serenity
 from tests.conformance.writer import Node, T, tflite
 from tests.firmware.projects import needs_host
-from tvm_serenity.firmware import more, rehearsal
+from tvm_serenity.firmware.check import drawn_inputs, host_run
 from tvm_serenity.firmware.kernels import sources
 from tvm_serenity.firmware.program import LibraryFile
 from tvm_serenity.quantize import lookups
@@ -55,14 +55,17 @@ def built(folder: Path, *options: str) -> Any:
 
 @needs_host
 def test_so_many_inputs_are_compared(tmp_path: Path) -> None:
-    assert json.loads(built(tmp_path).stdout)["check"]["referee_inputs"] == more.MOST_INPUTS
+    assert (
+        json.loads(built(tmp_path).stdout)["check"]["reference_runtime_inputs"]
+        == drawn_inputs.MOST_INPUTS
+    )
 
 
 def test_the_default_finds_a_rare_error() -> None:
     """An error of one unit that 5 % of all inputs show, with 99 %."""
-    assert 0.95**more.MOST_INPUTS < 0.01
-    assert rehearsal.runs_for(1) == more.MOST_INPUTS
-    assert rehearsal.runs_for(10**12) == more.LEAST_INPUTS
+    assert 0.95**drawn_inputs.MOST_INPUTS < 0.01
+    assert host_run.runs_for(1) == drawn_inputs.MOST_INPUTS
+    assert host_run.runs_for(10**12) == drawn_inputs.LEAST_INPUTS
 
 
 @needs_host

@@ -12,11 +12,11 @@ from tvm_serenity import firmware
 from tvm_serenity.boards import board
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware import Settings
-from tvm_serenity.firmware.check import check
+from tvm_serenity.firmware.check.calls import check
+from tvm_serenity.firmware.check.verify import difference, run_host, run_qemu
+from tvm_serenity.firmware.compile import fallback
 from tvm_serenity.firmware.emit.table import tables
 from tvm_serenity.firmware.program import Program, Scratch, Step
-from tvm_serenity.firmware.tir import ways
-from tvm_serenity.firmware.verify import difference, run_host, run_qemu
 
 BOARD = "mps2-an386"
 
@@ -37,7 +37,9 @@ def module() -> Any:
 
 
 def compiled(rows: int, **options: Any) -> Any:
-    return ways.make(module(), "net", board(BOARD), Settings(rows=rows, time_limit_s=2, **options))
+    return fallback.make(
+        module(), "net", board(BOARD), Settings(rows=rows, time_limit_s=2, **options)
+    )
 
 
 def moving(program: Program) -> list[int]:

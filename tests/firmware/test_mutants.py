@@ -14,10 +14,11 @@ import pytest
 
 from tests.firmware.projects import needs_host
 from tests.firmware.small import apart, build, counting, positions, windows
-from tvm_serenity.firmware import memory
+from tvm_serenity.firmware.compile import banded, driver, unsplit
 from tvm_serenity.firmware.emit import walker
 from tvm_serenity.firmware.kernels.parts import calls, epilogue, fours, pairs, planes
-from tvm_serenity.firmware.tir import banded, kernels, made, tuned, whole
+from tvm_serenity.firmware.place import memory_map
+from tvm_serenity.firmware.select import kernels, library
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -55,7 +56,7 @@ def _moved_line(lines: dict[str, int]) -> dict[str, int]:
     return {**lines, "top": lines["top"] - 1} if lines["top"] else lines
 
 
-def _overlapping(placed: memory.Placed) -> memory.Placed:
+def _overlapping(placed: memory_map.Placed) -> memory_map.Placed:
     return replace(placed, offsets=(placed.offsets[0], placed.offsets[0], *placed.offsets[2:]))
 
 
@@ -90,7 +91,7 @@ M3, M0 = ("--board", "mps2-an385"), ("--board", "microbit")
 MUTANTS = {
     "a dropped row": (windows, ("--rows", "2"), wrong(walker, "_library", _rows_but_the_last)),
     "swapped operand": (apart, (), wrong(kernels, "write", _swapped)),
-    "wrong rounding": (windows, (), wrong(tuned, "rounding", _rounded_once)),
+    "wrong rounding": (windows, (), wrong(library, "rounding", _rounded_once)),
     "off-by-one border": (windows, (), wrong(calls, "geometry", _moved_border)),
     "off-by-one border of a row": (
         windows,
@@ -98,7 +99,7 @@ MUTANTS = {
         wrong(calls, "geometry", _moved_border),
     ),
     "off-by-one line": (windows, (), wrong(calls, "_lines", _moved_line)),
-    "overlapping offset": (windows, (), wrong(whole, "place", _overlapping)),
+    "overlapping offset": (windows, (), wrong(unsplit, "place", _overlapping)),
     "wrong zero point": (windows, (), wrong(epilogue, "numbers", _off_by_one)),
     "stale arena": (apart, (), wrong(kernels, "write", _nothing_written)),
     "wrong variant": (
@@ -110,7 +111,7 @@ MUTANTS = {
     "transposed byte": (windows, M3, wrong(fours, "in_fours", _transposed)),
     "transposed lifted byte": (windows, M0, wrong(fours, "in_fours", _transposed)),
     "unlifted border": (windows, M0, wrong(planes, "_channel_numbers", _less_bias)),
-    "lost state": (counting, (), wrong(made, "with_every_output", _state_not_kept)),
+    "lost state": (counting, (), wrong(driver, "with_every_output", _state_not_kept)),
 }
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import te, tirx
 
-from tvm_serenity.firmware.tir.narrow import Narrow, narrow, narrow_constants
-from tvm_serenity.firmware.tir.widen import widening
+from tvm_serenity.firmware.lower.narrow import Narrow, narrow, narrow_constants
+from tvm_serenity.firmware.lower.widen import widening
 from tvm_serenity.kernels.build import prim_func
 
 SHAPE = (6, 5, 12)

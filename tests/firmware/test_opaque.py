@@ -11,7 +11,7 @@ from tests.conformance.writer import Node, T, tflite
 from tests.firmware.projects import model, needs_board
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware import Settings, build
-from tvm_serenity.firmware.report import report
+from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.opaque import laid
@@ -97,7 +97,7 @@ def test_the_users_function_is_called(tmp_path: Path, rows: str | int, results: 
 
 
 def _outputs(found: Project) -> list[np.ndarray]:
-    from tvm_serenity.firmware.verify import run_qemu
+    from tvm_serenity.firmware.check.verify import run_qemu
 
     ran = run_qemu(found, found.reference_inputs(), traced=False)
     return [np.frombuffer(d, o["dtype"]) for d, o in zip(ran.outputs, found.outputs, strict=True)]

@@ -12,12 +12,13 @@ from tvm_serenity import firmware
 from tvm_serenity.boards import board
 from tvm_serenity.errors import CheckError, WrongResultError
 from tvm_serenity.firmware import Settings
-from tvm_serenity.firmware.check import check
-from tvm_serenity.firmware.check_windows import first_lost
+from tvm_serenity.firmware.check.calls import check
+from tvm_serenity.firmware.check.passages import first_lost
+from tvm_serenity.firmware.compile import driver as making
+from tvm_serenity.firmware.compile import fallback
+from tvm_serenity.firmware.passage import Passage, distance_bytes, starts_together
 from tvm_serenity.firmware.program import Place, Program
-from tvm_serenity.firmware.tir import made as making
-from tvm_serenity.firmware.tir import over, ways
-from tvm_serenity.firmware.windows import Passage, distance_bytes, starts_together
+from tvm_serenity.firmware.select import overlap
 
 BOARDS = ("mps2-an386", "mps2-an385", "microbit")
 """With kernels of the library that may write over what they read."""
@@ -107,7 +108,7 @@ def pooling() -> Any:
 
 
 def compiled(name: str, **options: Any) -> Any:
-    return ways.make(module(), "net", board(name), Settings(**options))
+    return fallback.make(module(), "net", board(name), Settings(**options))
 
 
 def lower(program: Program, step: int, by: int) -> Program:
@@ -159,7 +160,7 @@ def test_bytes_of_a_wrong_distance_are_caught(monkeypatch: pytest.MonkeyPatch) -
         row = windows.out_width * windows.out_bytes
         return None if far is None else max(16, far - 2 * row)
 
-    monkeypatch.setattr(over, "distance_bytes", near)
+    monkeypatch.setattr(overlap, "distance_bytes", near)
     with pytest.raises(CheckError, match="is read after"):
         firmware.build(module(), "mps2-an386", Settings(name="net", overlap=True))
     monkeypatch.setattr(making, "checked", lambda _: None)
@@ -175,7 +176,7 @@ def test_pools_go_over_their_input_line_after_line() -> None:
     arenas = [sum(found.facts["arena_bytes"].values()) for found in (plain, made)]
     assert arenas[0] == 16 * 16 * 16 + 8 * 8 * 16
     assert arenas[1] < arenas[0] - 600
-    program = ways.make(pooling(), "net", board("mps2-an386"), asked).program
+    program = fallback.make(pooling(), "net", board("mps2-an386"), asked).program
     pools = [i for i, s in enumerate(program.steps) if s.over and "pool" in s.kernels[0]]
     for number in pools:
         step = program.steps[number]

@@ -10,12 +10,13 @@ from tvm_serenity import firmware
 from tvm_serenity.boards import board
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware import Settings
-from tvm_serenity.firmware.check import check
-from tvm_serenity.firmware.check_windows import first_lost
+from tvm_serenity.firmware.check.calls import check
+from tvm_serenity.firmware.check.passages import first_lost
+from tvm_serenity.firmware.compile import driver as making
+from tvm_serenity.firmware.compile import fallback
+from tvm_serenity.firmware.passage import Passage, distance_bytes
 from tvm_serenity.firmware.program import Place, Program
-from tvm_serenity.firmware.tir import made as making
-from tvm_serenity.firmware.tir import over_rows, ways
-from tvm_serenity.firmware.windows import Passage, distance_bytes
+from tvm_serenity.firmware.select import overlap_rows
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.rows.bound import check_bound, rows_bound
 from tvm_serenity.rows.limits import Limits
@@ -44,7 +45,7 @@ def module() -> Any:
 
 def compiled(name: str, **options: Any) -> Any:
     settings = Settings(rows=1, time_limit_s=2, **options)
-    return ways.make(module(), "net", board(name), settings)
+    return fallback.make(module(), "net", board(name), settings)
 
 
 def network(overlap: bool = True) -> Any:
@@ -65,7 +66,7 @@ def test_rows_lie_over_what_dies(name: str) -> None:
             assert not any(made.program.kernel[k].restrict for k in step.kernels)
 
 
-def test_a_peak_counts_what_is_saved_as_the_referee_does() -> None:
+def test_a_peak_counts_what_is_saved_as_the_checker_does() -> None:
     banded = split(network(), heights_of(network(), 1))
     apart = split(network(False), heights_of(network(), 1))
     order = range(len(banded.graph.ops))
@@ -137,7 +138,7 @@ def test_it_is_built_and_a_wrong_distance_is_caught(monkeypatch: pytest.MonkeyPa
     asked = Settings(name="net", rows=1, overlap=True, time_limit_s=2)
     made = firmware.build(module(), "mps2-an386", asked)
     assert made.facts["check"]["tensors"] > 20
-    monkeypatch.setattr(f"{over_rows.__name__}.distance_bytes", near)
+    monkeypatch.setattr(f"{overlap_rows.__name__}.distance_bytes", near)
     with pytest.raises(CheckError, match="is read after"):
         firmware.build(module(), "mps2-an386", asked)
 
@@ -147,7 +148,7 @@ def test_elements_may_lie_exactly_over_those_they_are_made_of() -> None:
     assert first_lost(same, 0) is None
     assert first_lost(same, 1) is not None
     narrower = Passage(1, 12, 4, 1, 12, 1)  # floats to bytes
-    assert over_rows.distances((same, narrower, None)) == (0, 1, None)
+    assert overlap_rows.distances((same, narrower, None)) == (0, 1, None)
     assert first_lost(narrower, -1) is None
-    assert over_rows.farther((0, None), (1, None)) == (1, None)
-    assert over_rows.farther((0, None), (1, 2)) is None
+    assert overlap_rows.farther((0, None), (1, None)) == (1, None)
+    assert overlap_rows.farther((0, None), (1, 2)) is None

@@ -4,7 +4,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tvm_serenity.firmware.pack import LEAST_SHIFT, SMALL, Channels, paired, rounding, settled
+from tvm_serenity.firmware.kernels.pack import (
+    LEAST_SHIFT,
+    SMALL,
+    Channels,
+    paired,
+    rounding,
+    settled,
+)
 from tvm_serenity.quantize.fixed import scaled
 
 

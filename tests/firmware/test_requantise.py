@@ -14,9 +14,9 @@ from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tests.firmware.projects import needs_board, needs_host
 from tvm_serenity.firmware.kernels.sources import text
+from tvm_serenity.firmware.lower.flatten import flattened
+from tvm_serenity.firmware.lower.statements import write
 from tvm_serenity.firmware.program import LibraryFile
-from tvm_serenity.firmware.tir.lower import flattened
-from tvm_serenity.firmware.tir.statements import write
 from tvm_serenity.kernels import arithmetic
 from tvm_serenity.kernels.build import written
 from tvm_serenity.kernels.records import Requantise

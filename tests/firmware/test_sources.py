@@ -21,14 +21,14 @@ from tests.firmware.projects import (
 )
 from tvm_serenity.boards import MemoryRegion, board
 from tvm_serenity.firmware import kernels
+from tvm_serenity.firmware.board.execute import host
+from tvm_serenity.firmware.board.toolchain import have, make
+from tvm_serenity.firmware.check.verify import difference
+from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.firmware.emit.buildfiles import COMMON
-from tvm_serenity.firmware.execute import host
-from tvm_serenity.firmware.forms import WRITERS
+from tvm_serenity.firmware.formats import WRITERS
 from tvm_serenity.firmware.kernels import sources
-from tvm_serenity.firmware.report import report
 from tvm_serenity.firmware.result import load
-from tvm_serenity.firmware.toolchain import have, make
-from tvm_serenity.firmware.verify import difference
 from tvm_serenity.options.output import FORMATS
 
 MADE = {

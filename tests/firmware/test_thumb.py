@@ -13,10 +13,10 @@ from tests.firmware.projects import KWS, build, needs_board, needs_host, project
 from tests.firmware.test_dsp import Case, Machine, cases, compared, failed, forms
 from tests.firmware.test_library import Drawn, computed, drawn
 from tvm_serenity.boards import board
+from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.firmware.isa import ANY, Extensions
 from tvm_serenity.firmware.kernels.parts import epilogue, fours
-from tvm_serenity.firmware.report import report
-from tvm_serenity.firmware.tir import tuned
+from tvm_serenity.firmware.select import library
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.quantize.fixed import Multiplier
@@ -120,11 +120,11 @@ def at_the_edges(seed: int) -> Drawn:
 def test_roundings_at_the_edges(
     which: int, machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(tuned, "settled", lambda channels, _dtype: channels)
+    monkeypatch.setattr(library, "settled", lambda channels, _dtype: channels)
     made = {}
     for number in range(EDGES, EDGES + 24):
         layer = at_the_edges(number)
-        monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
+        monkeypatch.setattr(library, "spec_of", lambda _function, _given, spec=layer.spec: spec)
         found = library_form(f"e{number}", [None, layer.weights, layer.bias], None, thumb=which)
         assert found is not None
         assert found.form.kernel.isa != ANY, found.refused
@@ -136,7 +136,7 @@ def test_what_takes_another_kernel_says_why(monkeypatch: pytest.MonkeyPatch) -> 
     said = set()
     for number in range(FIRST, FIRST + LAYERS):
         layer = drawn(number)
-        monkeypatch.setattr(tuned, "spec_of", lambda _function, _given, spec=layer.spec: spec)
+        monkeypatch.setattr(library, "spec_of", lambda _function, _given, spec=layer.spec: spec)
         given = [*(None for _ in layer.inputs), layer.weights, layer.bias]
         found = library_forms("one", given, None, thumb=2)
         own = any(one.form.kernel.isa != ANY for one in found)

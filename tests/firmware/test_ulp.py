@@ -9,10 +9,10 @@ import pytest
 import tvm
 from tvm import te
 
-from tvm_serenity.firmware.tir import rounded
-from tvm_serenity.firmware.tir.kernel_reference import Reference
-from tvm_serenity.firmware.tir.rounded import approximated, rounding
 from tvm_serenity.firmware.ulp import DRIFT, ULP_LIMIT, close, ulps
+from tvm_serenity.firmware.validate import rounding as rounded
+from tvm_serenity.firmware.validate.kernel_reference import Reference
+from tvm_serenity.firmware.validate.rounding import approximated, rounding
 
 WANT = np.array([4.0, -1.0, 1e-3, 0.0], np.float32)
 

@@ -19,7 +19,7 @@ from tvm_serenity.firmware.kernels.parts.calls import COUNT
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
 from tvm_serenity.firmware.program import Kernel, Program
-from tvm_serenity.firmware.tir import tuned
+from tvm_serenity.firmware.select import library
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Pair, Requantise, Sum
 from tvm_serenity.kernels.rows import RowKernel, RowParam
@@ -136,7 +136,7 @@ def library_calls(
         slots = (RowParam(0, ()),) * (len(layer.inputs) * spec.weight_shape[0])
         for form, rows in (("whole", None), ("row", RowKernel((None,), (), slots, {}))):
             with monkeypatch.context() as patched:
-                patched.setattr(tuned, "spec_of", lambda _function, _given, spec=spec: spec)
+                patched.setattr(library, "spec_of", lambda _function, _given, spec=spec: spec)
                 forms = library_forms(f"{name}_{form}", arguments, rows, vectors=True)
             for number, found in enumerate(forms):
                 kernel = replace(found.kernel, name=f"{found.kernel.name}_{number}")

@@ -15,10 +15,10 @@ from tests.rows.nets import random_module
 from tvm_serenity import firmware
 from tvm_serenity.boards import board
 from tvm_serenity.errors import CheckError, InputError, SerenityError, WrongResultError
-from tvm_serenity.firmware.check import check
-from tvm_serenity.firmware.report import report
-from tvm_serenity.firmware.tir import moving
-from tvm_serenity.firmware.tir.made import Maker
+from tvm_serenity.firmware.check.calls import check
+from tvm_serenity.firmware.check.verify_report import report
+from tvm_serenity.firmware.compile import sliding
+from tvm_serenity.firmware.compile.driver import Maker
 from tvm_serenity.sliding.steady import WINDOWS
 
 BOARD = "mps2-an386"
@@ -27,7 +27,7 @@ SPEECH = "tflm/micro_speech_quantized.tflite"
 
 
 def compiled(module: Any, step: int) -> Any:
-    return moving.in_steps(
+    return sliding.in_steps(
         Maker(module, "net", board(BOARD), firmware.Settings(sliding=step, check=False))
     )
 
@@ -103,7 +103,7 @@ def test_less_is_kept_where_memory_is_short() -> None:
 
 @needs_host
 def test_networks_drawn_at_random() -> None:
-    """Each build compares every row of every window, from two kinds of garbage on."""
+    """Each build compares every row of every window, from two poison patterns on."""
     built = 0
     for seed in cases(12, most=100):
         for step in (1, 2, 3):

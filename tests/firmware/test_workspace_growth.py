@@ -10,9 +10,9 @@ from tvm_serenity import firmware
 from tvm_serenity.boards import board
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware import Settings
-from tvm_serenity.firmware.check import check
-from tvm_serenity.firmware.tir import made as making
-from tvm_serenity.firmware.tir import ways
+from tvm_serenity.firmware.check.calls import check
+from tvm_serenity.firmware.compile import driver as making
+from tvm_serenity.firmware.compile import fallback
 
 BOARD = "mps2-an386"
 WAYS = [{"rows": "off"}, {"rows": 1}, {"rows": 2, "stream_input": True}]
@@ -36,7 +36,7 @@ def module(size: int = 14) -> Any:
 
 def made(**options: Any) -> Any:
     settings = Settings(**{"time_limit_s": 2, **options})
-    return ways.make(module(), "net", board(BOARD), settings)
+    return fallback.make(module(), "net", board(BOARD), settings)
 
 
 def arena(found: Any) -> int:
@@ -69,7 +69,7 @@ def test_what_fits_is_never_lost_for_it() -> None:
     room = least + 1_024 + 128
     regions = tuple(replace(r, size_bytes=room) if r.name == "sram" else r for r in small.regions)
     small = replace(small, regions=regions)
-    found = ways.make(
+    found = fallback.make(
         module(), "net", small, Settings(workspace="grow", rows="off", time_limit_s=2)
     )
     assert found.placed.fits
@@ -78,9 +78,9 @@ def test_what_fits_is_never_lost_for_it() -> None:
 
 def test_workspace_above_its_room_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mutant that gives workspace the room of a band: the checker of calls says so."""
-    from tvm_serenity.firmware.tir import roomy_rows
+    from tvm_serenity.firmware.select import workspace_rows
 
-    monkeypatch.setattr(roomy_rows._Found, "_free", lambda _self, _live, _region, _size: 0)
+    monkeypatch.setattr(workspace_rows._Found, "_free", lambda _self, _live, _region, _size: 0)
     found = made(rows=1, workspace="grow")
     with pytest.raises(CheckError):
         making.checked(found)

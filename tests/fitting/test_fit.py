@@ -25,9 +25,9 @@ from tvm_serenity.cli.commands import register
 from tvm_serenity.cycles.emulate import installed
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware import Settings
+from tvm_serenity.firmware.check.verify import difference, run_host
+from tvm_serenity.firmware.compile.driver import Maker
 from tvm_serenity.firmware.result import load
-from tvm_serenity.firmware.tir.made import Maker
-from tvm_serenity.firmware.verify import difference, run_host
 from tvm_serenity.fitting import FitGoal, Fitted, build_chosen, fitted
 from tvm_serenity.fitting.candidates import whole
 from tvm_serenity.fitting.choose import best_of, front_of
@@ -186,10 +186,10 @@ def test_a_limit_ends_the_search_with_what_there_is(module: Any) -> None:
 def test_milliseconds_are_those_of_latency(module: Any, tmp_path: Path) -> None:
     if not installed():
         pytest.skip("unicorn, capstone or the native driver is not installed")
-    from tvm_serenity.firmware.latency import latency
+    from tvm_serenity.firmware.board.latency import latency
 
     target = board("nucleo-l4r5zi")
-    found = fitted(module, target, FitGoal(time_limit_s=120, milliseconds=1e6))
+    found = fitted(module, target, FitGoal(time_limit_s=120, deadline_ms=1e6))
     assert found.chosen is not None
     assert found.chosen.run is not None
     project = build_chosen(found, Settings(output=str(tmp_path / "m"), check=False))
@@ -197,7 +197,7 @@ def test_milliseconds_are_those_of_latency(module: Any, tmp_path: Path) -> None:
     run = found.chosen.run
     # The inputs differ, and with them some branches.
     assert run.least == pytest.approx(again.cycles[0], rel=0.02)
-    assert not FitGoal(milliseconds=1e-6).met(found.chosen)
+    assert not FitGoal(deadline_ms=1e-6).met(found.chosen)
 
 
 def test_nothing_that_fits_is_said(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_no_other_way_is_tried_where_the_constants_are_more_than_the_flash() -> 
 @pytest.mark.parametrize(
     ("goal", "words"),
     [
-        ({"minimise": "beauty"}, "--minimise 'beauty': there are time, ram, flash"),
+        ({"minimise": "beauty"}, "--minimise 'beauty': there are time, ram, flash, energy"),
         ({"stream_input": "maybe"}, "--stream-input 'maybe': there are no, yes, either"),
         ({"time_limit_s": 0}, "--time-limit 0: write a number of seconds above 0"),
         ({"jobs": 0}, "--jobs 0: write a number from 1 on"),
@@ -241,5 +241,5 @@ def test_what_the_search_decides_is_not_given(module: Any) -> None:
     for asked in (Settings(in_place=True), Settings(overlap=True)):
         with pytest.raises(InputError, match="=True: fit chooses it"):
             fitted(module, BOARD, settings=asked)
-    with pytest.raises(InputError, match="--ms: mps2-an386 has no"):
-        fitted(module, BOARD, FitGoal(milliseconds=1))
+    with pytest.raises(InputError, match="--deadline: mps2-an386 has no"):
+        fitted(module, BOARD, FitGoal(deadline_ms=1))

@@ -19,8 +19,8 @@ from tvm_serenity.boards import board
 from tvm_serenity.commands.rows import network_of
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware import Settings
-from tvm_serenity.firmware.tir.made import Maker
-from tvm_serenity.firmware.tir.opened import opened
+from tvm_serenity.firmware.compile.driver import Maker
+from tvm_serenity.firmware.compile.model import opened
 from tvm_serenity.fitting import FitGoal, Fitted, fitted
 from tvm_serenity.graph import complete_order
 from tvm_serenity.memory import live_ranges

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax, te
 
-from tvm_serenity.firmware.tir.statements import _called
+from tvm_serenity.firmware.lower.statements import _called
 from tvm_serenity.kernels.largest import largest
 from tvm_serenity.relax.lower import lowered
 

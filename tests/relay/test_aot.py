@@ -14,7 +14,7 @@ import tvm  # noqa: E402
 from tests.relay.nets import Layers, computed, context, dataflow, inputs, joined  # noqa: E402
 from tvm_serenity import boards  # noqa: E402
 from tvm_serenity.errors import InputError  # noqa: E402
-from tvm_serenity.firmware import execute  # noqa: E402
+from tvm_serenity.firmware.board import execute  # noqa: E402
 from tvm_serenity.firmware.emit.project import Layout, write_project  # noqa: E402
 from tvm_serenity.memory import peak_bytes  # noqa: E402
 from tvm_serenity.relay import (  # noqa: E402

@@ -11,7 +11,7 @@ from tvm.driver.tvmc.model import TVMCPackage  # noqa: E402
 
 from tvm_serenity.boards import board  # noqa: E402
 from tvm_serenity.firmware.emit.project import Layout  # noqa: E402
-from tvm_serenity.firmware.forms.mlf import model_library  # noqa: E402
+from tvm_serenity.firmware.formats.mlf import model_library  # noqa: E402
 from tvm_serenity.firmware.program import (  # noqa: E402
     Array,
     Bands,

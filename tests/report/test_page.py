@@ -260,7 +260,7 @@ def test_milliseconds_of_a_firmware_project(
     shared: Path, tmp_path: Path, browser: Any, report: tuple[Path, dict[str, Any]]
 ) -> None:
     from tvm_serenity.cycles.emulate import installed
-    from tvm_serenity.firmware.toolchain import have
+    from tvm_serenity.firmware.board.toolchain import have
 
     if not installed() or not have("arm-none-eabi-gcc"):
         pytest.skip("unicorn, capstone, the native driver or arm-none-eabi-gcc is missing")

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from tvm_serenity.boards import board
-from tvm_serenity.firmware.check import check
+from tvm_serenity.firmware.board.execute import Execution, run_here
+from tvm_serenity.firmware.board.toolchain import compiler, environment, have
+from tvm_serenity.firmware.check.calls import check
 from tvm_serenity.firmware.emit.project import Files, Layout, project
-from tvm_serenity.firmware.execute import Execution, run_here
 from tvm_serenity.firmware.program import Program
-from tvm_serenity.firmware.toolchain import compiler, environment, have
 from tvm_serenity.rows import Limits, stream
 from tvm_serenity.rows.stream import Streaming
 from tvm_serenity.zoo.window import Window
@@ -114,8 +114,8 @@ class Built:
 
 def build(module: Any, name: str = "net", *, tuned: bool = True) -> Built:
 
-    from tvm_serenity.firmware.tir.reference import made_by_tvm
-    from tvm_serenity.firmware.tir.rows import row_kernels
+    from tvm_serenity.firmware.select.rows import row_kernels
+    from tvm_serenity.firmware.validate.reference import made_by_tvm
     from tvm_serenity.relax.pipeline import prepared
     from tvm_serenity.relax.rows_read import read_rows
     from tvm_serenity.validation.drawn import random_inputs
@@ -136,8 +136,8 @@ def program(built: Built, streaming: Streaming) -> Program:
 
 
 def unchecked(built: Built, streaming: Streaming) -> Program:
-    from tvm_serenity.firmware.tir.banded import banded_program
-    from tvm_serenity.firmware.tir.lying import in_region
+    from tvm_serenity.firmware.compile.banded import banded_program
+    from tvm_serenity.firmware.place.bands import in_region
 
     lying = in_region(streaming, "sram")
     return banded_program(built.kernels, streaming, "net", lying)

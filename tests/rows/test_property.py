@@ -18,8 +18,8 @@ from tests.rows.nets import (
     row_project,
     streaming,
 )
+from tvm_serenity.firmware.board.execute import Execution, qemu
 from tvm_serenity.firmware.emit.project import write_project
-from tvm_serenity.firmware.execute import Execution, qemu
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.trace import expected as reference_rows
 from tvm_serenity.rows import Limits

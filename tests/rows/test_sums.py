@@ -11,9 +11,9 @@ from tvm_serenity import firmware
 from tvm_serenity.boards import board
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware import Settings
-from tvm_serenity.firmware.check import check
-from tvm_serenity.firmware.tir import made as making
-from tvm_serenity.firmware.tir import ways
+from tvm_serenity.firmware.check.calls import check
+from tvm_serenity.firmware.compile import driver as making
+from tvm_serenity.firmware.compile import fallback
 
 
 def module(height: int, width: int) -> Any:
@@ -39,7 +39,7 @@ def module(height: int, width: int) -> Any:
 @pytest.mark.parametrize("rows", [1, 2])
 def test_every_row_is_added(height: int, width: int, rows: int) -> None:
     settings = Settings(name="net", rows=rows, time_limit_s=1)
-    made = ways.make(module(height, width), "net", board("mps2-an386"), settings)
+    made = fallback.make(module(height, width), "net", board("mps2-an386"), settings)
     sums = [step for step in made.program.steps if step.adds]
     assert [step.height for step in sums] == [height]
     check(made.program)
@@ -49,7 +49,7 @@ def test_every_row_is_added(height: int, width: int, rows: int) -> None:
 
 def test_a_row_that_is_left_out_is_found() -> None:
     settings = Settings(rows=1, time_limit_s=1)
-    program = ways.make(module(5, 4), "net", board("mps2-an386"), settings).program
+    program = fallback.make(module(5, 4), "net", board("mps2-an386"), settings).program
     (number,) = [i for i, step in enumerate(program.steps) if step.adds]
     one = replace(program.steps[number], together=1)
     steps = tuple(one if i == number else step for i, step in enumerate(program.steps))

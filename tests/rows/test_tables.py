@@ -9,7 +9,8 @@ import pytest
 
 from tests.rows.nets import Host, build, needs_host, program, row_project, streaming
 from tests.rows.test_property import differing
-from tvm_serenity.firmware.check import check
+from tvm_serenity.firmware.board.toolchain import have
+from tvm_serenity.firmware.check.calls import check
 from tvm_serenity.firmware.emit.table import tables
 from tvm_serenity.firmware.program import (
     Bands,
@@ -21,7 +22,6 @@ from tvm_serenity.firmware.program import (
     Step,
     Tensor,
 )
-from tvm_serenity.firmware.toolchain import have
 from tvm_serenity.kernels.rows import MOST_VARIANTS
 from tvm_serenity.rows import heights_of
 

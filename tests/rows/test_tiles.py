@@ -28,8 +28,8 @@ from tvm_serenity.cli.commands import register
 from tvm_serenity.errors import CheckError, InputError, WrongResultError
 from tvm_serenity.firmware import Settings
 from tvm_serenity.firmware.kernels.record import NotCovered
-from tvm_serenity.firmware.tir import chained as writing
-from tvm_serenity.firmware.tir.tiles import in_tiles, tileable
+from tvm_serenity.firmware.select import chains as writing
+from tvm_serenity.firmware.select.tiles import in_tiles, tileable
 from tvm_serenity.firmware.trace import expected
 from tvm_serenity.fitting import FitGoal, build_chosen, fitted
 from tvm_serenity.relax.row_chains import chains, work_of

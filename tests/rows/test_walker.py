@@ -9,10 +9,10 @@ import pytest
 from tests.rows.nets import Host, build, model, needs_host, program, streaming, unchecked
 from tests.rows.test_property import differing
 from tvm_serenity.errors import CheckError
-from tvm_serenity.firmware.check import check
+from tvm_serenity.firmware.check.calls import check
+from tvm_serenity.firmware.compile.slots import slot_of
 from tvm_serenity.firmware.emit.table import slot_runs, tables, width
 from tvm_serenity.firmware.program import Row
-from tvm_serenity.firmware.tir.slots import slot_of
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Streaming

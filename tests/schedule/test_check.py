@@ -1,4 +1,4 @@
-"""The profile and the referee, as arrays, equal a walk op by op; both refuse what is wrong."""
+"""The profile and the checker, as arrays, equal a walk op by op; both refuse what is wrong."""
 
 import random
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ def walked_peak(graph: Graph, order: Sequence[int]) -> int:
 
 @settings(derandomize=True, max_examples=300, deadline=None)
 @given(SEEDS)
-def test_profiles_and_the_referee_equal_a_walk(seed: int) -> None:
+def test_profiles_and_the_checker_equal_a_walk(seed: int) -> None:
     rng = random.Random(seed)
     graph = some_graph(rng)
     for order in (list(range(len(graph.ops))), some_order(graph, rng)):
@@ -81,7 +81,7 @@ def test_profiles_and_the_referee_equal_a_walk(seed: int) -> None:
 
 @settings(derandomize=True, max_examples=300, deadline=None)
 @given(SEEDS)
-def test_the_referee_refuses_what_a_walk_refuses(seed: int) -> None:
+def test_the_checker_refuses_what_a_walk_refuses(seed: int) -> None:
     rng = random.Random(seed)
     graph = some_graph(rng)
     order = some_order(graph, rng)

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from tests.firmware.projects import HELLO, needs_board, needs_host, project
 from tvm_serenity.errors import CheckError, InputError
-from tvm_serenity.firmware import toolchain, trial
-from tvm_serenity.firmware.toolchain import make, self_contained
-from tvm_serenity.firmware.verify import run_qemu
+from tvm_serenity.firmware.board import toolchain
+from tvm_serenity.firmware.board.toolchain import make, self_contained
+from tvm_serenity.firmware.check import trial
+from tvm_serenity.firmware.check.verify import run_qemu
 from tvm_serenity.system import cache
 
 PARTS = st.lists(st.one_of(st.binary(max_size=4), st.text(max_size=4)), max_size=4)

@@ -13,9 +13,9 @@ import onnx
 from onnx import TensorProto, helper
 
 from tvm_serenity.validation.doubt import TIMES, widened
-from tvm_serenity.validation.judge import Judge
-from tvm_serenity.validation.network import judged
-from tvm_serenity.validation.references import Referee
+from tvm_serenity.validation.network import compared_with_reference
+from tvm_serenity.validation.reference_spec import ReferenceSpec
+from tvm_serenity.validation.references import ReferenceRuntime
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.rules import rule_for
 
@@ -69,9 +69,9 @@ def network(path: Path, seed: int) -> Path:
 def runs(path: Path, runtime: str) -> list[tuple[list[Any], list[Any]]]:
     rng = np.random.default_rng(7)
     given = [rng.normal(0, 1.5, (3, 8)).astype(np.float32) for _ in range(4)]
-    with Referee() as referee:
-        referee.open(runtime, path)
-        return [([x], list(referee.run([x]).outputs)) for x in given]
+    with ReferenceRuntime() as reference:
+        reference.open(runtime, path)
+        return [([x], list(reference.run([x]).outputs)) for x in given]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
@@ -86,10 +86,10 @@ def test_its_other_way_is_never_wrong_and_faults_are(seed: int, tmp_path: Path) 
     allowed = widened(rule.tolerance, rule.runtime, path, integers)
     assert allowed.absolute == pytest.approx(max(rule.tolerance.absolute, TIMES * apart))
     assert allowed.relative == rule.tolerance.relative
-    judge = Judge(rule.runtime, path, rule.tolerance)
-    assert judged(judge, floats).outcome in ("identical", "accepted")
+    spec = ReferenceSpec(rule.runtime, path, rule.tolerance)
+    assert compared_with_reference(spec, floats).outcome in ("identical", "accepted")
     wrong = [(x, [y[0] + np.float32(2.2 * apart + 0.1)]) for x, y in floats]
-    assert judged(judge, wrong).outcome == "wrong"
+    assert compared_with_reference(spec, wrong).outcome == "wrong"
 
 
 def test_runtimes_of_one_way_keep_their_tolerance(tmp_path: Path) -> None:

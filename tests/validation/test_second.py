@@ -16,9 +16,13 @@ from tests.validation.test_network import small_file
 from tvm_serenity.operators import mean
 from tvm_serenity.quantize.fixed import multiplier
 from tvm_serenity.validation import doubt, rules
-from tvm_serenity.validation.judge import Judge
-from tvm_serenity.validation.network import judge_for, judge_program, judged
-from tvm_serenity.validation.references import Answer, Referee
+from tvm_serenity.validation.network import (
+    compared_with_reference,
+    reference_for,
+    reference_program,
+)
+from tvm_serenity.validation.reference_spec import ReferenceSpec
+from tvm_serenity.validation.references import Answer, ReferenceRuntime
 
 Array = Any
 
@@ -53,18 +57,18 @@ def test_sums_of_bytes_that_saturate_are_not_ours(tmp_path: Path) -> None:
     x = np.linspace(0, 1, 32, dtype=np.float32)[None] + 1
     scale = np.float32(2 / 255)
     right = np.round(x / scale).astype(np.int32) @ weights.astype(np.int32) * scale
-    judge = judge_for(str(path))
-    assert judge is not None
-    verdict = judged(judge, [([x], [right.astype(np.float32)])])
+    spec = reference_for(str(path))
+    assert spec is not None
+    verdict = compared_with_reference(spec, [([x], [right.astype(np.float32)])])
     assert verdict.outcome in ("identical", "accepted"), verdict.text()
     saturated = right.astype(np.float32) * np.float32(0.6)
-    verdict = judged(judge, [([x], [saturated])])
+    verdict = compared_with_reference(spec, [([x], [saturated])])
     assert verdict.outcome == "wrong"
     for part in ("operator Mul 'scaled'", f"expected {right[0, 0]:g}", "float64 says"):
         assert part in verdict.text()
 
 
-def test_networks_that_share_a_zero_point_have_a_judge(tmp_path: Path) -> None:
+def test_networks_that_share_a_zero_point_have_a_reference(tmp_path: Path) -> None:
     """What onnxruntime is asked first fails to open them."""
     h = pytest.importorskip("onnx").helper
     nodes = [h.make_node("QuantizeLinear", ["x", "s", "z"], ["x.q"])]
@@ -81,13 +85,13 @@ def test_networks_that_share_a_zero_point_have_a_judge(tmp_path: Path) -> None:
     w0, w1 = (rng.integers(-127, 128, (32, 32)).astype(np.int8) for _ in range(2))
     held = {"s": np.float32(1 / 64), "t": np.float32(1 / 4), "z": np.int8(0), "w0": w0, "w1": w1}
     path = onnx_file(tmp_path / "shared.onnx", nodes, (1, 32), held)
-    judge = judge_for(str(path))
-    assert judge is not None
+    spec = reference_for(str(path))
+    assert spec is not None
     x = rng.uniform(-1.5, 1.5, (1, 32)).astype(np.float32)
     first = np.clip(np.rint(np.rint(x * 64) @ w0 / 64**2 * 4), -128, 127)
     right = (np.clip(np.rint(first / 4 @ w1 / 64 * 4), -128, 127) / 4).astype(np.float32)
-    assert judged(judge, [([x], [right])]).outcome in ("identical", "accepted")
-    assert judged(judge, [([x], [right - 1])]).outcome == "wrong"
+    assert compared_with_reference(spec, [([x], [right])]).outcome in ("identical", "accepted")
+    assert compared_with_reference(spec, [([x], [right - 1])]).outcome == "wrong"
 
 
 WIDTH = 32
@@ -107,15 +111,15 @@ def one_after_the_other(x: Array, epsilon: float = 1e-5) -> Array:
 
 
 def test_orders_of_sums_of_large_numbers_are_all_right(tmp_path: Path) -> None:
-    judge = judge_for(str(normalised(tmp_path / "norm.onnx")))
-    assert judge is not None
+    spec = reference_for(str(normalised(tmp_path / "norm.onnx")))
+    assert spec is not None
     rng = np.random.default_rng(0)
     large = (rng.uniform(-2, 2, (4, WIDTH)) + 1e5).astype(np.float32)
-    verdict = judged(judge, [([large], [one_after_the_other(large)])])
+    verdict = compared_with_reference(spec, [([large], [one_after_the_other(large)])])
     assert verdict.outcome == "accepted"
-    assert verdict.max_abs_error > judge.tolerance.relative * 4
+    assert verdict.max_abs_error > spec.tolerance.relative * 4
     small = rng.uniform(-0.1, 0.1, (4, WIDTH)).astype(np.float32)
-    wrong = judged(judge, [([small], [one_after_the_other(small, 1e-4)])])
+    wrong = compared_with_reference(spec, [([small], [one_after_the_other(small, 1e-4)])])
     assert wrong.outcome == "wrong"
     assert "operator LayerNormalization" in wrong.text()
 
@@ -123,11 +127,11 @@ def test_orders_of_sums_of_large_numbers_are_all_right(tmp_path: Path) -> None:
 def test_results_that_jump_are_not_excused_by_rounding(tmp_path: Path) -> None:
     """Numbers cut off at whole ones, one too low, and stored steps one off."""
     node = pytest.importorskip("onnx").helper.make_node("Floor", ["x"], ["y"])
-    judge = judge_for(str(onnx_file(tmp_path / "floor.onnx", [node], (64,), {})))
-    assert judge is not None
+    spec = reference_for(str(onnx_file(tmp_path / "floor.onnx", [node], (64,), {})))
+    assert spec is not None
     x = np.arange(64, dtype=np.float32)
-    assert judged(judge, [([x], [x])]).outcome == "identical"
-    assert judged(judge, [([x], [x - (x == 7)])]).outcome == "wrong"
+    assert compared_with_reference(spec, [([x], [x])]).outcome == "identical"
+    assert compared_with_reference(spec, [([x], [x - (x == 7)])]).outcome == "wrong"
     pytest.importorskip("ai_edge_litert")
     step = np.float32(0.5)
     stored = [T((64,), "float32", name="x"), T((64,), "int8", float(step)), T((64,), "float32")]
@@ -136,30 +140,41 @@ def test_results_that_jump_are_not_excused_by_rounding(tmp_path: Path) -> None:
     path.write_bytes(tflite(stored, nodes, [0], [2]))
     x = (x / 2 + 0.25).astype(np.float32)  # between two steps
     right = (np.floor(x / step + 0.5) * step).astype(np.float32)
-    assert judged(Judge("litert", path), [([x], [right])]).outcome == "identical"
-    assert judged(Judge("litert", path), [([x], [right - step * (x == x[7])])]).outcome == "wrong"
+    assert (
+        compared_with_reference(ReferenceSpec("litert", path), [([x], [right])]).outcome
+        == "identical"
+    )
+    assert (
+        compared_with_reference(
+            ReferenceSpec("litert", path), [([x], [right - step * (x == x[7])])]
+        ).outcome
+        == "wrong"
+    )
 
 
 @pytest.mark.parametrize("kind", ["onnx", "torch"])
-def test_floats_are_judged_by_their_error_against_float64(
+def test_floats_are_compared_by_their_error_against_float64(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Results nearer to float64 than the runtime's are not wrong; others are."""
     monkeypatch.setattr(doubt, "NUDGES", ())
     if kind == "onnx":
-        judge = judge_for(str(normalised(tmp_path / "norm.onnx")))
+        spec = reference_for(str(normalised(tmp_path / "norm.onnx")))
     else:
         torch = pytest.importorskip("torch")
         example = (torch.zeros(4, WIDTH),)
-        judge = judge_program(torch.export.export(torch.nn.LayerNorm(WIDTH), example))
-    assert judge is not None
+        spec = reference_program(torch.export.export(torch.nn.LayerNorm(WIDTH), example))
+    assert spec is not None
     x = (np.random.default_rng(0).uniform(-2, 2, (4, WIDTH)) + 1e5).astype(np.float32)
     wide = x.astype(np.float64)
     exact = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
-    verdict = judged(judge, [([x], [exact.astype(np.float32)])])
+    verdict = compared_with_reference(spec, [([x], [exact.astype(np.float32)])])
     assert verdict.outcome == "accepted"
     assert "in float64 says" in verdict.text()
-    assert judged(judge, [([x], [(exact + 0.02).astype(np.float32)])]).outcome == "wrong"
+    assert (
+        compared_with_reference(spec, [([x], [(exact + 0.02).astype(np.float32)])]).outcome
+        == "wrong"
+    )
 
 
 def sums(folder: Path) -> Path:
@@ -177,13 +192,13 @@ def sums(folder: Path) -> Path:
 
 
 def test_tflm_is_asked_where_litert_differs(tmp_path: Path) -> None:
-    judge = Judge("litert", sums(tmp_path))
+    spec = ReferenceSpec("litert", sums(tmp_path))
     x = np.full((1, 4, 5), 90, np.int8)
     right = np.full((1, 1, 5), 127, np.int8)
-    verdict = judged(judge, [([x], [right])])
+    verdict = compared_with_reference(spec, [([x], [right])])
     assert verdict.outcome == "accepted"
     assert "TFLM says 127, ours 127" in verdict.text()
-    verdict = judged(judge, [([x], [right - 1])])
+    verdict = compared_with_reference(spec, [([x], [right - 1])])
     assert verdict.outcome == "wrong"
     assert "is 126" in verdict.text()
     assert verdict.text().endswith("operator SUM 'sum_0:y'; TFLM says 127")
@@ -197,20 +212,22 @@ def test_litert_is_asked_where_tflm_differs(
     pytest.importorskip("tflite_micro")
     path = small_file(tmp_path)
     x = np.arange(108, dtype=np.int8).reshape(1, 6, 6, 3)
-    with Referee() as referee:
-        referee.open("litert", path)
-        right = referee.run([x]).outputs[0]
-    run = Referee.run
+    with ReferenceRuntime() as reference:
+        reference.open("litert", path)
+        right = reference.run([x]).outputs[0]
+    run = ReferenceRuntime.run
 
-    def off(self: Referee, inputs: Any) -> Answer:
+    def off(self: ReferenceRuntime, inputs: Any) -> Answer:
         answer = run(self, inputs)
         moved = [np.asarray(np.clip(a, -100, 100) + 5, a.dtype) for a in answer.outputs]
         return replace(answer, outputs=tuple(moved)) if self.runtime == "tflm" else answer
 
-    monkeypatch.setattr(Referee, "run", off)
-    judge = Judge("tflm", path)
-    assert judged(judge, [([x], [right])]).outcome == "accepted"
-    verdict = judged(judge, [([x], [np.asarray(np.clip(right, -100, 100) + 3, np.int8)])])
+    monkeypatch.setattr(ReferenceRuntime, "run", off)
+    spec = ReferenceSpec("tflm", path)
+    assert compared_with_reference(spec, [([x], [right])]).outcome == "accepted"
+    verdict = compared_with_reference(
+        spec, [([x], [np.asarray(np.clip(right, -100, 100) + 3, np.int8)])]
+    )
     assert verdict.outcome == "wrong"
     assert "LiteRT with its fast kernels says" in verdict.text()
 
@@ -221,7 +238,7 @@ def test_build_asks_the_second_reference_too(
 ) -> None:
     monkeypatch.setattr(rules, "runtime_for", lambda *_: "litert")
     words = ("build", sums(tmp_path), "--board", "mps3-an547")
-    assert answer(*words, "-o", tmp_path / "made")["check"]["referee_inputs"] == 90
+    assert answer(*words, "-o", tmp_path / "made")["check"]["reference_runtime_inputs"] == 90
     assert serenity("verify", tmp_path / "made", "--host").returncode == 0
     monkeypatch.setattr(mean, "multiplier", lambda ratio: multiplier(ratio * 1.05))
     wrong = serenity(*words, "-o", tmp_path / "wrong")

@@ -15,6 +15,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "interface": ("interface",),
     "latency": ("latency",),
     "offchip": ("offchip",),
+    "paper": ("paper",),
     "plan": ("plan",),
     "replay": ("replay",),
     "report": ("report",),

@@ -9,7 +9,7 @@ from rich.table import Table
 from tvm_serenity.cli import show
 from tvm_serenity.cli.latency_line import Unpriced
 from tvm_serenity.cycles.estimate import CycleEstimate
-from tvm_serenity.firmware.latency import spent_on
+from tvm_serenity.firmware.board.latency import spent_on
 from tvm_serenity.firmware.result import Project
 
 COLUMNS = (

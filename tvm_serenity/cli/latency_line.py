@@ -6,8 +6,8 @@ from tvm_serenity.boards import board
 from tvm_serenity.cycles.emulate import installed
 from tvm_serenity.cycles.estimate import CycleEstimate
 from tvm_serenity.errors import SerenityError
-from tvm_serenity.firmware.image import linkable
-from tvm_serenity.firmware.latency import latency
+from tvm_serenity.firmware.board.image import linkable
+from tvm_serenity.firmware.board.latency import latency
 from tvm_serenity.firmware.result import Project
 
 

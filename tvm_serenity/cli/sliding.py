@@ -37,7 +37,7 @@ def print_step(result: SlidingFound) -> None:
     if figures["run"] is not None:
         run = figures["run"]
         facts["run"] = f"{run['windows']} windows on the VM, each equal to the unsplit network"
-        facts["run"] += "" if run["referee"] is None else f"; {run['referee']}"
+        facts["run"] += "" if run["reference_runtime"] is None else f"; {run['reference_runtime']}"
     if figures["states"]:
         facts["states"] = (
             f"{figures['states']} of the network itself: each step reads only new rows"

@@ -11,10 +11,10 @@ from tvm_serenity.cycles.emulate import installed, require
 from tvm_serenity.cycles.estimate import CycleEstimate, claim_of, cycles_of
 from tvm_serenity.cycles.static import STATIC
 from tvm_serenity.errors import InputError
-from tvm_serenity.firmware.blocks import priced_alone, static_estimate
-from tvm_serenity.firmware.latency import latency as latency_of
+from tvm_serenity.firmware.board.blocks import priced_alone, static_estimate
+from tvm_serenity.firmware.board.latency import latency as latency_of
+from tvm_serenity.firmware.check.verify import run_qemu
 from tvm_serenity.firmware.result import Project, load
-from tvm_serenity.firmware.verify import run_qemu
 from tvm_serenity.options.option import MEGAHERTZ, HelpGroup, Option, OptionGroup, option
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.firmware import replay as c
+from tvm_serenity.firmware.check import reproducer as c
 from tvm_serenity.validation import replay as tir
 from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.report import read_reproducer

@@ -206,7 +206,7 @@ def _choices(
 def _latency(request: Request) -> dict[str, Any]:
     """What latency prints of a project; :class:`InputError` where its board has no timing."""
     from tvm_serenity.commands.latency import as_json
-    from tvm_serenity.firmware.latency import latency
+    from tvm_serenity.firmware.board.latency import latency
     from tvm_serenity.firmware.result import load
 
     directory = str(request.options.firmware)

@@ -10,8 +10,8 @@ import numpy as np
 
 from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.errors import InputError
+from tvm_serenity.firmware.check.verify import run_host, run_qemu
 from tvm_serenity.firmware.result import Project, load
-from tvm_serenity.firmware.verify import run_host, run_qemu
 from tvm_serenity.options.checks import HOST, QEMU
 from tvm_serenity.options.option import Conflict, HelpGroup, Option, OptionGroup, differing, option
 from tvm_serenity.options.output import OUTPUT

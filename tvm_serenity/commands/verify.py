@@ -5,7 +5,7 @@ from typing import Any
 
 from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.errors import WrongResultError
-from tvm_serenity.firmware.report import report
+from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.firmware.result import load
 from tvm_serenity.options.checks import HOST, QEMU
 from tvm_serenity.options.option import HelpGroup, Option, OptionGroup, option

@@ -11,8 +11,8 @@ from typing import Any
 from tvm_serenity.boards import Board
 from tvm_serenity.explain.claims import Claim, counted, listed, no_time, quoted
 from tvm_serenity.explain.measures import Measure
-from tvm_serenity.firmware.fit import fit
-from tvm_serenity.firmware.memory import place, rooms
+from tvm_serenity.firmware.board.fit import fit
+from tvm_serenity.firmware.place.memory_map import place, rooms
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import LiveRange
 from tvm_serenity.options.memory import LIBRARY_BYTES, STACK_BYTES

@@ -18,8 +18,14 @@ import numpy as np
 from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import FitError
-from tvm_serenity.firmware import image, loaded
-from tvm_serenity.firmware.checking import CheckReport, why_not
+from tvm_serenity.firmware.board import image
+from tvm_serenity.firmware.board.compiler import check_compiler
+from tvm_serenity.firmware.board.fit import Fit, boards_that_do, constants_fit, fit
+from tvm_serenity.firmware.c_names import identifier
+from tvm_serenity.firmware.check import loaded_constants
+from tvm_serenity.firmware.check.drawn_inputs import DRAWN
+from tvm_serenity.firmware.check.report import CheckReport, why_not
+from tvm_serenity.firmware.check.unknown import UNKNOWN, unknown_steps
 from tvm_serenity.firmware.emit.project import (
     METADATA,
     Files,
@@ -31,21 +37,16 @@ from tvm_serenity.firmware.emit.project import (
     replaced,
     write_files,
 )
-from tvm_serenity.firmware.fit import Fit, boards_that_do, constants_fit, fit
-from tvm_serenity.firmware.forms import files
-from tvm_serenity.firmware.isa import check_compiler
-from tvm_serenity.firmware.more import DRAWN
-from tvm_serenity.firmware.names import identifier
+from tvm_serenity.firmware.formats import files
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.result import REFERENCE, Project, packed
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.unknown import UNKNOWN, unknown_steps
 from tvm_serenity.options.output import PROJECT
 from tvm_serenity.system.files import ZOO
 
 if TYPE_CHECKING:
-    from tvm_serenity.firmware.tir.compiled import Compiled
-    from tvm_serenity.firmware.tir.opened import Model
+    from tvm_serenity.firmware.compile.compiled import Compiled
+    from tvm_serenity.firmware.compile.model import Model
 
 
 def build(model: "Model", board: Board | str, settings: Settings | None = None) -> Project:
@@ -65,16 +66,16 @@ def build(model: "Model", board: Board | str, settings: Settings | None = None) 
     target = board if isinstance(board, Board) else known_board(board)
     if settings.output is not None:
         check_target(Path(settings.output), settings.force)
-    from tvm_serenity.firmware.tir.opened import opened
+    from tvm_serenity.firmware.compile.model import opened
 
     check_compilers(target, settings)
     found = opened(model, settings)
-    from tvm_serenity.firmware.tir.made import loose
-    from tvm_serenity.firmware.tir.ways import make
+    from tvm_serenity.firmware.compile.driver import loose
+    from tvm_serenity.firmware.compile.fallback import make
 
     name = identifier(settings.name or (_stem(found.file) if found.file else "model"))
     made = make(found.module, name, target, settings)
-    origin = Origin(found.file, found.judged, loose(found.module, settings))
+    origin = Origin(found.file, found.runtime_file, loose(found.module, settings))
     return finished(made, target, settings, origin)
 
 
@@ -85,26 +86,27 @@ def check_compilers(board: Board, settings: Settings) -> None:
     """
     check_compiler(board)
     if settings.codegen == "llvm":
-        from tvm_serenity.firmware.tir.llvm import check_core
+        from tvm_serenity.firmware.lower.llvm import check_core
 
         check_core(board)
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a network was read from: its file, if it is known, and what of it its runtime computes.
+    """The source of a network: its file, if it has one, and the file its runtime computes.
 
-    That judges the outputs. ``loose``: why they may be further from it than its rule says, or "".
+    The reference runtime confirms the outputs. ``loose``: why they may be further from it than its
+    rule says, or "".
     """
 
     file: str | None
-    judged: str | None
+    runtime_file: str | None
     loose: str = ""
 
 
 def finished(made: "Compiled", board: Board, settings: Settings, origin: Origin) -> Project:
     """Return the project of a network that is compiled for ``board``; all else as of ``build``."""
-    from tvm_serenity.firmware.tir.made import checked
+    from tvm_serenity.firmware.compile.driver import checked
 
     checked(made)
     with _folder(settings) as folder:
@@ -139,7 +141,7 @@ class _Work:
     def done(self, folder: Path) -> Project:
         """Write everything into ``folder``, measured and checked."""
         if not constants_fit(self.board, self.made.program.constant_bytes):
-            self.judged(None)
+            self.checked_fit(None)
         with tempfile.TemporaryDirectory(prefix="serenity.") as aside:
             place = folder if self.settings.format == PROJECT else Path(aside)
             texts = project(self.made.program, self.layout({}))
@@ -153,7 +155,7 @@ class _Work:
                 self.settings.notify("compiling")
                 image.linked(place, self.made.program)
                 if self.settings.check:
-                    loaded.check(place, self.made.program)
+                    loaded_constants.check(place, self.made.program)
         if self.settings.format != PROJECT:
             texts = files(self.made.program, layout, self.settings.format)
             write_files(texts, folder)
@@ -179,7 +181,7 @@ class _Work:
 
     def drawn(self) -> dict[str, Any]:
         """How the inputs are drawn that the network was compared on."""
-        from tvm_serenity.firmware.tir.reference import drawn_from
+        from tvm_serenity.firmware.validate.reference import drawn_from
 
         return drawn_from(self.made)
 
@@ -203,9 +205,9 @@ class _Work:
             self.settings.notify("measuring code")
             program, stack = self.made.program, self.settings.stack_bytes
             code = image.measured(place, program, self.board, stack) - program.constant_bytes
-        return self.judged(code)
+        return self.checked_fit(code)
 
-    def judged(self, code: int | None) -> dict[str, Any]:
+    def checked_fit(self, code: int | None) -> dict[str, Any]:
         """The figures with ``code`` bytes of code; :class:`FitError` where it does not fit."""
         made, stack = self.made, self.settings.stack_bytes
         copied = made.program.copied_bytes
@@ -222,7 +224,7 @@ class _Work:
 
     def facts(self, found: Fit, code: int | None, fits: bool) -> dict[str, Any]:
         """What JSON says before anything is compared."""
-        from tvm_serenity.firmware.tir.made import facts
+        from tvm_serenity.firmware.compile.driver import facts
 
         made = self.made
         return {
@@ -254,8 +256,8 @@ class _Work:
 
         ``texts`` are the files of the project.
         """
-        from tvm_serenity.firmware.tir.comparing import Compared
-        from tvm_serenity.firmware.tir.reference import reference
+        from tvm_serenity.firmware.validate.compare import Compared
+        from tvm_serenity.firmware.validate.reference import reference
 
         made, settings = self.made, self.settings
         skipped = why_not(settings.check)
@@ -263,9 +265,9 @@ class _Work:
             settings.notify("computing the reference")
             wanted = settings.format == PROJECT
             return CheckReport(skipped=skipped), reference(
-                made, model=self.origin.judged
+                made, model=self.origin.runtime_file
             ) if wanted else {}
-        return Compared(made, texts, settings, self.origin.judged, self.origin.loose).done()
+        return Compared(made, texts, settings, self.origin.runtime_file, self.origin.loose).done()
 
 
 def _shortage(found: Fit, arena: int, limit: int | None) -> str:

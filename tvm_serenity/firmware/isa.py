@@ -1,16 +1,12 @@
-"""What kernels may use of a board's core, and whether the installed compilers know it.
+"""What kernels may use of a board's core.
 
 The table behind it is ``targets/cores/*.toml``, a file for each core (``tvm_serenity.cores``).
 """
 
-import functools
-import subprocess
 from dataclasses import dataclass
 from enum import Enum
 
-from tvm_serenity.boards import Board, Core
-from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.firmware.toolchain import cross_compiler, environment, have, identity
+from tvm_serenity.boards import Core
 
 
 class Isa(Enum):
@@ -59,37 +55,3 @@ class Extensions:
 
 PLAIN = Extensions()
 """Kernels in C alone, which have no prices."""
-
-
-def check_compiler(board: Board) -> None:
-    """Raise :class:`UnsupportedError` where the installed C compiler does not know the core.
-
-    It says what the compiler said. A compiler that is missing says nothing.
-    """
-    command = cross_compiler(board.compiler)
-    if not have(command[0]):
-        return
-    said = _said(command, tuple(board.gcc.split()), identity(command[0]))
-    if said:
-        raise UnsupportedError(
-            f"{command[0]} does not compile for {board.core.name}, the core of {board.name}: "
-            f"{said}; install a version that knows this core, or write flags it knows into "
-            "[toolchain] gcc of a board file of your own"
-        )
-
-
-@functools.cache
-def _said(command: tuple[str, ...], flags: tuple[str, ...], _version: str) -> str:
-    """The first complaint of a compiler about ``flags``, "" where it takes them."""
-    done = subprocess.run(
-        [*command, *flags, "-x", "c", "-fsyntax-only", "-"],
-        input="typedef int nothing;\n",
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment(),
-    )
-    if done.returncode == 0:
-        return ""
-    lines = [line for line in done.stderr.splitlines() if "error" in line] or ["failed"]
-    return lines[0].partition("error: ")[2] or lines[0]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tvm_serenity.firmware.moving import Moving
-from tvm_serenity.firmware.windows import Passage
+from tvm_serenity.firmware.incremental import Moving
+from tvm_serenity.firmware.passage import Passage
 from tvm_serenity.sliding.steady import WINDOWS
 
 Array = npt.NDArray[Any]

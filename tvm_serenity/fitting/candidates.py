@@ -6,15 +6,17 @@ Each is compiled with its order and placement, so its arena is known; nothing is
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from tvm_serenity.firmware.memory import rooms
+from tvm_serenity.errors import InputError
+from tvm_serenity.firmware.compile.compiled import Compiled
+from tvm_serenity.firmware.compile.driver import Maker
+from tvm_serenity.firmware.compile.driver import by_rows as bands_as_set
+from tvm_serenity.firmware.compile.fallback import WHOLE_WAYS, WholeWay, how_in_bands
+from tvm_serenity.firmware.place.memory_map import rooms
+from tvm_serenity.firmware.select.tiles import tileable
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.tir.compiled import Compiled
-from tvm_serenity.firmware.tir.made import Maker
-from tvm_serenity.firmware.tir.tiles import tileable
-from tvm_serenity.firmware.tir.ways import WHOLE_WAYS, WholeWay, how_in_bands
-from tvm_serenity.options.memory import FLASH, RAM
+from tvm_serenity.options.memory import BEST, FLASH, RAM
 from tvm_serenity.options.speed import GROW, LEAST
-from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.quantize.choices import AUTO, OFF
 from tvm_serenity.relax.row_chains import work_of
 from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, choose
 from tvm_serenity.rows.limits import Limits
@@ -72,11 +74,14 @@ def whole(maker: Maker) -> Iterator[BuildCandidate]:
 
     Then with faster kernels, and with constants in RAM, where the board has room for them.
     """
-    for way in WHOLE_WAYS:
-        if not way.rewritten or maker.changes("all"):
-            yield whole_as(maker, way)
-    grown = whole_as(maker, WholeWay(), workspace=GROW)
-    copied = whole_as(maker, WholeWay(), workspace=GROW, constants=RAM)
+    settings = maker.settings
+    ways = [way for way in WHOLE_WAYS if way.keeps(settings)]
+    for way in ways:
+        if not way.rewritten or (settings.order == BEST and maker.changes("all")):
+            one = whole_as(maker, way, workspace=settings.workspace, constants=settings.constants)
+            yield one
+    grown = whole_as(maker, ways[0], workspace=GROW, constants=settings.constants)
+    copied = whole_as(maker, ways[0], workspace=GROW, constants=RAM)
     yield from (one for one in (grown, copied) if one.made.placed.fits)
 
 
@@ -91,6 +96,23 @@ def whole_as(
     settings = way.settings(plain)
     how = way.how + ", faster kernels" * settings.grows + ", constants in RAM" * (constants == RAM)
     return BuildCandidate(how, settings, maker.whole(settings))
+
+
+def goes_by_rows(settings: Settings) -> bool:
+    """Whether nothing that ``settings`` force keeps a network from running in bands of rows."""
+    try:
+        replace(settings, rows=AUTO)
+    except InputError:
+        return False
+    return True
+
+
+def as_asked(maker: Maker, workspace: str) -> BuildCandidate:
+    """Return the network in the bands that ``maker.settings`` ask for; ``workspace``: as there."""
+    settings = replace(maker.settings, workspace=workspace)
+    made = bands_as_set(Maker(maker.module, maker.name, maker.board, settings))
+    how = how_in_bands(made, settings.stream_input, settings.overlap)
+    return BuildCandidate(how + ", faster kernels" * settings.grows, settings, made)
 
 
 def by_rows(
@@ -141,22 +163,25 @@ def again(maker: Maker, streamed: bool, limits: Limits, factor: float) -> Iterat
                     break
 
 
-def coarsest_rows(maker: Maker, streamed: bool, limits: Limits) -> BuildCandidate:
+def coarsest_rows(
+    maker: Maker, streamed: bool, limits: Limits, *, overlap: bool = False
+) -> BuildCandidate:
     """Return the network in the coarsest bands that the board's largest memory holds.
 
     Where it holds none, in those of the least arena. Raises as :func:`by_rows`.
     """
-    goal = Goal(_largest(maker))
-    choice = choose(maker.rows().network, goal, streamed=streamed, limits=limits)
-    return _banded(maker, choice, streamed)
+    goal = Goal(maker.settings.most_bytes(_largest(maker)))
+    choice = choose(maker.rows(overlap).network, goal, streamed=streamed, limits=limits)
+    return _banded(maker, choice, streamed, overlap)
 
 
 def _banded(maker: Maker, choice: Choice, streamed: bool, overlap: bool = False) -> BuildCandidate:
     made = maker.in_bands(choice, overlap)
-    settings = replace(maker.settings, rows="auto", stream_input=streamed, overlap=overlap)
+    settings = replace(maker.settings, rows=AUTO, stream_input=streamed, overlap=overlap)
     if choice.recomputed is not None:
         settings = replace(settings, recompute=choice.recomputed.limit)
-    return BuildCandidate(how_in_bands(made, streamed, overlap), settings, made)
+    how = how_in_bands(made, streamed, overlap) + ", faster kernels" * settings.grows
+    return BuildCandidate(how, settings, made)
 
 
 def _largest(maker: Maker) -> int:

@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tvm_serenity.boards import board as known_board
-from tvm_serenity.firmware import image
-from tvm_serenity.firmware.names import identifier
+from tvm_serenity.firmware.board import image
+from tvm_serenity.firmware.c_names import identifier
+from tvm_serenity.firmware.compile.fallback import how_in_bands, make, way_of
+from tvm_serenity.firmware.compile.model import opened
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.tir.opened import opened
-from tvm_serenity.firmware.tir.ways import how_in_bands, make, way_of
 from tvm_serenity.fitting.candidates import BuildCandidate
 from tvm_serenity.fitting.measure import Spending, linked, timed, unlinked, untimeable
 from tvm_serenity.fitting.shared import SharedConstants
 
 if TYPE_CHECKING:
-    from tvm_serenity.firmware.tir.opened import Model
+    from tvm_serenity.firmware.compile.model import Model
 
 LONGEST_S = 600.0
 """One run, where there is no limit."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tvm_serenity.firmware.fit import boards_that_do
+from tvm_serenity.firmware.board.fit import boards_that_do
 from tvm_serenity.fitting.choose import Fitted
 from tvm_serenity.fitting.measure import BuildFigures
 
@@ -17,7 +17,7 @@ def described(found: Fitted) -> dict[str, Any]:
         "limits": {
             "ram_bytes": goal.ram_bytes,
             "flash_bytes": goal.flash_bytes,
-            "milliseconds": goal.milliseconds,
+            "milliseconds": goal.deadline_ms,
         },
         "stream_input": goal.stream_input,
         "recompute": goal.recompute,

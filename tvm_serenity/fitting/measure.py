@@ -12,13 +12,13 @@ import numpy as np
 from tvm_serenity.boards import Board
 from tvm_serenity.cycles.emulate import installed
 from tvm_serenity.errors import SerenityError
-from tvm_serenity.firmware import image
+from tvm_serenity.firmware.board import image
+from tvm_serenity.firmware.board.fit import Fit, fit
+from tvm_serenity.firmware.board.latency import latency
+from tvm_serenity.firmware.check.verify import run_qemu
 from tvm_serenity.firmware.emit.project import Layout, metadata, project, write_files
-from tvm_serenity.firmware.fit import Fit, fit
-from tvm_serenity.firmware.latency import latency
 from tvm_serenity.firmware.program import Array, Program
 from tvm_serenity.firmware.result import Project
-from tvm_serenity.firmware.verify import run_qemu
 from tvm_serenity.fitting.candidates import BuildCandidate
 from tvm_serenity.fitting.shared import SharedConstants
 from tvm_serenity.system.isolated import Death, isolated

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import InputError, SerenityError, UnsupportedError
-from tvm_serenity.firmware import image
-from tvm_serenity.firmware.fit import boards_that_do
-from tvm_serenity.firmware.names import identifier
+from tvm_serenity.firmware.board import image
+from tvm_serenity.firmware.board.fit import boards_that_do
+from tvm_serenity.firmware.c_names import identifier
+from tvm_serenity.firmware.compile.fallback import WHOLE_WAYS
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.firmware.tir.ways import WHOLE_WAYS
 from tvm_serenity.fitting.candidates import BuildCandidate, coarsest_rows, whole_as
 from tvm_serenity.fitting.measure import BuildFigures, linked, unlinked
 from tvm_serenity.fitting.shared import SharedConstants
@@ -30,7 +30,7 @@ from tvm_serenity.system.files import ZOO
 from tvm_serenity.system.isolated import Death, isolated
 
 if TYPE_CHECKING:
-    from tvm_serenity.firmware.tir.made import Maker
+    from tvm_serenity.firmware.compile.driver import Maker
 
 SEARCHING = 0.8
 """Share of a pair's time after which searches end with the best so far; the rest builds that."""
@@ -79,7 +79,7 @@ class ModelOnBoards:
 
     def rows(self) -> list[Row]:
         """Return a row for each board, in their order."""
-        import tvm_serenity.firmware.tir.made  # noqa: F401  (TVM, once for all children)
+        import tvm_serenity.firmware.compile.driver  # noqa: F401  (TVM, once for all children)
 
         found: list[Row] = []
         while len(found) < len(self.boards):
@@ -97,8 +97,8 @@ class ModelOnBoards:
     def pairs(self, boards: Sequence[Board]) -> Iterator[Row]:
         """Yield a row for each of ``boards``: where nothing ends the process before."""
         from tvm_serenity.firmware.building import check_compilers
-        from tvm_serenity.firmware.tir.made import Maker
-        from tvm_serenity.firmware.tir.opened import opened
+        from tvm_serenity.firmware.compile.driver import Maker
+        from tvm_serenity.firmware.compile.model import opened
 
         try:
             module = opened(self.model, self.settings).module

@@ -21,6 +21,7 @@ Memory semantics (``memory.py`` computes with them):
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
@@ -32,6 +33,7 @@ import numpy.typing as npt
 
 from tvm_serenity.errors import CycleError, GraphError
 from tvm_serenity.graph.arrays import Arrays, Flags, Ints, Pairs, grouped, ints
+from tvm_serenity.system.html import facts_html, listed
 
 MAX_BYTES = 2**63 - 1
 """No tensor, and no sum over all tensors and workspaces, may exceed this."""
@@ -96,6 +98,29 @@ class Graph:
         """Pickled as plain values, without what was derived: a third of the bytes and seconds."""
         tensors, ops = tuple(map(_TENSOR, self.tensors)), tuple(map(_OP, self.ops))
         return _unpickled, (self.name, tensors, ops, self.inputs, self.outputs)
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.ops):,} ops, {len(self.tensors):,} tensors"
+        return f"Graph({self.name!r}, {counts})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: counts, inputs and outputs, operators by kind."""
+        kinds = Counter(op.kind for op in self.ops).most_common()
+        facts = {
+            "operators": f"{len(self.ops):,}: " + listed([f"{n} {kind}" for kind, n in kinds]),
+            "tensors": f"{len(self.tensors):,}",
+            "inputs": listed([self._sized(i) for i in self.inputs]),
+            "outputs": listed([self._sized(i) for i in self.outputs]),
+            "constants": f"{self.constant_bytes:,} bytes",
+            "state": f"{self.state_bytes:,} bytes",
+        }
+        return facts_html(f"Graph {self.name}", facts)
+
+    def _sized(self, index: int) -> str:
+        """The name, shape and bytes of a tensor."""
+        one = self.tensors[index]
+        shape = "" if one.shape is None else f"{list(one.shape)} {one.dtype}".rstrip()
+        return f"{one.name} {shape} {one.size_bytes:,} bytes".replace("  ", " ")
 
     def digest(self) -> str:
         """Return a SHA-256 of all that it is made of: equal graphs, equal digests."""

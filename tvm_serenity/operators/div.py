@@ -11,6 +11,7 @@ from tvm_serenity.operators.parts import PlainMeaning
 from tvm_serenity.operators.plain import FLOATS, activated, nonzero
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene
+from tvm_serenity.operators.table_bounds import check_dividends, check_inverses
 from tvm_serenity.quantize import lookups
 from tvm_serenity.quantize.fixed import divided_by_power, high_product, multiplier
 from tvm_serenity.quantize.gemmlowp import leading_zeros, reciprocal
@@ -25,8 +26,11 @@ def _read(scene: Scene) -> Pair:
 def _compute(op: Pair, values: Sequence[Expr], calls: Calls) -> Expr:
     from tvm_serenity.kernels import fixed_pairs
 
-    constants = (*lookups.dividends(op.sources[0]), *lookups.inverses(op.sources[1]))
-    return calls.kernel("q_div", fixed_pairs.quotient(op), *values, *constants)
+    dividend, divisor = op.sources
+    shifted, inverses = lookups.dividends(dividend), lookups.inverses(divisor)
+    check_dividends("DIV", *shifted, dividend)
+    check_inverses("DIV", *inverses, divisor)
+    return calls.kernel("q_div", fixed_pairs.quotient(op), *values, *shifted, *inverses)
 
 
 def _value(op: Pair, a: Array, b: Array) -> Array:

@@ -12,7 +12,7 @@ from tvm_serenity.operators.parts import IntegerMeaning, ShapeMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat
 from tvm_serenity.operators.softmax import differences, least_difference
-from tvm_serenity.operators.table_bounds import check_exponentials
+from tvm_serenity.operators.table_bounds import check_differences, check_exponentials
 from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.fixed import divided_by_power, multiplier, scaled
 from tvm_serenity.quantize.gemmlowp import LEAST, exp_on_negative, log_from_one
@@ -44,6 +44,7 @@ def _compute(op: LogSoftmax, values: Sequence[Expr], calls: Calls) -> Expr:
     kernel = normalise.log_softmax(rows, columns, op.source.dtype, reverse, least)
     powers = np.asarray(tables.softmax(scale).exponentials, np.int32)
     check_exponentials("LOG_SOFTMAX", powers, scale)
+    check_differences("LOG_SOFTMAX", steps, scale)
     made = calls.kernel(
         "q_log_softmax",
         kernel,

@@ -8,38 +8,42 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.functions import Function, Widths, function, nearest_to, real
 from tvm_serenity.operators.record import elementwise
+from tvm_serenity.operators.sample_bounds import check_sigmoid
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Shape
 from tvm_serenity.quantize import lookups
 
+_MOST_SHIFT = {"LOGISTIC": 0, "TANH": 1}
 
-def _steps(kind: str, op: Function, most_shift: int) -> tuple[int, int]:
+
+def _steps(kind: str, op: Function) -> tuple[int, int]:
     """Factor and right shift that bring 16-bit values to steps of 1 / (3 * 4096)."""
     if abs(op.result.scale * 32768 - 1) > 1e-3:
         raise UnsupportedError(f"{kind} of int16 whose result is not in steps of 1/32768")
-    return lookups.sigmoid_multiplier(op.source.scale, most_shift)
+    return lookups.sigmoid_multiplier(op.source.scale, _MOST_SHIFT[kind])
 
 
 def _sigmoid(
+    kind: str,
     op: Function,
     x: Expr,
     calls: Calls,
-    steps: tuple[int, int],
     kernel: Callable[[Shape, int, int], Any],
 ) -> Expr:
-    made = kernel(op.source.shape, *steps)
-    return calls.kernel("q_sigmoid", made, x, lookups.sigmoid_samples())
+    made = kernel(op.source.shape, *_steps(kind, op))
+    samples = check_sigmoid(kind, lookups.sigmoid_samples())
+    return calls.kernel("q_sigmoid", made, x, samples)
 
 
 def _logistic(op: Function, x: Expr, calls: Calls) -> Expr:
     from tvm_serenity.kernels import sixteen
 
-    return _sigmoid(op, x, calls, _steps("LOGISTIC", op, 0), sixteen.logistic)
+    return _sigmoid("LOGISTIC", op, x, calls, sixteen.logistic)
 
 
 def _tanh(op: Function, x: Expr, calls: Calls) -> Expr:
     from tvm_serenity.kernels import sixteen
 
-    return _sigmoid(op, x, calls, _steps("TANH", op, 1), sixteen.tanh)
+    return _sigmoid("TANH", op, x, calls, sixteen.tanh)
 
 
 def logistic_reference(x: Array, steps: tuple[int, int]) -> Array:
@@ -77,11 +81,11 @@ def _interpolated(x: Array, steps: tuple[int, int], bits: int) -> tuple[Array, A
 
 
 def _logistic_reference(op: Function, x: Array) -> Array:
-    return logistic_reference(x, _steps("LOGISTIC", op, 0))
+    return logistic_reference(x, _steps("LOGISTIC", op))
 
 
 def _tanh_reference(op: Function, x: Array) -> Array:
-    return tanh_reference(x, _steps("TANH", op, 1))
+    return tanh_reference(x, _steps("TANH", op))
 
 
 OPERATORS = (

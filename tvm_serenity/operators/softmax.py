@@ -13,8 +13,9 @@ from tvm_serenity.operators.extents import as_the_first
 from tvm_serenity.operators.functions import between
 from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning, ShapeMeaning, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
+from tvm_serenity.operators.sample_bounds import SampledLine, check_samples, sample_bounds
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat, reshaped
-from tvm_serenity.operators.table_bounds import check_exponentials
+from tvm_serenity.operators.table_bounds import Real, check_exponentials, check_real_exponentials
 from tvm_serenity.quantize import lookups, tables
 from tvm_serenity.quantize.fixed import divided_by_power, high_product, multiplier, scaled
 from tvm_serenity.quantize.gemmlowp import exp_on_negative, leading_zeros, reciprocal
@@ -68,6 +69,7 @@ def _compute(op: Softmax, values: Sequence[Expr], calls: Calls) -> Expr:
     if op.rounding == "float" and source.dtype in EIGHT:
         real = RealSoftmax(rows, columns, source.dtype, op.result.params, *op.limits)
         powers = tables.exponentials(source.scale * op.beta)
+        check_real_exponentials("SOFTMAX", powers, source.scale * op.beta)
         made = calls.kernel("q_softmax", pointwise.real_softmax(real), given, powers)
     elif source.dtype == "int16":
         scale = float(np.float32(source.scale) * np.float32(op.beta))
@@ -83,12 +85,18 @@ def _compute(op: Softmax, values: Sequence[Expr], calls: Calls) -> Expr:
 
 def _samples() -> tuple[lookups.Array, lookups.Array]:
     """Exp over -10..0 and 1 / (1 + x) over 0..1, 513 samples each."""
-    steps = 65535
-    powers = lookups.lookup16(np.exp, (10.0 / steps, 2.0 / steps), (32767, 0), np.float64)
-    inverses = lookups.lookup16(
-        lambda x: 1.0 / (1.0 + x), (1.0 / steps, 2.0 / steps), (-32768, 0), np.float64
+    powers, inverses = (
+        SampledLine(10.0 / 65535, 2.0 / 65535, 32767),
+        SampledLine(1.0 / 65535, 2.0 / 65535, -32768),
     )
-    return powers, inverses
+    return _sampled(np.exp, powers), _sampled(lambda x: 1.0 / (1.0 + x), inverses)
+
+
+def _sampled(of: Real, line: SampledLine) -> Array:
+    """Samples of a function that LiteRT evaluates in float64."""
+    scales, zeros = (line.source, line.result), (line.zero_point, 0)
+    made = lookups.lookup16(of, scales, zeros, np.float64)
+    return check_samples("SOFTMAX", made, sample_bounds([of], line))
 
 
 def _reference(op: Softmax, x: Array) -> Array:

@@ -20,6 +20,10 @@ Real = Callable[[Array], Array]
 NEAR_TIE, RELATIVE = 1e-3, 2.0**-20
 """Steps from a half, and the part of a value, within which float32 may round to either side."""
 
+_LEAST = 2.0**-126
+"""Of what float32 has few bits."""
+INVERSE_ERROR = 5
+"""Of gemmlowp's reciprocals in units of 2**-31."""
 EXPONENTIAL_ERROR = 1024
 """Of gemmlowp's fixed-point exponentials in units of 2**-31: 484 at most on 300 drawn scales."""
 
@@ -97,6 +101,67 @@ def check_exponentials(kind: str, table: Array, scale: float) -> Array:
             f"{real[at]:.0f}, or up to {EXPONENTIAL_ERROR} apart"
         )
     return table
+
+
+def check_real_exponentials(kind: str, table: Array, scale: float) -> Array:
+    """Return exponentials of ``-d * scale`` in float32; raise where one is not nearly exact."""
+    real = np.exp(-scale * np.arange(table.size))
+    wrong = np.flatnonzero(np.abs(table.astype(np.float64) - real) > RELATIVE * real + _LEAST)
+    if wrong.size:
+        at = int(wrong[0])
+        raise WrongResultError(
+            f"{kind}: entry {at} of its table of exponentials is {table[at]}; it must be {real[at]}"
+        )
+    return table
+
+
+def check_differences(kind: str, steps: Array, scale: float) -> Array:
+    """Return ``-d * scale`` in Q5.26 for all differences; raise where one is not as in LiteRT.
+
+    What leaves 32 bits stands for an exponential of 0.
+    """
+    m = multiplier(min(scale * (1 << 26), float((1 << 31) - 1)))
+    right, inside = multiplied(-np.arange(steps.size), m.value[0], m.shift[0], TWICE)
+    wrong = np.flatnonzero(inside & (steps != right))
+    if wrong.size:
+        at = int(wrong[0])
+        raise WrongResultError(
+            f"{kind}: entry {at} of its table of differences is {steps[at]}; it must be {right[at]}"
+        )
+    return steps
+
+
+def check_inverses(kind: str, inverse: Array, power: Array, divisor: Affine) -> None:
+    """Raise unless ``inverse * 2**(-31 - power)`` is one over each divisor, and 1 for 0.
+
+    ``power`` is exact, ``inverse`` up to what Newton's method leaves.
+    """
+    sizes = [max(abs(int(x)), 1) for x in _centred(divisor)]
+    for at, size in enumerate(sizes):
+        exact = size.bit_length() - 1
+        real = (1 << (31 + exact)) / size
+        if power[at] != exact or abs(int(inverse[at]) - real) > INVERSE_ERROR:
+            raise WrongResultError(
+                f"{kind}: entry {at} of its table of inverses is {inverse[at]} and {power[at]}; it "
+                f"must be {real:.0f}, or up to {INVERSE_ERROR} apart, and {exact}"
+            )
+
+
+def check_dividends(kind: str, shifted: Array, room: Array, dividend: Affine) -> None:
+    """Raise unless each dividend, then each negated, is shifted left as far as 32 bits go."""
+    values = [int(x) for x in _centred(dividend)]
+    for at, value in enumerate((*values, *(-x for x in values))):
+        exact = 31 - (value if value >= 0 else ~value).bit_length()
+        if room[at] != exact or shifted[at] != value << exact:
+            raise WrongResultError(
+                f"{kind}: entry {at} of its table of dividends is {shifted[at]} and {room[at]}; it "
+                f"must be {value << exact} and {exact}"
+            )
+
+
+def either(one: EntryBounds, other: EntryBounds) -> EntryBounds:
+    """Return the bounds of what keeps to one or the other."""
+    return EntryBounds(np.minimum(one.low, other.low), np.maximum(one.high, other.high))
 
 
 def _centred(source: Affine) -> Array:

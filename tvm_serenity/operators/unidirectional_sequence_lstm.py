@@ -21,6 +21,7 @@ from tvm_serenity.operators.logistic import logistic_reference, tanh_reference
 from tvm_serenity.operators.parts import IntegerMeaning, OnTheFly, PlainMeaning, StateUse
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.recurrent import check_plain, lstm, lstm_of_floats
+from tvm_serenity.operators.sample_bounds import check_sigmoid
 from tvm_serenity.operators.scene import SIGNED, Array, Calls, Expr, Scene, Stored
 from tvm_serenity.operators.weighted import MOST_WIDE_SHIFT, bias_of, folded, narrow, of_one_scale
 from tvm_serenity.quantize import fixed16
@@ -150,7 +151,9 @@ def _compute(op: LstmLayer, values: Sequence[Expr], calls: Calls) -> Expr:
 
     flat = (op.spec.batch, op.spec.units)
     states = [calls.apply("reshape", values[state], flat) for state in (_HIDDEN, _CELL)]
-    samples = [sigmoid_samples()] if op.spec.dtype == "int16" else []
+    samples = []
+    if op.spec.dtype == "int16":
+        samples = [check_sigmoid("UNIDIRECTIONAL_SEQUENCE_LSTM", sigmoid_samples())]
     constants = (op.weights, op.recurrent, op.bias, *samples)
     result, *left = calls.kernels(
         "q_lstm", kernels.lstm(op.spec), 3, values[_SOURCE], *constants, *states

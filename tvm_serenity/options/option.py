@@ -8,7 +8,7 @@ The command line, its help, refusals, the reference page and the JSON Schema are
 the field carries.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
@@ -144,6 +144,26 @@ def values_of(asked: Any, wanted: type) -> dict[str, Any]:
     """Return the values of ``asked`` for the fields that ``wanted`` has as well."""
     names = {f.name for f in fields(wanted)}
     return {f.name: getattr(asked, f.name) for f in fields(asked) if f.name in names}
+
+
+def flags_of(asked: Any, names: Iterable[str]) -> list[str]:
+    """Return the words of a command line that give ``asked`` its values of the fields ``names``.
+
+    Fields at their default are left out.
+    """
+    described, defaults, words = options_of(type(asked)), defaults_of(type(asked)), []
+    for name in names:
+        value, one = getattr(asked, name), described[name]
+        if value == defaults[name]:
+            continue
+        on, _, off = one.flag.partition("/")
+        if isinstance(value, bool):
+            words.append(on if value else off)
+        elif value == one.switch:
+            words.append(on)
+        else:
+            words += [on, f"{value:g}" if isinstance(value, float) else str(value)]
+    return words
 
 
 def differing(base: Option, **details: Any) -> Option:

@@ -62,9 +62,8 @@ class Ram(OptionGroup):
             flag="--ram",
             searched=True,
             help="RAM in all, stack included.",
-            group=HelpGroup.ROWS,
+            group=HelpGroup.MEMORY,
             unit=BYTES,
-            conflicts=(Conflict("rows", "it is the limit of bands", values=(OFF,)),),
         ),
     )
 

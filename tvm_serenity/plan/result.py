@@ -6,7 +6,9 @@ from types import MappingProxyType
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.plan.buffers import MAX_BYTES, Buffer, Region
+from tvm_serenity.plan.drawing import placement_svg
 from tvm_serenity.search.outcome import Outcome
+from tvm_serenity.system.html import facts_html
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,23 @@ class Plan:
         if self.arena_bytes <= self.lower_bound_bytes:
             return 0.0
         return self.arena_bytes / max(1, self.lower_bound_bytes) - 1.0
+
+    def __repr__(self) -> str:
+        return f"Plan({self})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the arena, what is proved, a drawing of the placement."""
+        facts = {
+            "arena": f"{self.arena_bytes:,} bytes" if self.is_placed else "not placed",
+            "lower bound": f"{self.lower_bound_bytes:,} bytes",
+            "outcome": str(self.outcome),
+            "method": f"{self.method}, {self.seconds:.3f} s",
+        }
+        facts |= {f"region {name}": f"{size:,} bytes" for name, size in self.region_bytes.items()}
+        title = f"Plan of {len(self.buffers):,} buffers"
+        drawable = self.is_placed and not self.regions
+        drawing = placement_svg(self.buffers, self.offsets) if drawable else ""
+        return facts_html(title, facts) + drawing
 
     def __str__(self) -> str:
         if not self.offsets and self.buffers:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from tvm_serenity.errors import InputError
+from tvm_serenity.firmware.c_names import C_TYPES
 from tvm_serenity.firmware.emit.c import file, join, prototype
 from tvm_serenity.firmware.emit.project import Files, Layout, project
-from tvm_serenity.firmware.memory import rooms
-from tvm_serenity.firmware.names import C_TYPES
+from tvm_serenity.firmware.place.memory_map import rooms
 from tvm_serenity.firmware.program import Bands, Data, Kernel, Param, Program, Step, Tensor
 
 ALIGNMENT = 16

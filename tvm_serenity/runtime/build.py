@@ -20,8 +20,8 @@ from tvm_serenity.relax.schedule import order_module
 from tvm_serenity.runtime.checks import (
     Builds,
     Checks,
-    ask_judge,
     check_plans,
+    compare_with_runtime,
     is_view,
     run_all,
 )
@@ -109,8 +109,8 @@ def compile_and_compare(
     prepares it. Each distinct kernel is compiled once. Stock TVM gets ``module``: its memory is
     planned, and it is compiled and run where ``checks`` say so. Inputs default to seeded random
     ones. ``notify`` is told each step. Raises :class:`WrongResultError` where ``checks`` (by
-    default those of kernels) find a wrong result; :class:`Verdict` says what the judge found, if
-    there is one.
+    default those of kernels) find a wrong result. :class:`Verdict` says how the results compare
+    with the reference runtime, if there is one.
     """
     made, checks = made or prepared(module), checks or Checks()
     machine, lean = made.target, made.kernels
@@ -141,7 +141,9 @@ def compile_and_compare(
     runs = run_all(builds, checks, inputs, seed)
     expected = tuple(graph.ops[op].kind for op in found.order if not is_view(graph, op))
     runs.check(expected)
-    verdict = None if checks.judge is None else ask_judge(checks.judge, runs, notify)
+    verdict = (
+        None if checks.reference is None else compare_with_runtime(checks.reference, runs, notify)
+    )
     given_plan, plan = plans
     return CompileReport(
         graph=graph,

@@ -1,4 +1,4 @@
-"""What must hold before a compiled network is handed out: kernels, results, order, referee."""
+"""The checks before a compiled network is returned: kernels, results, order, reference runtime."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,20 +9,18 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_serenity import compat
 from tvm_serenity.errors import CheckError, WrongResultError
 from tvm_serenity.graph import Graph
 from tvm_serenity.plan import Plan, check_plan
 from tvm_serenity.relax.compiled import Built, built
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.runtime.vm import Run, run
-from tvm_serenity.validation.compiling import reference_target
+from tvm_serenity.validation.compiling import reference_target, same
 from tvm_serenity.validation.drawn import network_inputs
 from tvm_serenity.validation.execute import POISONS
-from tvm_serenity.validation.judge import Judge
-from tvm_serenity.validation.network import Verdict, judged
+from tvm_serenity.validation.network import Verdict, compared_with_reference
+from tvm_serenity.validation.reference_spec import ReferenceSpec
 from tvm_serenity.validation.report import EXACT, Tolerance, first_difference
-from tvm_serenity.validation.tolerances import FUSED
 
 Inputs = Sequence[np.ndarray[Any, Any]]
 Notify = Callable[[str], None]
@@ -35,14 +33,14 @@ class Checks:
     ``kernels``: each distinct kernel, and the whole network, against TVM's own kernels. ``before``:
     the module that was rewritten or cut into rows, whose results must be the same within
     ``tolerance``. ``stock``: the module is compiled as TVM does by default, too, and run.
-    ``judge``: the model's own runtime. ``folder``: where reproducers go.
+    ``reference``: the model's own runtime. ``folder``: where reproducers go.
     """
 
     kernels: bool = True
     before: tvm.IRModule | None = None
     tolerance: Tolerance = EXACT
     stock: bool = False
-    judge: Judge | None = None
+    reference: ReferenceSpec | None = None
     folder: Path = Path()
 
 
@@ -60,7 +58,7 @@ class Builds:
     @property
     def same(self) -> Tolerance:
         """How far two forms of one kernel may be apart: not at all where nothing is fused."""
-        return FUSED if compat.contracts(self.target) else EXACT
+        return same(self.target)
 
     def by_tvm(self, lowered: tvm.IRModule) -> relax.VMExecutable:
         """Return a lowered module compiled with TVM's own kernels, on memory that TVM plans."""
@@ -126,7 +124,7 @@ def check_plans(plans: Sequence[Plan]) -> None:
 
 
 def run_all(builds: Builds, checks: Checks, inputs: Inputs, seed: int) -> Runs:
-    """Run everything in memory full of garbage, other garbage each time."""
+    """Run everything in poisoned memory, another pattern each time."""
     first, second = POISONS
     given, ours = builds.given.executable, builds.ours.executable
     once = run(given, inputs, poison=first), run(ours, inputs, poison=second)
@@ -150,11 +148,14 @@ def run_all(builds: Builds, checks: Checks, inputs: Inputs, seed: int) -> Runs:
     )
 
 
-def ask_judge(judge: Judge, runs: Runs, notify: Notify) -> Verdict:
-    """Return the judge's verdict; :class:`WrongResultError` where it computes something else."""
-    notify(f"comparing with {judge.runtime}")
+def compare_with_runtime(spec: ReferenceSpec, runs: Runs, notify: Notify) -> Verdict:
+    """Return how results compare with the reference runtime's.
+
+    Raises :class:`WrongResultError` if they are wrong.
+    """
+    notify(f"comparing with {spec.runtime}")
     pairs = [(i, r.outputs) for i, r in zip(runs.inputs, runs.ours, strict=True)]
-    verdict = judged(judge, pairs)
+    verdict = compared_with_reference(spec, pairs)
     if verdict.outcome == "wrong":
         raise WrongResultError(verdict.text())
     return verdict

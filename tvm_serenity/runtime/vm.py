@@ -37,7 +37,7 @@ def run(
     """Execute ``function`` once on the CPU and return what happened, from the VM's own hook.
 
     ``executable``: or the library it was linked to. ``poison``: a byte that fills every storage
-    right after it was allocated: what a kernel does not write is garbage in the results.
+    right after it was allocated: what a kernel does not write is poison in the results.
     """
     machine = relax.VirtualMachine(executable, tvm.cpu())
     kernels: list[str] = []

@@ -3,7 +3,7 @@
 A certificate is a JSON object: the graph's digest, the order with its peak, the lower bound and its
 proof (``docs/search.md`` lists the kinds). The checker recomputes everything from the graph:
 
-* the order's peak, by the referee of ``check.py``;
+* the order's peak, by the checker of ``check.py``;
 * *start*, *end*, *op*, *forced-op*: the sum in question;
 * *root-cut*, and *window* with an op or with branches: the minimum cuts, by networkx;
 * *window* and *exhausted*: that the relaxed instance over the ops in question, built anew from its
@@ -29,7 +29,7 @@ from tvm_serenity.search.outcome import Outcome
 FORMAT = "tvm-serenity order certificate 1"
 CUT = "minimum cut recomputed"
 NAIVE_OPS = 500
-"""Up to so many ops the naive referee computes the peak, beyond it ``peak_of``."""
+"""Up to so many ops the naive checker computes the peak, beyond it ``peak_of``."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A referee for schedules, by the definitions in ``graph.py``: O(V log V + E).
+"""A checker for schedules, by the definitions in ``graph.py``: O(V log V + E).
 
 It shares no code with any scheduler, with ``memory.py`` or with the arrays that those read: it
 lists the operators' tensors again. ``tests/schedule/walk.py`` is the same one op at a time.

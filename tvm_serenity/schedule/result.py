@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.search.outcome import Outcome
+from tvm_serenity.system.html import facts_html, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,24 @@ class Schedule:
     states: int
     seconds: float
     statistics: Mapping[str, object] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return (
+            f"Schedule({len(self.order):,} ops, peak {self.peak_bytes:,} bytes, "
+            f"bound {self.lower_bound_bytes:,}, {self.outcome}, {self.method!r}, "
+            f"{self.seconds:.3f} s)"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the peak, what is proved, the beginning of the order."""
+        facts = {
+            "peak": f"{self.peak_bytes:,} bytes",
+            "lower bound": f"{self.lower_bound_bytes:,} bytes",
+            "outcome": str(self.outcome),
+            "method": f"{self.method}, {self.states:,} states, {self.seconds:.3f} s",
+            "order": listed([str(op) for op in self.order], 20),
+        }
+        return facts_html(f"Schedule of {len(self.order):,} operators", facts)
 
     @property
     def is_given(self) -> bool:

@@ -8,10 +8,9 @@ wrong TIR and what TVM makes of it, not what another code generator does.
 
 import hashlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache as once
-from functools import partial
 from importlib import resources
 from math import inf
 from pathlib import Path
@@ -26,10 +25,12 @@ from tvm_serenity.relax.compiled import functions_of
 from tvm_serenity.relax.objects import Notify, TargetOf
 from tvm_serenity.search.deadline import seconds_left, within
 from tvm_serenity.system import cache
-from tvm_serenity.validation.kernels import Case, cases, validate_kernels
-from tvm_serenity.validation.report import EXACT
+from tvm_serenity.validation.kernels import Case, KernelComparison, cases, validate_kernels
+from tvm_serenity.validation.report import EXACT, Tolerance
 from tvm_serenity.validation.steps import steps_of
 from tvm_serenity.validation.tolerances import FUSED
+
+FunctionOf = Callable[[str], Any]
 
 DEFAULT_S = 60.0
 """Seconds that comparing may take unless something else is said."""
@@ -83,6 +84,19 @@ def reference_target(machine: tvm.target.Target) -> TargetOf:
     plain = tvm_targets.with_plain_loops(machine)
     quick = tvm_targets.unoptimised(plain)
     return lambda kernel: quick if steps_of(kernel) <= FEW_STEPS else plain
+
+
+def same(machine: tvm.target.Target) -> Tolerance:
+    """Return how far two forms of a kernel may be apart: not at all where nothing is fused."""
+    return FUSED if compat.contracts(machine) else EXACT
+
+
+def both_forms(
+    references: dict[str, Any], made: dict[str, Any], machine: tvm.target.Target
+) -> tuple[FunctionOf, FunctionOf]:
+    """Return functions from names to compiled kernels: TVM's own, and ours for ``machine``."""
+    ours = functions_of(made, lambda _kernel: machine)
+    return functions_of(references, reference_target(machine)), ours
 
 
 def validated(
@@ -175,12 +189,11 @@ def _compare(
     Raises :class:`WrongResultError` for the first that is wrong.
     """
     named = {pair.case.kernel: pair.made for pair in pairs}
-    ours = functions_of(named, lambda _kernel: machine)
     references = {pair.case.kernel: pair.case.reference for pair in pairs}
-    plain = functions_of(references, reference_target(machine))
-    tolerance = FUSED if compat.contracts(machine) else EXACT
-    compare = partial(validate_kernels, seed=seed, folder=folder, tolerance=tolerance)
-    return compare([pair.case for pair in pairs], plain, ours)
+    how = KernelComparison(str(machine), same(machine), seed, folder)
+    return validate_kernels(
+        [pair.case for pair in pairs], *both_forms(references, named, machine), how
+    )
 
 
 def _has_instructions(kernel: Any) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tvm_serenity.validation.inputs import Array
-from tvm_serenity.validation.references import Referee, RefereeError
+from tvm_serenity.validation.references import ReferenceRuntime, ReferenceRuntimeError
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.rules import multiplies_bytes, stores_steps
 from tvm_serenity.validation.tolerances import HALF
@@ -45,10 +45,10 @@ def widened(
         return tolerance
     other = EXACT if multiplies_bytes(model) else PLAIN
     floats, steps = 0.0, 0.0
-    with suppress(RefereeError), Referee() as referee:
-        referee.open(other, model)
+    with suppress(ReferenceRuntimeError), ReferenceRuntime() as reference:
+        reference.open(other, model)
         for inputs, outputs in runs:
-            for mine, theirs in zip(outputs, referee.run(list(inputs)).outputs, strict=True):
+            for mine, theirs in zip(outputs, reference.run(list(inputs)).outputs, strict=True):
                 apart = _largest(mine, theirs)
                 if mine.dtype.kind in "iu":
                     steps = max(steps, apart)
@@ -75,11 +75,11 @@ def conditioned(
     if rounds or not any(a.dtype.kind == "f" for a in inputs):
         return tolerance
     moved, rng = dict.fromkeys(NUDGES, 0.0), np.random.default_rng(0)
-    with suppress(RefereeError), Referee() as referee:
-        referee.open(runtime, model)
+    with suppress(ReferenceRuntimeError), ReferenceRuntime() as reference:
+        reference.open(runtime, model)
         for nudge in NUDGES:
             for number, (given, _) in enumerate(runs):
-                ask = referee.step if number else referee.run
+                ask = reference.step if number else reference.run
                 found = ask([_nudged(a, nudge, rng) for a in given]).outputs
             pairs = zip(outputs, found, strict=True)
             apart = [_largest(a, b) for a, b in pairs if a.dtype.kind == "f"]

@@ -1,4 +1,4 @@
-"""Compiled kernels called in memory full of garbage, with guards around what they may write."""
+"""Compiled kernels called in poisoned memory, with guards around what they may write."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -68,7 +68,7 @@ def poisoned(
 ) -> Result:
     """Return what a placed ``function`` computes in one block of memory full of ``poison``.
 
-    Results and scratch hold garbage; damage is a guard or an input that changed.
+    Results and scratch are poisoned; damage is a guard or an input that changed.
     """
     sizes = [_bytes(shape, dtype) for shape, dtype in signature.tensors]
     sizes.append(signature.workspace_bytes)

@@ -137,19 +137,29 @@ def _shape(ty: relax.Type, bounds: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(at_bounds(extent, bounds) for extent in extents(ty) or ())
 
 
+@dataclass(frozen=True)
+class KernelComparison:
+    """What our kernels are compiled for, as text, and how they are compared with TVM's.
+
+    ``seed``: of the inputs; ``folder``: where reproducers go.
+    """
+
+    target: str
+    tolerance: Tolerance = EXACT
+    seed: int = 0
+    folder: Path = Path()
+
+
 def validate_kernels(
     found: Sequence[Case],
     reference: Callable[[str], Function],
     made: Callable[[str], Function],
-    *,
-    seed: int = 0,
-    folder: Path = Path(),
-    tolerance: Tolerance = EXACT,
+    how: KernelComparison,
 ) -> list[int]:
     """Compare all kernels; return on how many sets of inputs each was compared.
 
     ``reference`` and ``made`` give compiled kernels by name. The first that differs is written as
-    a reproducer into ``folder`` and raised as :class:`WrongResultError`.
+    a reproducer into its folder and raised as :class:`WrongResultError`.
     """
     sets: list[int] = []
     # looked up here, as the first look-up links the library: the child would do it for itself
@@ -157,16 +167,16 @@ def validate_kernels(
 
     def work() -> Iterator[tuple[int, Wrong | None, Any]]:
         for case, pair in zip(found, functions, strict=True):
-            yield check(case, *pair, seed, tolerance)
+            yield check(case, *pair, how.seed, how.tolerance)
 
     try:
         for count, wrong, inputs in isolated(work, LIMIT_S):
             if wrong is not None:
-                _refuse(found[len(sets)], wrong, inputs, folder)
+                _refuse(found[len(sets)], wrong, inputs, how)
             sets.append(count)
     except Death as death:
         case = found[len(sets)]
-        _refuse(case, _wrong(case, str(death)), next(_sets(case, seed)), folder)
+        _refuse(case, _wrong(case, str(death)), next(_sets(case, how.seed)), how)
     return sets
 
 
@@ -198,18 +208,20 @@ def _wrong(case: Case, what: Difference | str) -> Wrong:
     return Wrong(case.operator, case.kernel, "TVM's own kernel", what)
 
 
-def _refuse(case: Case, wrong: Wrong, inputs: Sequence[Array], folder: Path) -> None:
+def _refuse(case: Case, wrong: Wrong, inputs: Sequence[Array], how: KernelComparison) -> None:
     described = {
         "kind": "tir",
         "operator": case.operator,
         "kernel": case.kernel,
-        "target": "llvm",
+        "target": how.target,
+        "tensors": [[list(shape), dtype] for shape, dtype in case.signature.tensors],
         "written": list(case.signature.written),
         "workspace_bytes": case.signature.workspace_bytes,
+        "sizes": sorted(case.signature.sizes.items()),
         "drawn": list(case.drawn),
         "constants": sorted(case.constants),
         "reference": compat.script(case.reference),
         "made": compat.script(placeable(case.made)),
     }
     arrays = [*inputs, *(case.constants[i] for i in sorted(case.constants))]
-    fail(wrong, write_reproducer(folder / f"serenity-wrong-{case.kernel}", described, arrays))
+    fail(wrong, write_reproducer(how.folder / f"serenity-wrong-{case.kernel}", described, arrays))

@@ -1,8 +1,7 @@
 """A second opinion where results differ from a runtime's: a runtime can be wrong, too.
 
-The second reference shares no kernel with the first. Floats are judged by their error against
-float64: ours are not wrong where they are as near to it as they must be to the runtime, nor where
-they are nearer to it than the runtime is.
+The second reference shares no kernel with the first. Floats are compared with float64: our results
+are right if their error is within the runtime's tolerance, or smaller than the runtime's own error.
 """
 
 from collections.abc import Sequence
@@ -14,8 +13,8 @@ import numpy as np
 from tvm_serenity.errors import MissingPartError, SerenityError
 from tvm_serenity.frontends import format_at
 from tvm_serenity.validation.inputs import Array
-from tvm_serenity.validation.judge import Judge
-from tvm_serenity.validation.references import Referee, RefereeError
+from tvm_serenity.validation.reference_spec import ReferenceSpec
+from tvm_serenity.validation.references import ReferenceRuntime, ReferenceRuntimeError
 from tvm_serenity.validation.report import Difference, Tolerance
 
 SECOND = {"onnxruntime": "exact", "qlinear": "exact", "torch": "double"}
@@ -55,22 +54,22 @@ class Opinion:
         return f"{self.reference} has shape {tuple(np.shape(array))}, type {array.dtype}"
 
 
-def second_opinion(judge: Judge, runs: Sequence[Sequence[Array]]) -> Opinion | None:
-    """Return what the second reference of a judge's runtime makes of the inputs of each run.
+def second_opinion(spec: ReferenceSpec, runs: Sequence[Sequence[Array]]) -> Opinion | None:
+    """Return the outputs of the runtime's second reference for the inputs of each run.
 
-    None: the runtime has no second reference.
+    Return None if the runtime has no second reference.
     """
-    other = SECOND.get(judge.runtime)
+    other = SECOND.get(spec.runtime)
     if other is None:
         return None
     found = []
     try:
-        with Referee(judge.limit_s) as referee:
-            referee.open(other, judge.model)
+        with ReferenceRuntime(spec.limit_s) as reference:
+            reference.open(other, spec.model)
             for number, inputs in enumerate(runs):
-                ask = referee.step if number and judge.follow else referee.run
+                ask = reference.step if number and spec.follow else reference.run
                 found.append(ask(list(inputs)).outputs)
-    except (RefereeError, MissingPartError) as error:
+    except (ReferenceRuntimeError, MissingPartError) as error:
         return Opinion(NAMES[other], (), str(error))
     return Opinion(NAMES[other], tuple(found), steps=ROUNDS_ONCE.get(other, 0.0))
 

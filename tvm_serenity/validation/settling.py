@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from tvm_serenity.validation.doubt import Run, conditioned, widened
 from tvm_serenity.validation.inputs import Array
-from tvm_serenity.validation.judge import Judge
+from tvm_serenity.validation.reference_spec import ReferenceSpec
 from tvm_serenity.validation.report import Difference, Tolerance, first_difference
 from tvm_serenity.validation.second import error, excuses, maker, second_opinion
 
@@ -32,24 +32,26 @@ class Settled:
         return "; ".join(part for part in parts if part)
 
 
-def settled(judge: Judge, answers: Sequence[Run], results: Sequence[Sequence[Array]]) -> Settled:
+def settled(
+    spec: ReferenceSpec, answers: Sequence[Run], results: Sequence[Sequence[Array]]
+) -> Settled:
     """Return whose fault it is where ``results`` differ from a runtime's ``answers``.
 
     A runtime may be as far from us as from itself (``doubt``); then a second reference decides
     (``second``). Raises nothing: what has no answer excuses nobody.
     """
-    allowed = judge.tolerance
+    allowed = spec.tolerance
     if _first(answers, results, allowed) is None:
         return Settled(allowed)
-    allowed = widened(allowed, judge.runtime, judge.model, answers)
-    allowed = _conditioned(judge, answers, results, allowed)
+    allowed = widened(allowed, spec.runtime, spec.model, answers)
+    allowed = _conditioned(spec, answers, results, allowed)
     found = _first(answers, results, allowed)
     if found is None:
         return Settled(allowed)
     number, difference = found
-    operator = maker(judge.model, difference.output)
+    operator = maker(spec.model, difference.output)
     inputs = [inputs for inputs, _ in answers]
-    opinion = second_opinion(judge, inputs)
+    opinion = second_opinion(spec, inputs)
     if opinion is None:
         return Settled(allowed, number, difference, operator)
     said = opinion.of(number, difference)
@@ -63,14 +65,17 @@ def settled(judge: Judge, answers: Sequence[Run], results: Sequence[Sequence[Arr
 
 
 def _conditioned(
-    judge: Judge, answers: Sequence[Run], results: Sequence[Sequence[Array]], allowed: Tolerance
+    spec: ReferenceSpec,
+    answers: Sequence[Run],
+    results: Sequence[Sequence[Array]],
+    allowed: Tolerance,
 ) -> Tolerance:
     """What rounding inputs makes of the first run that differs and of those before it."""
     found = _first(answers, results, allowed)
     if found is None:
         return allowed
-    before = 0 if judge.follow else found[0]
-    return conditioned(allowed, judge.runtime, judge.model, answers[before : found[0] + 1])
+    before = 0 if spec.follow else found[0]
+    return conditioned(allowed, spec.runtime, spec.model, answers[before : found[0] + 1])
 
 
 def _first(

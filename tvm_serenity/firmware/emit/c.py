@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tvm_serenity.firmware.names import C_TYPES
+from tvm_serenity.firmware.c_names import C_TYPES
 from tvm_serenity.firmware.program import Array, Kernel, Program
 
 __all__ = [

@@ -1,7 +1,7 @@
 """``link.ld``: the board's memory, with assertions that what is linked fits."""
 
 from tvm_serenity.boards import Board
-from tvm_serenity.firmware.memory import rooms
+from tvm_serenity.firmware.place.memory_map import rooms
 from tvm_serenity.firmware.program import Program
 
 

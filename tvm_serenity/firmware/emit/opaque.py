@@ -5,8 +5,8 @@ functions, in ``<name>_opaque.c`` of the project or elsewhere; what is linked wi
 them.
 """
 
+from tvm_serenity.firmware.c_names import identifier
 from tvm_serenity.firmware.emit.c import banner, file, join
-from tvm_serenity.firmware.names import identifier
 from tvm_serenity.firmware.program import Program
 
 HEADER, SOURCE = "opaque.h", "opaque.c"

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvm_serenity.firmware.isa import Isa
+from tvm_serenity.firmware.passage import Passage
 from tvm_serenity.firmware.program import Array, Kernel
-from tvm_serenity.firmware.windows import Passage
 
 Passages = tuple[Passage | None, ...]
 """How a kernel goes over each tensor, or row of it, that it reads; None: it stays apart from it."""

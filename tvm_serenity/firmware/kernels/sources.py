@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
 
-from tvm_serenity.firmware.names import weighted
+from tvm_serenity.firmware.c_names import weighted
 from tvm_serenity.firmware.program import LibraryFile
 
 BASICS = LibraryFile("common/basics.h")

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.firmware.isa import Isa
+from tvm_serenity.firmware.kernels.pack import BLOCK
 from tvm_serenity.firmware.kernels.parts import layer as limits
 from tvm_serenity.firmware.kernels.parts import pairs
 from tvm_serenity.firmware.kernels.parts.calls import (
@@ -30,7 +31,6 @@ from tvm_serenity.firmware.kernels.parts.layer import (
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.parts.packing import by_sources, zeros
 from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
-from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Array
 
 TILE = RegisterTile(windows=3, lines=3, outputs=2)

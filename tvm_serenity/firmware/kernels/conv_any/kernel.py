@@ -1,6 +1,7 @@
 """Convolutions on every core, two windows and two outputs at a time; weights of 4 or 8 bits."""
 
 from tvm_serenity.firmware.isa import ANY
+from tvm_serenity.firmware.kernels.pack import paired, paired_nibbles
 from tvm_serenity.firmware.kernels.parts.calls import (
     Called,
     calls,
@@ -28,7 +29,6 @@ from tvm_serenity.firmware.kernels.parts.layer import (
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.parts.packing import by_sources, gathering, with_room
 from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
-from tvm_serenity.firmware.pack import paired, paired_nibbles
 from tvm_serenity.firmware.program import Array, Kernel
 
 TILE = RegisterTile(windows=2, lines=2, outputs=2)

@@ -1,6 +1,7 @@
 """Convolutions with vectors: four outputs of up to three windows at a time."""
 
 from tvm_serenity.firmware.isa import Isa
+from tvm_serenity.firmware.kernels.pack import in_groups
 from tvm_serenity.firmware.kernels.parts.calls import (
     Called,
     calls,
@@ -28,7 +29,6 @@ from tvm_serenity.firmware.kernels.parts.layer import (
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.parts.packing import by_sources, gathering
 from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions, LibraryKernel, Passages
-from tvm_serenity.firmware.pack import in_groups
 from tvm_serenity.firmware.program import Array, Kernel
 
 IN_PLACE, GATHERED = (

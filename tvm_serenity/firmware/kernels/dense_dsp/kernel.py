@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from tvm_serenity.firmware.isa import Isa
+from tvm_serenity.firmware.kernels.pack import BLOCK
 from tvm_serenity.firmware.kernels.parts import layer as limits
 from tvm_serenity.firmware.kernels.parts.calls import Shape, target, written
 from tvm_serenity.firmware.kernels.parts.counts import TYPES, RegisterTile, case_of_type, of_windows
@@ -18,7 +19,6 @@ from tvm_serenity.firmware.kernels.parts.overlap import apart
 from tvm_serenity.firmware.kernels.parts.packing import by_sources
 from tvm_serenity.firmware.kernels.parts.pairs import pair_numbers, words_of
 from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
-from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Array
 
 FEW_PAIRS = 10

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tvm_serenity.firmware.isa import ANY
+from tvm_serenity.firmware.kernels.pack import nibbles
 from tvm_serenity.firmware.kernels.parts.calls import (
     Shape,
     geometry,
@@ -20,7 +21,6 @@ from tvm_serenity.firmware.kernels.parts.layer import (
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.parts.packing import numbers, outside
 from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
-from tvm_serenity.firmware.pack import nibbles
 from tvm_serenity.firmware.program import Kernel
 
 MOST_TAPS = 49

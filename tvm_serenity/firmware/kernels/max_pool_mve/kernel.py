@@ -5,8 +5,8 @@ from tvm_serenity.firmware.kernels.parts.calls import initialiser
 from tvm_serenity.firmware.kernels.parts.counts import TYPES
 from tvm_serenity.firmware.kernels.parts.layer import LANES, MOST_ROWS, PlainLayer
 from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions, LibraryKernel, Passages
+from tvm_serenity.firmware.passage import Passage
 from tvm_serenity.firmware.program import Kernel, LibraryFile, Param
-from tvm_serenity.firmware.windows import Passage
 
 
 def refuses(layer: PlainLayer) -> str:

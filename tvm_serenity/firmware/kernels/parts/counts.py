@@ -11,9 +11,9 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from tvm_serenity.firmware.c_names import weighted
 from tvm_serenity.firmware.kernels.parts.layer import LANES, RoundedConvolution, in_vectors
 from tvm_serenity.firmware.kernels.record import KernelOptions
-from tvm_serenity.firmware.names import weighted
 
 
 @dataclass(frozen=True)

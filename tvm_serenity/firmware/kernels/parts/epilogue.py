@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
+from tvm_serenity.firmware.kernels.pack import largest_sums
 from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
-from tvm_serenity.firmware.pack import largest_sums
 
 WORD_LIMIT = 1 << 31
 

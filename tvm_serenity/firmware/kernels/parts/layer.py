@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tvm_serenity.firmware.names import weighted
-from tvm_serenity.firmware.pack import BLOCK, Rounding
+from tvm_serenity.firmware.c_names import weighted
+from tvm_serenity.firmware.kernels.pack import BLOCK, Rounding
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.kernels.records import Convolution
 

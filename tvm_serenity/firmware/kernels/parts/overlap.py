@@ -5,7 +5,7 @@ A kernel of a row goes over one row of each operand.
 
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer, RoundedConvolution
 from tvm_serenity.firmware.kernels.record import Passages
-from tvm_serenity.firmware.windows import Passage
+from tvm_serenity.firmware.passage import Passage
 
 
 def in_order(layer: RoundedConvolution, together: int) -> Passages:

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from tvm_serenity.firmware.kernels.pack import BLOCK, in_groups
 from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
 from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions
-from tvm_serenity.firmware.pack import BLOCK, in_groups
 from tvm_serenity.firmware.program import Array, Kernel
 
 OUTPUTS = 4

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tvm_serenity.firmware.kernels.pack import BLOCK
 from tvm_serenity.firmware.kernels.parts import epilogue
 from tvm_serenity.firmware.kernels.parts.epilogue import is_short, largest
 from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
-from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Array
 
 FIRST_SUMS = 1 << 23

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tvm_serenity.firmware.kernels.pack import BLOCK
 from tvm_serenity.firmware.kernels.parts import epilogue
 from tvm_serenity.firmware.kernels.parts.calls import Shape, initialiser, written
 from tvm_serenity.firmware.kernels.parts.counts import clamped
 from tvm_serenity.firmware.kernels.parts.epilogue import is_short, refusal
 from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
 from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions
-from tvm_serenity.firmware.pack import BLOCK
 from tvm_serenity.firmware.program import Array
 
 PLANE_BYTES = 432

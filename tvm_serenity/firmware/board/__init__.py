@@ -1,0 +1,1 @@
+"""A board's compilers, linker and emulator: build a project, run it, measure it."""

@@ -1,0 +1,160 @@
+"""Which blocks a project's harness runs on its machine in QEMU, counted from QEMU's own log.
+
+The log is read while it is written: a line for each block, and each block's instructions when it
+is translated. Nothing else is asked of the machine.
+"""
+
+import os
+import re
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tvm_serenity.boards import Board
+from tvm_serenity.cycles.core import core_names, core_timing
+from tvm_serenity.cycles.elf import program
+from tvm_serenity.cycles.static import BlockCounts, BlockLine, static_cycles
+from tvm_serenity.errors import CheckError
+from tvm_serenity.firmware.board.execute import qemu
+from tvm_serenity.firmware.board.toolchain import make
+from tvm_serenity.firmware.result import Project
+
+CHUNK_BYTES = 1 << 20
+TRACE = re.compile(rb"^Trace \d+: \w+ \[[0-9a-f]*/([0-9a-f]+/[0-9a-f]*/[0-9a-f]+)\]", re.M)
+"""Address, flags, and flags of the translation: their last bits are the instructions it was cut to,
+0 for all, where the clock's interrupt came in between."""
+CUT_BITS = 0x1FF
+STOPPED = re.compile(rb"^Trace [^\n]*\nStopped [^\n]*\n", re.M)
+"""A block that was announced, and interrupted before it began: it is announced again."""
+LISTED = re.compile(rb"^0x([0-9a-f]+):  ((?:[0-9a-f]{4} )+) *(\S+) *(.*)$", re.M)
+
+
+def priced_alone(board: Board) -> bool:
+    """Whether blocks can be counted for ``board`` and its core's table priced without a memory."""
+    core = board.core.cycles
+    return board.qemu is not None and core in core_names() and core_timing(core).pipeline.issue == 1
+
+
+def static_estimate(project: Project, board: Board) -> tuple[int, tuple[int, int]]:
+    """Return instructions and cycles of one run, by the table of ``board``'s core alone."""
+    counts = block_counts(project, board)
+    return counts.instructions, static_cycles(counts, core_timing(board.core.cycles))
+
+
+def block_counts(project: Project, board: Board) -> BlockCounts:
+    """Return the blocks from the first call of the network to its return, and their calls.
+
+    Raises :class:`CheckError` where the function is not seen to begin and to end.
+    """
+    assert board.qemu is not None
+    name = f"{project.metadata['name']}_run"
+    inputs = [a.tobytes() for a in project.reference_inputs()]
+    make(project.folder, "harness")
+    found = program(project.folder / "build" / "harness.elf").find(name)
+    log = _Log(-1 if found is None else found.address)
+    with tempfile.TemporaryDirectory(prefix="serenity.") as made:
+        pipe = Path(made) / "log"
+        os.mkfifo(pipe)
+        reader = threading.Thread(target=log.read, args=(pipe,), daemon=True)
+        reader.start()
+        try:
+            options = ("-d", "exec,in_asm,nochain", "-D", str(pipe))
+            qemu(project.folder, board.qemu, inputs, len(project.outputs), log=options)
+        finally:
+            _release(pipe)
+            reader.join()
+    if log.back is None or log.last is not None:
+        raise CheckError(f"{project.folder}: {name} is not seen to begin and to end in QEMU")
+    return log.counts()
+
+
+def _release(pipe: Path) -> None:
+    """Let go a reader that nothing has written to."""
+    try:
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        return  # nobody waits
+
+
+@dataclass
+class _Log:
+    """What was read, of a function that begins at ``begin`` and ends where its caller goes on.
+
+    Blocks are named as the log does; ``last`` is the one that runs, None outside of the function.
+    """
+
+    begin: int
+    lines: dict[int, tuple[BlockLine, ...]] = field(default_factory=dict)
+    pairs: Counter[tuple[bytes, bytes]] = field(default_factory=Counter)
+    last: bytes | None = None
+    back: bytes | None = None
+    before: tuple[bytes, ...] = ()
+
+    def read(self, pipe: Path) -> None:
+        rest = b""
+        with pipe.open("rb") as stream:
+            while data := stream.read(CHUNK_BYTES):
+                rest += data
+                # the last block may be interrupted yet: the line after it would say so
+                cut = rest.rfind(b"\nTrace ", 0, rest.rfind(b"\nTrace ")) + 1
+                self._take(rest[:cut])
+                rest = rest[cut:]
+        self._take(rest)
+
+    def _take(self, text: bytes) -> None:
+        if b"Stopped" in text:
+            text = STOPPED.sub(b"", text)
+        for block in text.split(b"IN: ")[1:] if b"IN: " in text else ():
+            made = tuple(_lines(block.split(b"\n\n")[0]))
+            if made and len(made) > len(self.lines.get(made[0].address, ())):
+                self.lines[made[0].address] = made
+        ran = TRACE.findall(text)
+        if self.back is None:
+            ran = self._from_begin(ran)
+        if self.last is None or not ran:
+            return
+        assert self.back is not None
+        end = next((i for i, b in enumerate(ran) if b.startswith(self.back)), None)
+        inside = ran if end is None else ran[: end + 1]
+        self.pairs.update(zip([self.last, *inside], inside, strict=False))
+        self.last = inside[-1] if end is None else None
+
+    def _from_begin(self, ran: list[bytes]) -> list[bytes]:
+        """What follows the function's first block, once it is met behind its caller's."""
+        ran = [*self.before, *ran]
+        self.before = tuple(ran[-1:])
+        first = next((i for i, b in enumerate(ran) if _block(b)[0] == self.begin), 0)
+        if first == 0:
+            return []
+        caller = self._lines_of(ran[first - 1])[-1]
+        self.back = b"%08x/" % (caller.address + caller.size_bytes)
+        self.last = ran[first]
+        return ran[first + 1 :]
+
+    def _lines_of(self, block: bytes) -> tuple[BlockLine, ...]:
+        address, cut = _block(block)
+        return self.lines[address][: cut or None]
+
+    def counts(self) -> BlockCounts:
+        """The counts, blocks by number."""
+        names = sorted({block for block, _ in self.pairs})
+        number = {name: i for i, name in enumerate(names)}
+        pairs: Counter[tuple[int, int]] = Counter()
+        for (block, following), times in self.pairs.items():
+            pairs[number[block], _block(following)[0]] += times
+        return BlockCounts({number[n]: self._lines_of(n) for n in names}, pairs)
+
+
+def _block(name: bytes) -> tuple[int, int]:
+    """Address of a block, and how many instructions it was cut to."""
+    address, _, flags = name.split(b"/")
+    return int(address, 16), int(flags, 16) & CUT_BITS
+
+
+def _lines(block: bytes) -> Iterator[BlockLine]:
+    for address, code, mnemonic, operands in LISTED.findall(block):
+        size = 2 * len(code.split())
+        yield BlockLine(int(address, 16), size, mnemonic.decode(), operands.decode().strip())

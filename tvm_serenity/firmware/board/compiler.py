@@ -1,0 +1,42 @@
+"""Whether the installed C compiler knows the core of a board."""
+
+import functools
+import subprocess
+
+from tvm_serenity.boards import Board
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.board.toolchain import cross_compiler, environment, have, identity
+
+
+def check_compiler(board: Board) -> None:
+    """Raise :class:`UnsupportedError` where the installed C compiler does not know the core.
+
+    It says what the compiler said. A compiler that is missing says nothing.
+    """
+    command = cross_compiler(board.compiler)
+    if not have(command[0]):
+        return
+    said = _said(command, tuple(board.gcc.split()), identity(command[0]))
+    if said:
+        raise UnsupportedError(
+            f"{command[0]} does not compile for {board.core.name}, the core of {board.name}: "
+            f"{said}; install a version that knows this core, or write flags it knows into "
+            "[toolchain] gcc of a board file of your own"
+        )
+
+
+@functools.cache
+def _said(command: tuple[str, ...], flags: tuple[str, ...], _version: str) -> str:
+    """The first complaint of a compiler about ``flags``, "" where it takes them."""
+    done = subprocess.run(
+        [*command, *flags, "-x", "c", "-fsyntax-only", "-"],
+        input="typedef int nothing;\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(),
+    )
+    if done.returncode == 0:
+        return ""
+    lines = [line for line in done.stderr.splitlines() if "error" in line] or ["failed"]
+    return lines[0].partition("error: ")[2] or lines[0]

@@ -1,0 +1,167 @@
+"""Running a project's harness: with the host's compiler, and under QEMU."""
+
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tvm_serenity.errors import CheckError, InputError
+from tvm_serenity.firmware.board.toolchain import identity, make, require
+from tvm_serenity.system import cache
+
+ICOUNT_SHIFT = 6
+"""One emulated instruction takes ``2**6`` ns of the emulated clock."""
+
+SYSTICK_HZ = {
+    "mps2-an385": 25_000_000,
+    "mps2-an386": 25_000_000,
+    "mps2-an500": 25_000_000,
+    "mps2-an505": 20_000_000,
+    "mps2-an521": 20_000_000,
+    "mps3-an547": 32_000_000,
+    "netduino2": 120_000_000,
+    "netduinoplus2": 168_000_000,
+    "stm32vldiscovery": 24_000_000,
+    "lm3s6965evb": 12_500_000,
+    "microbit": 16_000_000,
+}
+"""The clock of SysTick on QEMU's machines (measured where it is not the board's nominal one)."""
+
+TIMEOUT_S = 300
+QEMU = "qemu-system-arm"
+SAID, TRACE = "said.txt", "trace.bin"
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What one run of the harness left: outputs, tensors in the order written, counts.
+
+    ``instructions`` are emulated ones, not cycles; None on a host.
+    """
+
+    outputs: tuple[bytes, ...]
+    trace: tuple[tuple[int, bytes], ...]
+    instructions: int | None
+    stack_bytes: int
+
+
+def host(
+    directory: Path, inputs: Sequence[bytes], output_count: int, *, traced: bool = False
+) -> Execution:
+    """Return one run of the sources compiled by the host's compiler."""
+    make(directory, "host")
+    name = "host_trace" if traced else "host"
+    return run_here((directory / "build" / name).resolve(), inputs, output_count)
+
+
+def run_here(binary: Path, inputs: Sequence[bytes], output_count: int) -> Execution:
+    """Return one run of a harness that was compiled for this machine."""
+    return _execution(_run([str(binary)], inputs, output_count), None)
+
+
+def qemu(
+    directory: Path,
+    machine: str,
+    inputs: Sequence[bytes],
+    output_count: int,
+    *,
+    traced: bool = False,
+    log: Sequence[str] = (),
+) -> Execution:
+    """Return one run of the firmware on QEMU's ``machine``; ``log``: what it is to write down."""
+    (found,) = qemu_runs(directory, machine, [inputs], output_count, traced=traced, log=log)
+    return found
+
+
+def qemu_runs(
+    directory: Path,
+    machine: str,
+    runs: Iterable[Sequence[bytes]],
+    output_count: int,
+    *,
+    traced: bool = False,
+    log: Sequence[str] = (),
+) -> Iterator[Execution]:
+    """Yield the same for each of several inputs, one after the other."""
+    require(QEMU)
+    make(directory, "harness")
+    elf = (directory / "build" / ("trace.elf" if traced else "harness.elf")).resolve()
+    if machine not in SYSTICK_HZ:
+        raise InputError(f"machine {machine!r}; there are {', '.join(SYSTICK_HZ)}")
+    command = [QEMU, "-M", machine, "-display", "none", "-monitor", "none"]
+    command += ["-serial", "null", "-semihosting-config", "enable=on,target=native"]
+    command += ["-icount", f"shift={ICOUNT_SHIFT}"]
+    started = [*command, "-kernel", str(elf), *log]
+    for inputs in runs:
+        if log:  # what it writes down is read elsewhere
+            yield _execution(_run(started, inputs, output_count), SYSTICK_HZ[machine])
+            continue
+        entry = cache.key("qemu", identity(QEMU), *command, elf.read_bytes(), *inputs)
+        left = cache.remembered(entry, partial(_run, started, inputs, output_count))
+        yield _execution(left, SYSTICK_HZ[machine])
+
+
+def _run(command: Sequence[str], inputs: Sequence[bytes], output_count: int) -> bytes:
+    """What a run leaves: what it printed, outputs and trace, as one archive."""
+    with tempfile.TemporaryDirectory(prefix="serenity.") as made:
+        here = Path(made)
+        for i, data in enumerate(inputs):
+            (here / f"input{i}.bin").write_bytes(data)
+        try:
+            done = subprocess.run(
+                command,
+                cwd=here,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
+                check=False,
+                stdin=subprocess.DEVNULL,
+            )
+        except subprocess.TimeoutExpired:
+            raise CheckError(f"{command[0]}: no end after {TIMEOUT_S} s") from None
+        said = f"{done.stdout}\n{done.stderr}"
+        report = _report(said)
+        if done.returncode or report.get("status") != 0:
+            raise CheckError(f"{Path(command[0]).name}: {_complaint(said, done.returncode)}")
+        (here / SAID).write_text(said)
+        names = [SAID, *(f"output{i}.bin" for i in range(output_count))]
+        if (here / TRACE).exists():
+            names.append(TRACE)
+        return cache.pack({name: here / name for name in names})
+
+
+def _execution(left: bytes, hertz: int | None) -> Execution:
+    files = cache.contents(left)
+    report = _report(files[SAID].decode())
+    outputs = tuple(files[f"output{i}.bin"] for i in range(len(files) - 1 - (TRACE in files)))
+    written = _records(files[TRACE]) if TRACE in files else ()
+    count = None
+    if hertz is not None:
+        count = round(report["ticks"] * 1e9 / hertz / 2**ICOUNT_SHIFT)
+    return Execution(outputs, written, count, report["stack"])
+
+
+def _report(text: str) -> dict[str, int]:
+    found = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        if value.isdigit():
+            found[name] = int(value)
+    return found
+
+
+def _complaint(text: str, status: int) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return f"status {status}: {' '.join(lines)[:300] or 'nothing printed'}"
+
+
+def _records(data: bytes) -> tuple[tuple[int, bytes], ...]:
+    found, at = [], 0
+    while at + 8 <= len(data):
+        tensor, size = struct.unpack_from("<II", data, at)
+        found.append((tensor, data[at + 8 : at + 8 + size]))
+        at += 8 + size
+    return tuple(found)

@@ -1,0 +1,73 @@
+"""A project linked for its board: what its code takes, and whether all of it fits."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from tvm_serenity.boards import Board
+from tvm_serenity.firmware.board.sizes import sizes
+from tvm_serenity.firmware.board.toolchain import have, make
+from tvm_serenity.firmware.emit.linker import linker_script
+from tvm_serenity.firmware.emit.opaque import STUB, stub
+from tvm_serenity.firmware.program import Program
+
+TOOLS = ("make", "arm-none-eabi-gcc", "arm-none-eabi-size")
+GOAL = "build/firmware.elf"
+APART, WIDER = 0x1000_0000, 0x0800_0000
+
+
+def linkable() -> bool:
+    """Whether the tools that make an image for a board are installed."""
+    return have(*TOOLS)
+
+
+def measured(directory: Path, program: Program, board: Board, stack_bytes: int) -> int:
+    """Return the bytes of flash that the project in ``directory`` takes, constants included.
+
+    It is linked for memories that are large enough, so that what does not fit is measured, too.
+    """
+    script, image = directory / "measured.ld", directory / GOAL
+    script.write_text(linker_script(program, _roomy(board), stack_bytes))
+    with _stubbed(directory, program) as variables:
+        make(directory, GOAL, variables=[f"SCRIPT={script.name}", *variables])
+    taken = sizes(image).flash_bytes
+    for made in (script, image, image.with_suffix(".map")):
+        made.unlink()
+    return taken
+
+
+def linked(directory: Path, program: Program) -> None:
+    """Link the project for the memories of its board.
+
+    Nothing that was linked with stubs in place of the user's functions stays.
+    Raises :class:`CheckError` with the linker's first complaint where it does not fit.
+    """
+    with _stubbed(directory, program) as variables:
+        make(directory, "all", variables=variables)
+    if program.users:
+        shutil.rmtree(directory / "build")
+
+
+@contextmanager
+def _stubbed(directory: Path, program: Program) -> Iterator[list[str]]:
+    """Have stubs in place of the user's functions; yield what make is told of them."""
+    if not program.users:
+        yield []
+        return
+    written = directory / STUB
+    written.write_text(stub(program))
+    try:
+        yield [f"OPAQUE={STUB}"]
+    finally:
+        written.unlink()
+
+
+def _roomy(board: Board) -> Board:
+    """``board`` with larger memories, apart from each other, in the same order of sizes."""
+    regions = tuple(
+        replace(r, address=i * APART, size_bytes=r.size_bytes + WIDER)
+        for i, r in enumerate(board.regions)
+    )
+    return replace(board, regions=regions)

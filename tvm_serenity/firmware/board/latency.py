@@ -1,0 +1,103 @@
+"""Milliseconds of a project on its board, by operator: see ``tvm_serenity.cycles``."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tvm_serenity.boards import Board, board
+from tvm_serenity.cycles import CycleEstimate, MeasuredCall, Spent, cycles_of
+from tvm_serenity.cycles.elf import LinkedProgram, program
+from tvm_serenity.cycles.emulate import Machine
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.board.toolchain import make
+from tvm_serenity.firmware.result import Project
+
+IMAGE = "build/firmware.elf"
+FLAGS = ("MACHINE := ", "CFLAGS += ")
+
+
+def latency(
+    project: Project, target: Board | None = None, clock_mhz: int | None = None
+) -> CycleEstimate:
+    """Return the estimate of one run of the network on ``target``, by default the project's board.
+
+    The image is built where it is not. The inputs are those of the reference, where the network
+    takes them in its arena. Raises what ``cycles_of`` raises.
+    """
+    if project.metadata.get("moving") is not None:
+        raise UnsupportedError(
+            "a step of a window that moves is not emulated by cycles; serenity run counts its "
+            "instructions"
+        )
+    target = board(project.metadata["board"]) if target is None else target
+    image = project.folder / IMAGE
+    if not image.is_file():
+        make(project.folder, IMAGE)
+    loaded = program(image)
+    name = project.metadata["name"]
+    function = f"{name}_run" if loaded.find(f"{name}_run") is not None else "main"
+    run = MeasuredCall(
+        function=function,
+        operators=_entries(project, loaded),
+        setup=lambda machine: _fill(project, machine),
+    )
+    found = cycles_of(image, target, run, clock_mhz=clock_mhz)
+    return replace(found, operators=_named(project, found.operators), flags=flags(project))
+
+
+def spent_on(project: Project, found: CycleEstimate) -> tuple[Spent | None, ...]:
+    """Return what each of the operators of ``metadata.json`` took, as they stand there.
+
+    None of one that the estimate does not tell from others.
+    """
+    names = [str(o["name"]) for o in project.metadata["operators"]]
+    parts = {part.name: part for part in found.operators}
+    return tuple(parts.get(n) if names.count(n) == 1 else None for n in names)
+
+
+def flags(project: Project) -> str:
+    """Return the compiler's flags of the project's Makefile."""
+    lines = (project.folder / "Makefile").read_text(encoding="utf-8").splitlines()
+    return " ".join(
+        line.removeprefix(start) for start in FLAGS for line in lines if line.startswith(start)
+    )
+
+
+def _entries(project: Project, loaded: LinkedProgram) -> tuple[str, ...]:
+    """The functions that make one operator each: a layer's, or the kernels."""
+    if project.metadata.get("rows") is not None:
+        return tuple(f"run_{i}" for i in range(len(project.metadata.get("operators", ()))))
+    name = project.metadata["name"]
+    return tuple(sorted({f"{name}_{step['kernel']}" for step in project.metadata["steps"]}))
+
+
+def _fill(project: Project, machine: Machine) -> None:
+    """Write the reference's inputs where the network reads them, if it says where."""
+    name = project.metadata["name"]
+    prefix = f"{name}_input_"
+    accessors = [s for s in machine.program.symbols if s.code and s.name.startswith(prefix)]
+    arrays = project.reference_inputs()
+    if len(accessors) != 1 or len(arrays) != 1:
+        return
+    machine.write(machine.call(accessors[0].address), arrays[0].tobytes())
+
+
+def _named(project: Project, parts: Sequence[Spent]) -> tuple[Spent, ...]:
+    """The calls of each operator together, in order of the first ones, by what they make."""
+    names: Sequence[str] = [o["name"] for o in project.metadata.get("operators", ())]
+    rows = project.metadata.get("rows") is not None
+    if not rows and len(names) == len(parts):
+        return tuple(replace(p, name=n) for p, n in zip(parts, names, strict=True))
+    found: dict[str, list[Any]] = {}
+    for part in parts:
+        label = part.name
+        if rows and names:
+            label = names[int(part.name.removeprefix("run_"))]
+        into = found.setdefault(label, [0, 0, 0, 0])
+        into[0] += 1
+        into[1] += part.instructions
+        into[2] += part.cycles[0]
+        into[3] += part.cycles[1]
+    return tuple(
+        Spent(n, calls, count, (low, high)) for n, (calls, count, low, high) in found.items()
+    )

@@ -1,0 +1,305 @@
+"""A program's calls replayed on a map of owners.
+
+The check is naive on purpose: it knows which byte of which tensor lies at each place of the arenas,
+so a plan with an overlap is found without trusting live ranges.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tvm_serenity.errors import CheckError
+from tvm_serenity.firmware.check.passages import first_lost
+from tvm_serenity.firmware.incremental import KeptRows
+from tvm_serenity.firmware.passage import Passage
+from tvm_serenity.firmware.program import ARRIVAL, Data, Place, Program, Row, Scratch, Step
+
+NOBODY = -1
+MOST_STORES = 1 << 16
+
+
+def check(program: Program) -> None:
+    """Replay ``program``; :class:`CheckError` names what is not intact.
+
+    Every call must find the rows it reads whole, inside of their arenas, and its scratch must lie
+    on nothing it reads or writes. Only kernels without ``restrict`` work in place, or write over
+    what they have read: then no byte of it may be read after it is written.
+    """
+    memory = _Memory(program)
+    for number, step in enumerate(program.steps):
+        for name in step.kernels:
+            kernel = program.kernel.get(name)
+            if kernel is None or len(kernel.params) != len(step.arguments):
+                where = f"step {number} ({name})"
+                raise CheckError(f"{where}: does not fit the parameters of its kernel")
+    for tensor in program.inputs:
+        memory.claim(_all_of(program, tensor))
+    if program.moving is not None:
+        _move(program, memory)
+    arrived, sums = 0, _Sums(program)
+    for number, call in enumerate(program.calls):
+        if call[0] == ARRIVAL:
+            arrived = _taken_in(program, memory, call[1], arrived)
+            continue
+        step = program.steps[call[0]]
+        for first, end in program.runs(call):
+            where = f"call {number} ({step.kernels[step.variants[first]]})"
+            sums.called(call[0], first, end, where)
+            _replay(memory, call[0], (first, end), where)
+    for state in program.moving.states if program.moving is not None else ():
+        memory.intact(_all_of(program, state.made), "the end of a step")
+        memory.claim(_all_of(program, state.tensor))
+    for tensor in program.outputs:
+        memory.intact(_all_of(program, tensor), "the end")
+    for kept in program.moving.kept if program.moving is not None else ():
+        rows = _Rows(kept.tensor, kept.first + kept.shift, kept.end, whole=True)
+        memory.intact(rows, "the end of a step")
+        for number, _ in enumerate(kept.stores):
+            memory.stored(kept, number)
+
+
+class _Sums:
+    """How many rows have been taken into what steps add up: all, before another step reads it."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.makers = {
+            tensor: index
+            for index, step in enumerate(program.steps)
+            for tensor in step.writes
+            if step.adds
+        }
+        self.taken = dict.fromkeys(self.makers.values(), 0)
+
+    def called(self, number: int, first: int, end: int, where: str) -> None:
+        """A step makes, or takes in, rows up to ``end``; :class:`CheckError` for the wrong ones."""
+        step = self.program.steps[number]
+        if step.adds:
+            if first != self.taken[number]:
+                raise CheckError(f"{where}: row {first} is added, {self.taken[number]} is the next")
+            self.taken[number] = end
+            return
+        read = [a.tensor for a in step.arguments if isinstance(a, Data | Row)]
+        for maker in {self.makers[t] for t in read if t in self.makers}:
+            taken, height = self.taken[maker], self.program.steps[maker].height
+            if taken != height:
+                raise CheckError(f"{where}: {taken} of {height} rows are added of what it reads")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows ``first`` to before ``end`` of a tensor; ``whole``: they must follow each other."""
+
+    tensor: int
+    first: int
+    end: int
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Bytes ``start`` to before ``stop`` of a region; ``byte``: what is expected of the first."""
+
+    region: str
+    start: int
+    stop: int
+    byte: int = NOBODY
+
+    def meets(self, other: "_Span") -> bool:
+        """Whether both have a byte in common."""
+        inside = self.start < other.stop and other.start < self.stop
+        return inside and self.region == other.region
+
+
+def _all_of(program: Program, tensor: int) -> _Rows:
+    return _Rows(tensor, 0, program.bands[tensor].height, whole=True)
+
+
+def _move(program: Program, memory: "_Memory") -> None:
+    """Claim what the step before has kept, moved up, and the rows that have arrived."""
+    assert program.fed is not None
+    assert program.moving is not None
+    for kept in program.moving.kept:
+        memory.claim(_Rows(kept.tensor, kept.first, kept.end - kept.shift, whole=True))
+        for number, _ in enumerate(kept.stores):
+            memory.store(kept, number)
+    for state in program.moving.states:
+        memory.claim(_all_of(program, state.tensor))
+    rows = program.fed.rows
+    memory.claim(_Rows(program.fed.tensor, rows - program.moving.step, rows))
+
+
+def _taken_in(program: Program, memory: "_Memory", band: int, arrived: int) -> int:
+    """Claim a band of rows that arrives; return how many have."""
+    if program.fed is None or band * program.bands[program.fed.tensor].together != arrived:
+        raise CheckError(f"band {band} of the rows that arrive is not the next one")
+    end = min(program.fed.rows, arrived + program.bands[program.fed.tensor].together)
+    memory.claim(_Rows(program.fed.tensor, arrived, end))
+    return end
+
+
+def _replay(memory: "_Memory", number: int, rows: tuple[int, int], where: str) -> None:
+    """One call of a kernel: ``rows`` are the first row that it makes, and the end."""
+    program, step = memory.program, memory.program.steps[number]
+    fed = program.fed is not None and program.fed.step == number
+    read = [] if fed else [r for r in _passed(program, step, rows) if r.tensor not in step.writes]
+    made = [r for r in _passed(program, step, rows) if r.tensor in step.writes]
+    named = {r.tensor for r in made}
+    made += [_all_of(program, t) for t in step.writes if t not in named]
+    for one in (*read, *(made if step.adds and rows[0] else [])):
+        memory.intact(one, where)
+    for argument in step.arguments:
+        if isinstance(argument, Scratch):
+            at = argument.at(rows[0] // step.together)
+            memory.scratch(at, argument.size_bytes, [*read, *made], where)
+    restrict = program.kernel[step.kernels[step.variants[rows[0]]]].restrict
+    over = {} if restrict else dict(step.over)
+    for one in made:
+        beside = [r for r in read if r.tensor not in over or len(step.writes) > 1]
+        memory.apart(one, beside, not restrict or one.tensor not in named, where)
+        for lost in (r for r in read if r not in beside):
+            memory.behind(one, lost, over[lost.tensor], where)
+        memory.claim(one)
+
+
+def _passed(program: Program, step: Step, rows: tuple[int, int]) -> list[_Rows]:
+    """What the arguments of a call show, rows outside of a tensor left out."""
+    found = []
+    for argument in step.arguments:
+        if isinstance(argument, Data):
+            found.append(_all_of(program, argument.tensor))
+        elif isinstance(argument, Row):
+            seen = (argument.row(y) for y in range(*rows))
+            inside = (r for r in seen if 0 <= r < program.bands[argument.tensor].height)
+            found += [_Rows(argument.tensor, r, r + 1) for r in inside]
+    return found
+
+
+class _Memory:
+    """Which byte lies where: every byte of every tensor has a number, alike in views."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.owner = {r: np.full(n, NOBODY, np.int64) for r, n in program.arena_bytes.items()}
+        sizes = [t.size_bytes for t in program.tensors]
+        self.begins = np.cumsum([0, *sizes])
+        homes: dict[object, int] = {}
+        self.home = [homes.setdefault(program.memory(t), t) for t in range(len(sizes))]
+
+    def claim(self, rows: _Rows) -> None:
+        """Rows are written."""
+        for span in self.spans(rows):
+            self.bytes_of(span)[:] = np.arange(span.byte, span.byte + span.stop - span.start)
+
+    def intact(self, rows: _Rows, where: str) -> None:
+        """Raise :class:`CheckError` unless rows are as they were written."""
+        for span in self.spans(rows):
+            found = self.bytes_of(span)
+            wrong = found != np.arange(span.byte, span.byte + span.stop - span.start)
+            if wrong.any():
+                by = ", ".join(self.names(found[wrong], rows.tensor)) or "?"
+                raise CheckError(f"{where}: {self.named(rows)} is overwritten by {by}")
+
+    def store(self, kept: KeptRows, number: int) -> None:
+        """What windows of another phase keep is written."""
+        span = self.store_of(kept, number)
+        self.bytes_of(span)[:] = span.byte
+
+    def stored(self, kept: KeptRows, number: int) -> None:
+        """Raise :class:`CheckError` unless what windows of another phase keep is there."""
+        span = self.store_of(kept, number)
+        found = self.bytes_of(span)
+        if (found != span.byte).any():
+            by = ", ".join(self.names(found, kept.tensor)) or "another phase"
+            name = self.program.tensors[kept.tensor].name
+            raise CheckError(f"phase {number + 1} of tensor {name!r} is overwritten by {by}")
+
+    def store_of(self, kept: KeptRows, number: int) -> _Span:
+        """Where it lies; every store has a number below nobody's."""
+        place = self.program.row_place(kept.tensor, kept.first)
+        assert place is not None
+        size = (kept.end - kept.first - kept.shift) * self.program.row_bytes(kept.tensor)
+        at, most = kept.stores[number], self.program.arena_bytes[place.region]
+        if not 0 <= at <= at + size <= most:
+            name = self.program.tensors[kept.tensor].name
+            raise CheckError(f"phase {number + 1} of tensor {name!r}: outside of the arena")
+        return _Span(place.region, at, at + size, -2 - (kept.tensor * MOST_STORES + number))
+
+    def apart(self, made: _Rows, read: Sequence[_Rows], in_place: bool, where: str) -> None:
+        """A result may lie on what its call reads only exactly, and if the kernel expects it."""
+        for one in read:
+            if one.tensor == made.tensor:
+                continue
+            exact = in_place and made.whole and self.home[one.tensor] == self.home[made.tensor]
+            for a in self.spans(made):
+                if not exact and any(a.meets(b) for b in self.spans(one)):
+                    name = self.program.tensors[made.tensor].name
+                    raise CheckError(f"{where}: {self.named(one)} is overwritten by {name!r}")
+
+    def behind(self, made: _Rows, read: _Rows, windows: Passage, where: str) -> None:
+        """A result may lie on what its call reads where that is not read any more."""
+        (a,), (b,) = self.spans(made), self.spans(read)
+        if not a.meets(b):
+            return
+        name = self.program.tensors[made.tensor].name
+        sizes = (windows.height * windows.width * windows.bytes, windows.out_size)
+        if sizes != (b.stop - b.start, a.stop - a.start):
+            raise CheckError(f"{where}: {self.named(read)} is not gone over as {name!r} is made")
+        lost = first_lost(windows, a.start - b.start)
+        if lost is not None:
+            what = f"byte {lost} of {self.named(read)}"
+            raise CheckError(f"{where}: {what} is read after {name!r} is written there")
+
+    def scratch(self, at: Place, size_bytes: int, touched: Sequence[_Rows], where: str) -> None:
+        """Scratch may lie on nothing that its call touches; what lay there is gone."""
+        span = _Span(at.region, at.offset_bytes, at.offset_bytes + size_bytes)
+        if not 0 <= span.start <= span.stop <= self.program.arena_bytes[at.region]:
+            raise CheckError(f"{where}: its scratch is outside of the arena")
+        if span.start % self.program.alignment_bytes:
+            raise CheckError(f"{where}: its scratch is not aligned")
+        for rows in touched:
+            if any(span.meets(other) for other in self.spans(rows)):
+                raise CheckError(f"{where}: its scratch overlaps {self.named(rows)}")
+        self.bytes_of(span)[:] = NOBODY
+
+    def spans(self, rows: _Rows) -> Iterator[_Span]:
+        """Yield where rows lie, band by band; :class:`CheckError` outside of the arena."""
+        program, bands = self.program, self.program.bands[rows.tensor]
+        width, start = program.row_bytes(rows.tensor), rows.first
+        before: _Span | None = None
+        while start < rows.end:
+            place = program.row_place(rows.tensor, start) if bands.places else None
+            if place is None:
+                raise CheckError(f"{self.named(rows)} is not in memory")
+            end = min(rows.end, (start // bands.together + 1) * bands.together)
+            byte = int(self.begins[self.home[rows.tensor]]) + start * width
+            stop = place.offset_bytes + (end - start) * width
+            span = _Span(place.region, place.offset_bytes, stop, byte)
+            if not 0 <= span.start <= span.stop <= program.arena_bytes[place.region]:
+                raise CheckError(f"{self.named(rows)}: outside of the arena in {place.region}")
+            if span.start % np.dtype(program.tensors[rows.tensor].dtype).itemsize:
+                raise CheckError(f"{self.named(rows)}: is not aligned")
+            apart = before and (before.region, before.stop) != (span.region, span.start)
+            if rows.whole and apart:
+                raise CheckError(f"{self.named(rows)}: its rows do not follow each other")
+            yield span
+            before, start = span, end
+
+    def bytes_of(self, span: _Span) -> npt.NDArray[np.int64]:
+        """The numbers of what lies in a span."""
+        return self.owner[span.region][span.start : span.stop]
+
+    def named(self, rows: _Rows) -> str:
+        """A tensor by its name, and the row where it has several."""
+        height = self.program.bands[rows.tensor].height
+        row = f"row {rows.first} of " if height > 1 and not rows.whole else ""
+        return f"{row}tensor {self.program.tensors[rows.tensor].name!r}"
+
+    def names(self, found: npt.NDArray[np.int64], tensor: int) -> list[str]:
+        """The tensors that bytes belong to, ``tensor`` alone only where there is no other."""
+        known = np.unique(found[found >= 0])
+        at = np.unique(np.searchsorted(self.begins, known, "right") - 1)
+        others = [int(t) for t in at if int(t) != self.home[tensor]] or [int(t) for t in at]
+        return [self.program.tensors[t].name for t in others]

@@ -1,0 +1,108 @@
+"""The constants of a linked image: what the start-up code leaves where kernels read them.
+
+The image is read as a debugger loads it. What is copied to RAM is copied here as ``startup.c`` is
+asked to, from ``data_load`` to ``data_start`` .. ``data_end``, and each constant must then hold
+what the network was compiled with.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from tvm_serenity.cycles.elf import LinkedProgram, Symbol
+from tvm_serenity.cycles.elf import program as read_image
+from tvm_serenity.errors import WrongResultError
+from tvm_serenity.firmware.board.execute import QEMU
+from tvm_serenity.firmware.board.toolchain import have
+from tvm_serenity.firmware.check.verify import difference, run_qemu
+from tvm_serenity.firmware.emit.c import symbol
+from tvm_serenity.firmware.program import Program
+from tvm_serenity.firmware.result import load
+
+FIRMWARE = "build/firmware.elf"
+BOUNDS = ("data_load", "data_start", "data_end")
+
+
+def check(directory: Path, program: Program) -> None:
+    """Check the constants of the project in ``directory``, which is linked.
+
+    Those that are copied to RAM also by a run in QEMU, where it has the board's machine. Raises
+    :class:`WrongResultError`.
+    """
+    if not program.users:  # without the user's functions there is no image
+        check_constants(directory / FIRMWARE, program)
+    project = load(directory)
+    if not program.copied or program.users or not project.metadata["qemu"] or not have(QEMU):
+        return
+    ran = run_qemu(project, project.reference_inputs(), traced=True)
+    off = difference(project, ran.trace)
+    if not off.accepted:
+        raise WrongResultError(
+            f"{program.name}: with its constants copied to RAM tensor {off.first!r} is wrong in "
+            f"QEMU, {off.max_abs_error:g} apart from TVM's"
+        )
+
+
+def check_constants(image: Path, program: Program) -> int:
+    """Return how many constants of ``program`` an image holds; raise at the first wrong one.
+
+    A constant that the linker left out, as no kernel reads it, is not counted.
+    """
+    linked = read_image(image)
+    found = 0
+    for index, constant in enumerate(program.constants):
+        at = linked.find(symbol(program, constant.name))
+        if at is None:
+            continue
+        want = np.ascontiguousarray(constant.array).tobytes()
+        held = _held(linked, at, len(want))
+        where = f"{image.name}: constant {at.name!r} ({_where(program)})"
+        if held is None:
+            raise WrongResultError(
+                f"{where} is not loaded: {len(want)} bytes at {at.address:#x} are outside of what "
+                "the start-up code copies"
+            )
+        if held != want:
+            first = next(i for i, (a, b) in enumerate(zip(held, want, strict=True)) if a != b)
+            raise WrongResultError(
+                f"{where}: byte {first} of {len(want)} is {held[first]} after the start, "
+                f"{want[first]} in the network"
+            )
+        if at.address % program.alignment(index):
+            raise WrongResultError(f"{where} is at {at.address:#x}, which its kernels cannot read")
+        found += 1
+    return found
+
+
+def _where(program: Program) -> str:
+    return "copied to RAM" if program.copied else "in flash"
+
+
+def _held(linked: LinkedProgram, at: Symbol, size: int) -> bytes | None:
+    """The bytes of a symbol when ``main`` begins, None where nothing puts any there."""
+    if not size:
+        return b""
+    for segment in linked.segments:
+        begin = at.address - segment.address
+        if not 0 <= begin <= len(segment.data) - size:
+            continue
+        if segment.address == segment.load_address:
+            return segment.data[begin : begin + size]
+        return _copied(linked, at.address, size)
+    return None
+
+
+def _copied(linked: LinkedProgram, address: int, size: int) -> bytes | None:
+    """What the start-up code copies to ``address``, word by word."""
+    symbols = [linked.find(name) for name in BOUNDS]
+    if any(found is None for found in symbols):
+        return None
+    load, start, end = (found.address for found in symbols if found is not None)
+    if not (start <= address and address + size <= end + -(end - start) % 4):
+        return None
+    begin = load + address - start
+    for segment in linked.segments:
+        at = begin - segment.load_address
+        if 0 <= at <= len(segment.data) - size:
+            return segment.data[at : at + size]
+    return None

@@ -1,0 +1,5 @@
+"""From a Relax module to a :class:`~tvm_serenity.firmware.program.Program` for a board."""
+
+from tvm_serenity import tvm_installed
+
+tvm_installed.require_relax()  # before anything that fails without

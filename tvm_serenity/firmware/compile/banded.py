@@ -1,0 +1,278 @@
+"""The program of a network in bands of rows: tensors in bands, steps that make rows of them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.c_names import identifier
+from tvm_serenity.firmware.compile.compiled import Source
+from tvm_serenity.firmware.compile.constants import Constants
+from tvm_serenity.firmware.compile.interface import Known, named
+from tvm_serenity.firmware.compile.slots import slots_of
+from tvm_serenity.firmware.incremental import Moving
+from tvm_serenity.firmware.kernels.parts.calls import COUNT
+from tvm_serenity.firmware.passage import Passage
+from tvm_serenity.firmware.place.bands import Lying
+from tvm_serenity.firmware.program import (
+    ARRIVAL,
+    Bands,
+    Const,
+    Count,
+    Data,
+    Fed,
+    Kernel,
+    Program,
+    Row,
+    RowNumber,
+    Scratch,
+    Step,
+)
+from tvm_serenity.firmware.select.rows import LayerCode, RowKernels
+from tvm_serenity.rows.split import SOURCE
+from tvm_serenity.rows.stream import Streaming
+
+
+def banded_program(
+    kernels: RowKernels,
+    streaming: Streaming,
+    name: str,
+    lying: Lying,
+    alignment: int = 16,
+    known: Mapping[int, Known] = MappingProxyType({}),
+) -> Program:
+    """Return the program of a split network whose bands are ``lying`` in the arenas.
+
+    ``streaming`` must be made from ``kernels.network``. Its tensors are the network's features;
+    ``known``: what the model says of those that are its inputs and outputs.
+    """
+    return ProgramMaker(kernels, streaming, lying).program(name, alignment, known)
+
+
+def sources(kernels: RowKernels) -> tuple[Source, ...]:
+    """Return what each step of a banded program computes."""
+    network, rows = kernels.network, kernels.rows
+
+    def makes(feature: int) -> int:
+        tensor, ops = rows.tensor_of[feature], enumerate(rows.region.graph.ops)
+        return next(i for i, op in ops if tensor in op.outputs and op.view_of is None)
+
+    found = []
+    for index, layer in enumerate(network.layers):
+        if layer.view:
+            continue
+        before = layer
+        if layer.sums:
+            layer = network.layers[network.readers[layer.outputs[0]][0]]
+        elif layer.inputs and layer.inputs[0] in network.producer:
+            summed = network.producer[layer.inputs[0]]
+            if network.layers[summed].sums:
+                before, index = network.layers[summed], summed
+        joined = tuple(makes(f) for f in kernels.joined.get(index, ()))
+        found.append(Source(makes(layer.outputs[0]), before.inputs, joined))
+    return tuple(found)
+
+
+class ProgramMaker:
+    """Makes the program of a split network, part by part."""
+
+    def __init__(self, kernels: RowKernels, streaming: Streaming, lying: Lying) -> None:
+        self.kernels = kernels
+        self.banded = streaming.banded
+        self.order = streaming.schedule.order
+        self.network = streaming.banded.network
+        self.lying = lying
+        self.constants = Constants()
+        self.used: dict[str, Kernel] = {}
+        self.added: dict[int, int] = {}
+        """The rows that a call takes in at most, by its layer."""
+        for call in self.banded.calls:
+            most = self.added.get(call.layer, 0)
+            self.added[call.layer] = max(most, call.end - call.first)
+        self.layers = [i for i, layer in enumerate(self.network.layers) if not layer.view]
+        self.pads = self._pads()
+
+    def program(self, name: str, alignment: int, known: Mapping[int, Known]) -> Program:
+        """The whole program; arguments as of :func:`banded_program`."""
+        steps = tuple(self.step(index) for index in self.layers)
+        features = self.network.features
+        tensors = named(
+            [
+                (f.name, tuple(f.shape) if f.dtype else (f.size_bytes,), f.dtype or "uint8")
+                for f in features
+            ],
+            [known.get(f) for f in range(len(features))],
+        )
+        return Program(
+            identifier(name),
+            tuple(self.used.values()),
+            tuple(self.constants.all),
+            tuple(tensors),
+            tuple(self.bands(f) for f in range(len(features))),
+            steps,
+            self.banded.resident,
+            self.network.outputs,
+            self.lying.arena_bytes,
+            alignment,
+            fed=self.fed(),
+            sequence=tuple(self.sequence()),
+            moving=self.moving(),
+        )
+
+    def moving(self) -> Moving | None:
+        """What stays when a window moves: nothing, the input is whole."""
+        return None
+
+    def fed(self) -> Fed | None:
+        """The input whose rows arrive."""
+        if self.banded.feeding is None:
+            return None
+        tensor = self.network.inputs[0]
+        known = self.network.features[tensor]
+        kept = self.banded.feeding == SOURCE
+        step = None if kept else self.layers.index(self.banded.feeding)
+        return Fed(tensor, known.height, known.row_bytes, step)
+
+    def bands(self, feature: int) -> Bands:
+        """Where a feature lies: nowhere if nothing makes it, like rows that are not kept."""
+        found = {
+            self.banded.bands[t].first: place
+            for t, place in self.lying.tensors.items()
+            if self.banded.bands[t].feature == feature
+        }
+        height, together = self.network.rows(feature), self.banded.heights[feature]
+        places = tuple(found[y] for y in sorted(found))
+        if feature in self.network.contiguous:
+            places, together = places[:1], height
+        return Bands(places, height, together)
+
+    def sequence(self) -> list[tuple[int, int]]:
+        """The calls in order."""
+        found = []
+        numbers = {layer: number for number, layer in enumerate(self.layers)}
+        for call in (self.banded.calls[op] for op in self.order):
+            if call.layer == SOURCE:
+                together = self.banded.heights[self.network.inputs[0]]
+                found.append((ARRIVAL, call.first // together))
+            elif call.layer in numbers:
+                together = self.together(call.layer)
+                found.append((numbers[call.layer], call.first // together))
+        return found
+
+    def together(self, index: int) -> int:
+        """The rows a call of a layer runs through; of sums those that its input has together."""
+        layer = self.network.layers[index]
+        if layer.sums:
+            return self.added[index]
+        return min(self.banded.heights[f] for f in layer.outputs) if layer.splits else 1
+
+    def step(self, index: int) -> Step:
+        """How a layer runs."""
+        kernel, code = self.kernels.rows.kernels[index], self.kernels.code[index]
+        layer = self.network.layers[index]
+        assert kernel is not None
+        assert code is not None
+        over = self.over(index, code)
+        kernels = [_writing_over(made) if over else made for made in code.kernels]
+        names = tuple(self.kernel(made) for made in kernels)
+        if kernel.rows is None:
+            return Step(names, self.whole(index, code), layer.outputs)
+        constants = [Const(self.constants.number(array)) for array in code.constants]
+        numbered = kernel.rows.numbered is not None and not code.library
+        number = [RowNumber()] if numbered else []
+        made = [Data(t) if layer.sums else Row(t) for t in layer.outputs]
+        more: list[Count | Scratch] = []
+        if any(param.name == COUNT for param in code.kernels[0].params):
+            more.append(Count())
+        if code.workspace_bytes:
+            at = self.lying.by_rows[index]
+            more.append(Scratch(at[0], code.workspace_bytes, at if len(at) > 1 else ()))
+        return Step(
+            names,
+            (*slots_of(self.network, layer, kernel), *constants, *number, *made, *more),
+            layer.outputs,
+            (0,) * len(kernel.rows.variant_of) if numbered else kernel.rows.variant_of,
+            self.together(index),
+            self.pad(index),
+            layer.sums,
+            over,
+        )
+
+    def over(self, index: int, code: LayerCode) -> tuple[tuple[int, Passage], ...]:
+        """What rows of a layer lie on in part in any of its calls, and how it is gone over."""
+        layer, found = self.network.layers[index], dict[int, Passage]()
+        known = dict(zip(layer.inputs, code.passages, strict=False))
+        for op, call in zip(self.banded.graph.ops, self.banded.calls, strict=True):
+            if call.layer != index:
+                continue
+            for tensor in op.over:
+                passage = known[self.banded.bands[tensor].feature]
+                if passage is not None and self.meet(tensor, op.outputs[0]):
+                    found[self.banded.bands[tensor].feature] = passage
+        return tuple(sorted(found.items()))
+
+    def meet(self, one: int, two: int) -> bool:
+        """Whether two tensors of the graph share bytes."""
+        tensors, places = self.banded.graph.tensors, self.lying.tensors
+        if one not in places or two not in places or places[one].region != places[two].region:
+            return False
+        a, b = places[one].offset_bytes, places[two].offset_bytes
+        return a < b + tensors[two].size_bytes and b < a + tensors[one].size_bytes
+
+    def whole(self, index: int, code: LayerCode) -> tuple[Any, ...]:
+        """What the kernel of whole tensors is called with."""
+        layer = self.network.layers[index]
+        arguments: list[Any] = [Const(self.constants.number(array)) for array in code.constants]
+        for position, feature in zip(code.data, layer.inputs, strict=True):
+            arguments.insert(position, Data(feature))
+        arguments += [Data(f) for f in layer.outputs]
+        if layer.workspace_bytes:
+            op = next(o for o in self.lying.scratch if self.banded.calls[o].layer == index)
+            arguments.append(Scratch(self.lying.scratch[op], layer.workspace_bytes))
+        return tuple(arguments)
+
+    def kernel(self, made: Kernel) -> str:
+        """The name of a kernel, which differs from those of all others."""
+        name, count = made.name, 1
+        while self.used.setdefault(name, replace(made, name=name)) != replace(made, name=name):
+            count += 1
+            name = f"{made.name}_{count}"
+        return name
+
+    def _pads(self) -> dict[tuple[str, float], int]:
+        """One constant row for each value that pads, as long as the longest row it stands for."""
+        longest: dict[tuple[str, float], int] = {}
+        for index in self.layers:
+            for value, feature in self.padded(index):
+                known = self.network.features[feature]
+                key = (known.dtype, value)
+                elements = known.row_bytes // np.dtype(known.dtype).itemsize
+                longest[key] = max(longest.get(key, 0), elements)
+        return {
+            key: self.constants.number(np.full(elements, key[1], key[0]))
+            for key, elements in longest.items()
+        }
+
+    def padded(self, index: int) -> list[tuple[float, int]]:
+        """The values that pad a layer's inputs, and which inputs: kernels from TIR read a row."""
+        kernel, code = self.kernels.rows.kernels[index], self.kernels.code[index]
+        if kernel is None or kernel.rows is None or code is None or code.library:
+            return []
+        inputs = self.network.layers[index].inputs
+        return [(v, inputs[kernel.data.index(p)]) for p, v in kernel.rows.padding.items()]
+
+    def pad(self, index: int) -> int | None:
+        """The constant that stands for a row outside of what a layer reads."""
+        found = {self.pads[self.network.features[f].dtype, v] for v, f in self.padded(index)}
+        if len(found) > 1:
+            name = self.network.layers[index].name
+            raise UnsupportedError(f"{name}: its inputs are padded with different values")
+        return next(iter(found), None)
+
+
+def _writing_over(made: Kernel) -> Kernel:
+    """The same kernel, whose parameters may share bytes."""
+    return replace(made, name=f"{made.name}_over", restrict=False)

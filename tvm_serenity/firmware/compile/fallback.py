@@ -1,0 +1,182 @@
+"""A network compiled as its settings say, or in the first way that fits where it does not whole.
+
+Ways that take no more time come first: kernels that overwrite what dies, rewriting, both; then
+results that lie over what their layers have read, then the coarsest bands of rows that fit. What
+options decide stays decided, and a way that does not go with them is left out; each that was tried
+is recorded, with its arena or with why it cannot be.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import tvm
+
+from tvm_serenity.boards import Board
+from tvm_serenity.errors import InputError, UnsupportedError
+from tvm_serenity.firmware.board.fit import Way, constants_fit
+from tvm_serenity.firmware.compile.compiled import Compiled
+from tvm_serenity.firmware.compile.driver import Maker, by_rows
+from tvm_serenity.firmware.compile.sliding import in_steps
+from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.options.memory import BEST
+from tvm_serenity.quantize.choices import AUTO, OFF
+from tvm_serenity.rows.described import rows_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeWay:
+    """What is done to a network that is not in bands: fields as those of :class:`Settings`."""
+
+    rewritten: bool = False
+    in_place: bool = False
+    overlap: bool = False
+
+    @property
+    def how(self) -> str:
+        """The same in words."""
+        said = {
+            "rewritten": self.rewritten,
+            "in place": self.in_place,
+            "written over": self.overlap,
+        }
+        return ", ".join(["whole", *(words for words, done in said.items() if done)])
+
+    def settings(self, common: Settings) -> Settings:
+        """Return ``common`` with this; :class:`InputError` where they do not go together.
+
+        Rules of rewriting that ``common`` names stay.
+        """
+        rewrite = (common.rewrite or "all") if self.rewritten else ""
+        return replace(common, rewrite=rewrite, in_place=self.in_place, overlap=self.overlap)
+
+    def keeps(self, settings: Settings) -> bool:
+        """Whether all of this that ``settings`` ask for is done."""
+        return (
+            self.rewritten >= bool(settings.rewrite)
+            and self.in_place >= settings.in_place
+            and self.overlap >= settings.overlap
+        )
+
+
+WHOLE_WAYS = (
+    WholeWay(),
+    WholeWay(in_place=True),
+    WholeWay(rewritten=True),
+    WholeWay(rewritten=True, in_place=True),
+    WholeWay(in_place=True, overlap=True),
+    WholeWay(rewritten=True, in_place=True, overlap=True),
+)
+"""What there is to try, the plain one first; writing over needs no more than in place alone."""
+
+
+def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> Compiled:
+    """Return ``module`` (Relax, fresh) compiled for ``board``, whole or by rows.
+
+    Whether it fits is said by ``placed``. With rows "auto" it is in rows only if it would not fit
+    whole, with "needed" in the first way that fits, or else in the one of the least arena. Where
+    the constants alone are more than the flash it stays whole: no way has less of them.
+    """
+    maker = Maker(module, name, board, settings)
+    if settings.sliding is not None:
+        return _as_asked(in_steps, maker)
+    if settings.only_rows:
+        return _as_asked(by_rows, maker)
+    made = maker.whole(settings)
+    flash_is_enough = constants_fit(board, made.program.constant_bytes)
+    if settings.rows == OFF or _fits(made, settings) or not flash_is_enough:
+        return made
+    if settings.rows == AUTO:
+        return _as_asked(by_rows, maker)
+    return _first_that_fits(maker, made)
+
+
+def _as_asked(work: Callable[[Maker], Compiled], maker: Maker) -> Compiled:
+    """Return a network in rows; where it has none, the error names the options that want them."""
+    try:
+        return work(maker)
+    except UnsupportedError:
+        raise  # an operator's: rows have no part in it
+    except InputError as error:
+        asked = maker.settings.asked_rows
+        raise InputError(f"{error}; build it without {asked}") from None
+
+
+def way_of(settings: Settings) -> WholeWay:
+    """Return what ``settings`` ask for."""
+    return WholeWay(
+        rewritten=bool(settings.rewrite),
+        in_place=settings.in_place,
+        overlap=settings.overlap,
+    )
+
+
+def how_in_bands(made: Compiled, arriving: bool = False, overlap: bool = False) -> str:
+    """Return the same of one in bands; ``arriving``: rows of its input come one by one."""
+    assert made.chosen is not None
+    rows = rows_text(made.chosen.best)
+    more = ", input by rows" * arriving + ", written over" * overlap
+    again = made.chosen.recomputed
+    if again is not None and again.tiles:
+        more += f", tiles of columns, {again.work.factor - 1:.1%} computed again"
+    return f"bands of {rows} row{'s' * (rows != '1')}{more}"
+
+
+def _first_that_fits(maker: Maker, plain: Compiled) -> Compiled:
+    settings = maker.settings
+    first = way_of(settings).how
+    tried = [(_way(first, plain, settings), plain)]
+    refused = []
+    settings.notify(f"{tried[0][0].text()}: looking for other ways")
+    for way, made in _others(maker):
+        if made is None:
+            refused.append(way)
+            continue
+        tried.append((way, made))
+        settings.notify(way.text())
+        if way.fits:
+            break
+    _, best = min(tried, key=lambda one: (not one[0].fits, one[0].arena_bytes or 0))
+    return replace(best, tried=(*(way for way, _ in tried), *refused))
+
+
+def _others(maker: Maker) -> Iterator[tuple[Way, Compiled | None]]:
+    """The ways after the plain one, each compiled when it is asked for."""
+    settings = maker.settings
+    for way in WHOLE_WAYS:
+        if way.keeps(settings):
+            yield from _whole(maker, way)
+    try:
+        replace(settings, rows=AUTO)  # which refuses what rows do not go with
+        made = by_rows(maker)
+        how = how_in_bands(made, overlap=settings.overlap)
+        yield _way(how, made, settings), made
+    except (InputError, UnsupportedError) as error:
+        yield Way("bands of rows", reason=str(error)), None
+
+
+def _whole(maker: Maker, way: WholeWay) -> Iterator[tuple[Way, Compiled | None]]:
+    """The network so; nothing if that is as it is, or the same as without rewriting."""
+    settings = maker.settings
+    try:
+        asked = way.settings(settings)
+    except InputError as error:
+        yield Way(way.how, reason=str(error)), None
+        return
+    rewrite = asked.rewrite
+    if asked == settings or (rewrite != settings.rewrite and not _rewrites(maker, rewrite)):
+        return
+    made = maker.whole(asked)
+    yield _way(way.how, made, settings), made
+
+
+def _rewrites(maker: Maker, rewrite: str) -> bool:
+    """Whether rewriting is looked at: the model's own order is kept as it is."""
+    return maker.settings.order == BEST and maker.changes(rewrite)
+
+
+def _way(how: str, made: Compiled, settings: Settings) -> Way:
+    return Way(how, sum(made.placed.arena_bytes.values()), _fits(made, settings))
+
+
+def _fits(made: Compiled, settings: Settings) -> bool:
+    return made.placed.fits and settings.allows(sum(made.placed.arena_bytes.values()))

@@ -1,0 +1,140 @@
+"""What a model says of its inputs and outputs: names, scales and zero points, first values."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+from tvm import relax
+
+from tvm_serenity import compat
+from tvm_serenity.firmware.c_names import identifier, unique
+from tvm_serenity.firmware.program import Quantisation, Tensor
+from tvm_serenity.relax.attributes import (
+    INPUT_SCALES,
+    INPUTS,
+    OUTPUT_SCALES,
+    OUTPUTS,
+    first_values,
+)
+from tvm_serenity.relax.copied_results import results_of
+
+SAME_VALUES = ("relax.reshape", "relax.clip")
+"""Operators that do not change how values are stored."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a model says of an input or output; ``initial`` fills a state before the first run."""
+
+    name: str
+    quantisation: Quantisation | None = None
+    initial: int | None = None
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a model says of its inputs and of its outputs, in order, as often as they are listed."""
+
+    inputs: tuple[Known, ...]
+    outputs: tuple[Known, ...]
+
+    def of_tensors(self, inputs: Sequence[int], results: Sequence[int]) -> dict[int, Known]:
+        """Return what is said of the tensors that these are.
+
+        A tensor that is returned twice is the first of its outputs, one that is given an input.
+        """
+        found: dict[int, Known] = {}
+        for tensor, known in zip(results, self.outputs, strict=True):
+            found.setdefault(tensor, known)
+        return found | dict(zip(inputs, self.inputs, strict=True))
+
+
+def interface(module: tvm.IRModule) -> Interface:
+    """Return what ``module`` says of its inputs and outputs.
+
+    The module is the network before quantisation. Names and scales are the file's where it has
+    them. Else names are those of the module's variables, and an input that is dequantised, or an
+    output that is quantised, per tensor, has a scale. A new state is called after the state.
+    """
+    function = module["main"]
+    bindings = {b.var: b.value for block in function.body.blocks for b in block.bindings}
+    initial = first_values(function)
+    results = results_of(function.body.body, bindings)
+    names = list(_names(function, INPUTS, function.params))
+    first = len(names) - len(initial)
+    scales = _scales(function, INPUT_SCALES)
+    given = []
+    for i, (name, param) in enumerate(zip(names, function.params, strict=True)):
+        state = initial[i - first] if i >= first else None
+        given.append(Known(name, next(scales, None) or _input(param, bindings), state))
+    made = list(_names(function, OUTPUTS, results))[: len(results) - len(initial)]
+    made += [f"{name}_next" for name in names[first:]]
+    scales = _scales(function, OUTPUT_SCALES)
+    outputs = [
+        Known(name, next(scales, None) or _output(value, bindings))
+        for name, value in zip(made, results, strict=True)
+    ]
+    return Interface(tuple(given), tuple(outputs))
+
+
+def named(
+    tensors: Sequence[tuple[str, tuple[int, ...], str]], known: Sequence[Known | None]
+) -> list[Tensor]:
+    """Return tensors of a name, a shape and a type each, under names that C accepts, each once.
+
+    Inputs and outputs have the names the model gives them, whatever others are called.
+    """
+    names = [k.name if k is not None else t[0] for t, k in zip(tensors, known, strict=True)]
+    first = sorted(range(len(names)), key=lambda i: known[i] is None)
+    given = dict(zip(first, unique(identifier(names[i]) for i in first), strict=True))
+    return [
+        Tensor(given[i], shape, dtype, k.quantisation, k.initial)
+        if k is not None
+        else Tensor(given[i], shape, dtype)
+        for i, ((_, shape, dtype), k) in enumerate(zip(tensors, known, strict=True))
+    ]
+
+
+def _names(function: relax.Function, attribute: str, values: Sequence[Any]) -> Iterator[str]:
+    """The file's names, then those of variables."""
+    attrs = function.attrs or {}
+    given = [str(name) for name in attrs[attribute]] if attribute in attrs else []
+    for i, value in enumerate(values):
+        yield given[i] if i < len(given) else getattr(value, "name", f"value_{i}")
+
+
+def _scales(function: relax.Function, attribute: str) -> Iterator[Quantisation | None]:
+    """The file's scales and zero points."""
+    attrs = function.attrs or {}
+    for pair in attrs.get(attribute, ()):
+        yield Quantisation(float(pair[0]), int(pair[1])) if len(pair) else None
+
+
+def _is(value: relax.Expr, *names: str) -> bool:
+    return compat.is_call(value) and compat.op_name(value) in names
+
+
+def _input(param: relax.Var, bindings: dict[Any, Any]) -> Quantisation | None:
+    for value in bindings.values():
+        if _is(value, "relax.dequantize") and value.args[0].same_as(param):
+            return _affine(value)
+    return None
+
+
+def _output(value: relax.Expr, bindings: dict[Any, Any]) -> Quantisation | None:
+    for _ in range(len(bindings) + 1):
+        if _is(value, "relax.quantize"):
+            return _affine(value)
+        value = value.args[0] if _is(value, *SAME_VALUES) else value
+        if value not in bindings:
+            return None
+        value = bindings[value]
+    return None
+
+
+def _affine(call: relax.Call) -> Quantisation | None:
+    scale, zero = (compat.constant_array(a) for a in call.args[1:3])
+    if scale.size != 1 or zero.size != 1:
+        return None
+    return Quantisation(float(scale.reshape(())), int(zero.reshape(())))

@@ -1,0 +1,82 @@
+"""What ``build`` is given, as a Relax module."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.frontends import ModelFile, format_of, load, runtime_file
+from tvm_serenity.frontends.opaque import TakesOpaque
+from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.system.files import ZOO
+
+if TYPE_CHECKING:
+    import torch
+    import tvm
+
+Model: TypeAlias = (
+    "str | os.PathLike[str] | ModelFile | tvm.IRModule | torch.export.ExportedProgram"
+)
+"""A file or what ``load`` returned for it, "zoo:NAME", or a network as TVM or PyTorch hold it."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model as a Relax module, the file it is from, if it is known, and what a runtime is given.
+
+    That is ``runtime_file``: the file, or of one with several signatures what was read of it.
+    """
+
+    module: Any
+    file: str | None
+    runtime_file: str | None
+
+
+def opened(model: "Model", settings: Settings) -> Opened:
+    """Return a model as a Relax module, and where it is from.
+
+    Raises :class:`InputError` for sizes and a signature of what is no file.
+    """
+    integers = OFF if settings.quantized == OFF else "tflite"
+    name = str(model) if isinstance(model, str | os.PathLike) else None
+    if name is not None and not name.startswith(ZOO):
+        # before TVM, whose import takes seconds
+        model = load(name, settings.dims, settings.opaque, settings.signature)
+    if format_of(model) is not None:
+        file: ModelFile = cast("ModelFile", model)
+        _check_opaque(file, settings)
+        from tvm_serenity.frontends.relax import to_relax
+
+        how = settings.dynamic_range
+        made = to_relax(file, settings.dims, integers, stand_ins=True, dynamic_range=how)
+        return Opened(made, str(file.path), str(runtime_file(file)))
+    if settings.dims:
+        raise InputError(f"{name or 'the model'}: only dimensions of a file have names")
+    if settings.opaque:
+        raise InputError(f"{name or 'the model'}: --opaque is for operators of .tflite files")
+    if settings.signature is not None:
+        raise InputError(f"{name or 'the model'}: --signature is for .tflite files")
+    import tvm
+
+    from tvm_serenity import zoo
+    from tvm_serenity.frontends.relax import to_relax
+
+    if name is not None:
+        return Opened(zoo.build(name), name, name)
+    module = model if isinstance(model, tvm.IRModule) else to_relax(model, integers=integers)
+    return Opened(module, settings.model, settings.model)
+
+
+def _check_opaque(file: ModelFile, settings: Settings) -> None:
+    told = file.opaque if isinstance(file, TakesOpaque) else {}
+    if dict(told) != dict(settings.opaque):
+        raise InputError(
+            f"{file.path}: load() was told that the user computes {_listed(told)}, Settings(opaque="
+            f"...) says {_listed(settings.opaque)}: give both the same"
+        )
+
+
+def _listed(opaque: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind}={size}" for kind, size in opaque.items()) or "no operator"

@@ -1,0 +1,155 @@
+"""A network compiled for a board as one step of a window that moves along a stream."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tvm_serenity.errors import InputError
+from tvm_serenity.firmware.compile.banded import ProgramMaker
+from tvm_serenity.firmware.compile.compiled import Compiled
+from tvm_serenity.firmware.compile.driver import Maker
+from tvm_serenity.firmware.compile.interface import interface
+from tvm_serenity.firmware.incremental import KeptRows, Moving, State
+from tvm_serenity.firmware.place.bands import Lying
+from tvm_serenity.firmware.place.memory_map import Placed, Room, largest, rooms
+from tvm_serenity.firmware.program import Bands, Fed, Place, Program
+from tvm_serenity.firmware.select.rows import RowKernels
+from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.relax.attributes import first_values
+from tvm_serenity.relax.rows_reads import operations, row_reads
+from tvm_serenity.rows.choose import Choice
+from tvm_serenity.rows.limits import Limits
+from tvm_serenity.sliding import MovedWindow, SlidingStep, moved, sliding_step
+from tvm_serenity.sliding.check import check_windows
+from tvm_serenity.sliding.choose import curve, within_bytes
+
+
+def in_steps(maker: Maker) -> Compiled:
+    """Return the network as one step of a window that moves by ``settings.sliding`` rows.
+
+    All that can be is kept, or as much as leaves the least work within the board's memory.
+    All of its memory lies in one region. Raises :class:`InputError` where nothing stays.
+    """
+    settings, kernels = maker.settings, maker.layers()
+    assert settings.sliding is not None
+    settings.notify("ordering and placing a step")
+    reads = row_reads(kernels.rows)
+    states = first_values(maker.module["main"])
+    window = moved(kernels.network, settings.sliding, reads, len(states))
+    room = rooms(maker.board, settings.stack_bytes)
+    found = _fitting(window, kernels, settings, settings.most_bytes(largest(room)))
+    check_windows(found, reads)
+    placed, lying = _lying(found, room)
+    network, best = kernels.network, found.streaming
+    known = interface(maker.module).of_tensors(network.inputs, kernels.rows.results)
+    for f, made in found.steady.states:
+        if known[made].name != f"{known[f].name}_next":
+            name = known[made].name
+            raise InputError(f"{name}: is an output and a state; --sliding keeps states apart")
+    given = {window.source: known[network.inputs[0]]}
+
+    def program(taken: RowKernels, lying: Lying) -> Program:
+        made = _StepMaker(taken, found, _in_all_rows(found, lying), states)
+        name, alignment = maker.name, maker.board.core.alignment_bytes
+        program = made.program(name, alignment, {**known, **given})
+        outputs = program.outputs[: len(program.outputs) - len(states)]
+        return replace(program, inputs=(), outputs=outputs)
+
+    chosen = Choice(best, True, (best,), best.seconds)
+    return replace(maker.from_rows(kernels, chosen, placed, lying, program), moved=found)
+
+
+def _fitting(
+    window: MovedWindow, kernels: RowKernels, settings: Settings, most: int
+) -> SlidingStep:
+    """The step of least work whose arena has ``most`` bytes; the smallest where none has."""
+    limits = Limits.within(settings.time_limit_s)
+    found = sliding_step(window.steady(), limits)
+    if found.arena_bytes <= most:
+        return found
+    settings.notify("looking for what to make again")
+    points = curve(window, operations(kernels.rows), limits)
+    return (within_bytes(points, most) or points[-1]).step
+
+
+def _lying(found: SlidingStep, room: Sequence[Room]) -> tuple[Placed, Lying]:
+    """A step in the first memory that holds all of it."""
+    best = found.streaming
+    fitting = [one for one in room if best.arena_bytes <= one.arena_bytes]
+    region = (fitting or list(room))[0].region.name
+    tensors, scratch = {}, {}
+    for r, offset in zip(best.ranges, best.plan.offsets, strict=True):
+        tensors.update({t: Place(region, offset) for t in r.tensors})
+        if r.workspace_of is not None:
+            scratch[r.workspace_of] = Place(region, offset)
+    arena = {region: best.arena_bytes}
+    regions = (region,) * len(best.ranges)
+    placed = Placed(best.ranges, regions, tuple(best.plan.offsets), arena, bool(fitting))
+    return placed, Lying(tensors, scratch, arena)
+
+
+def _in_all_rows(found: SlidingStep, lying: Lying) -> Lying:
+    """The same with a workspace for every row of a layer, where those that are made have one each.
+
+    Rows that no step makes are given that of the first one: nothing looks for it.
+    """
+    by_rows = {}
+    for layer, places in lying.by_rows.items():
+        known = found.steady.network.layers[layer]
+        made = found.steady.made[known.outputs[0]]
+        if len(places) > 1 and not known.sums:
+            each = dict(zip(made, places, strict=True))
+            height = found.steady.network.rows(known.outputs[0])
+            places = tuple(each.get(y, places[0]) for y in range(height))
+        by_rows[layer] = places
+    return replace(lying, by_rows=by_rows)
+
+
+class _StepMaker(ProgramMaker):
+    """Rows that stay lie in blocks; rows that a step neither makes nor keeps lie nowhere."""
+
+    def __init__(
+        self, kernels: RowKernels, found: SlidingStep, lying: Lying, states: Sequence[int]
+    ) -> None:
+        super().__init__(kernels, found.streaming, lying)
+        self.found = found
+        self.steady = found.steady
+        pairs = zip(found.steady.states, states, strict=True)
+        self.states = tuple(State(f, made, first) for (f, made), first in pairs)
+        bands = found.streaming.banded.bands
+        kept = {*found.blocks.values(), *(t for stored in found.stores.values() for t in stored)}
+        self.made = {(band.feature, band.first): t for t, band in enumerate(bands) if t not in kept}
+
+    def fed(self) -> Fed:
+        """The window, by its rows: the last ones of it arrive."""
+        known = self.network.features[self.steady.source]
+        return Fed(self.steady.source, known.height, known.row_bytes)
+
+    def moving(self) -> Moving:
+        """The blocks, and how far their rows move."""
+        kept = []
+        own = {state.tensor for state in self.states}
+        for f in (f for f in self.found.blocks if f not in own):
+            stores = (self.lying.tensors[t].offset_bytes for t in self.found.stores.get(f, ()))
+            kept.append(KeptRows(f, *self.steady.spans[f], self.steady.shifts[f], tuple(stores)))
+        return Moving(self.steady.step, self.steady.steps_to_fill, tuple(kept), self.states)
+
+    def bands(self, feature: int) -> Bands:
+        """A place for every row; of those that lie nowhere the arena's start, which none reads."""
+        root = self.found.shown.get(feature, feature)
+        height, region = self.network.rows(feature), next(iter(self.lying.arena_bytes))
+        late = self.steady.spans[feature][0] > 0  # of an input whose first rows nothing reads
+        if (feature in self.network.contiguous and not late) or root != feature:
+            block = self.found.blocks.get(root, self.made.get((root, 0)))
+            place = Place(region, 0) if block is None else self.lying.tensors[block]
+            return Bands((place,), height, height)
+        return Bands(tuple(self.row(feature, y, region) for y in range(height)), height)
+
+    def row(self, feature: int, y: int, region: str) -> Place:
+        """Where a row lies."""
+        first, end = self.steady.spans[feature]
+        if first <= y < end:
+            block = self.lying.tensors[self.found.blocks[feature]]
+            far = (y - first) * self.network.features[feature].row_bytes
+            return Place(block.region, block.offset_bytes + far)
+        made = self.made.get((feature, y))
+        return Place(region, 0) if made is None else self.lying.tensors[made]

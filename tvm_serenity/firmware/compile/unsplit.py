@@ -1,0 +1,164 @@
+"""From a Relax module to a program of whole tensors: quantise, rewrite, order, place, write."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import tvm
+from tvm import tirx
+
+from tvm_serenity import compat
+from tvm_serenity.boards import Board
+from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.firmware.c_names import identifier
+from tvm_serenity.firmware.compile.assembly import assembled
+from tvm_serenity.firmware.compile.compiled import Compiled
+from tvm_serenity.firmware.place.memory_map import largest, place, rooms, with_unread
+from tvm_serenity.firmware.select.choices import as_called, of_whole
+from tvm_serenity.firmware.select.kernels import Kernels
+from tvm_serenity.firmware.select.overlap import Permissions, least_need, ordered
+from tvm_serenity.firmware.select.workspace import Ordered, with_room
+from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.graph import Graph
+from tvm_serenity.kernels.lean import lean
+from tvm_serenity.kernels.tile import MCU, SCALAR
+from tvm_serenity.memory import LiveRange, peak_bytes
+from tvm_serenity.options.memory import RAM
+from tvm_serenity.options.speed import LEAST
+from tvm_serenity.plan import PlanOptions, plan
+from tvm_serenity.plan.joint import Joint, place_order, schedule_for_arena
+from tvm_serenity.relax.copied_results import with_copied_constants
+from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
+from tvm_serenity.relax.read import BoundGraph, read_function
+
+PLACE_STEPS, TRIAL_STEPS = 5_000_000, 50_000
+"""Of a placement with results over operands at most, and of one tried for faster kernels."""
+
+
+def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
+    """Return ``module`` quantised, rewritten and lowered, with lean kernels for a board.
+
+    Channels are last: so the kernel library reads images, and rows are cut. Constants that are
+    returned are copied: every output is what a kernel makes, or an input.
+    """
+    steps = Steps(
+        quantized=settings.quantized,
+        layout="last",
+        channels=settings.channels,
+        rewrite=settings.rewrite,
+        time_limit_s=settings.time_limit_s,
+        tuned=in_registers,
+    )
+    ready = prepared(module, steps, "llvm")
+    return replace(ready, plain=with_copied_constants(ready.plain))
+
+
+def in_registers(kernel: tirx.PrimFunc) -> Any:
+    """Return a lean kernel that sums up floats for some channels at once, and integers for one.
+
+    Integers are the kernel library's for the most part; what is left of them is made in less code.
+    """
+    floats = str(compat.buffer_dtype(kernel.params[-1])).startswith("float")
+    return lean(kernel, MCU if floats else SCALAR)
+
+
+def compiled(
+    module: tvm.IRModule, ready: Prepared, name: str, board: Board, settings: Settings
+) -> Compiled:
+    """Return the program of ``module`` (Relax, fresh) for ``board``.
+
+    ``ready``: what :func:`kernels_of` made of it. Constants that are copied to RAM come before
+    workspace of faster kernels.
+    """
+    made = _compiled(module, ready, name, board, settings)
+    if not made.placed.fits and settings.grows and settings.constants == RAM:
+        return _compiled(module, ready, name, board, replace(settings, workspace=LEAST))
+    return made
+
+
+def _compiled(
+    module: tvm.IRModule, ready: Prepared, name: str, board: Board, settings: Settings
+) -> Compiled:
+    kernels, room = ready.kernels, rooms(board, settings.stack_bytes)
+    region = read_function(kernels, workspace=False, external_inputs=False, external_outputs=False)
+    _check_weights(region)
+    settings.notify("writing kernels")
+    writer = Kernels(kernels, region, settings, board, identifier(name))
+    settings.notify(f"ordering {len(region.graph.ops)} operators")
+    alignment = board.core.alignment_bytes
+    writer, (order, ranges, whole, bound, peak) = with_room(
+        writer,
+        lambda tried, wanted: _ordered(tried, settings, alignment, wanted),
+        settings.most_bytes(largest(room)) if settings.grows else 0,
+    )
+    graph = writer.graph()
+    placed = place(ranges, whole, room, alignment)
+    placed = with_unread(placed, _unread(graph, ranges), set(graph.inputs), room[0], alignment)
+    made = assembled(identifier(name), module, region, graph, order, placed, writer)
+    program = replace(made.program, copied=settings.constants == RAM)
+    copied, arena = program.copied_bytes, placed.arena_bytes.get(room[0].region.name, 0)
+    fits = arena + copied <= room[0].arena_bytes or not copied
+    fits = fits and settings.allows(sum(placed.arena_bytes.values()), copied)
+    placed = replace(placed, fits=placed.fits and fits)
+    return Compiled(
+        program=program,
+        lowered=ready.reference,
+        region=region,
+        sources=made.sources,
+        tensors=made.tensors,
+        placed=placed,
+        peak_bytes=peak,
+        lower_bound_bytes=bound,
+        kept_float=ready.kept_float,
+        folded=ready.folded,
+        choices=as_called(of_whole(writer, order), program),
+        compiled_here={} if settings.codegen == "c" else writer.plain,
+    )
+
+
+def _unread(graph: Graph, ranges: Sequence[LiveRange]) -> list[LiveRange]:
+    """The inputs that no operator reads (a shape that was folded, say): live at no step."""
+    live = {t for found in ranges for t in found.tensors}
+    tensors = [(t, graph.tensors[t]) for t in graph.inputs if t not in live]
+    return [LiveRange(found.name, found.size_bytes, 0, 0, (t,)) for t, found in tensors]
+
+
+def _check_weights(region: BoundGraph) -> None:
+    for op in region.graph.ops:
+        if op.view_of is None and op.kind.startswith("relax."):
+            raise UnsupportedError(f"op {op.name!r}: {op.kind} has no kernel for firmware")
+
+
+def _ordered(kernels: Kernels, settings: Settings, alignment: int, wanted: int | None) -> Ordered:
+    graph = kernels.graph()
+    found = _apart(graph, settings, alignment)
+    permissions = kernels.permissions()
+    if not permissions:
+        return found
+    how = PlanOptions(steps=PLACE_STEPS, time_limit_s=None)
+    if wanted is not None:
+        how = PlanOptions(capacity_bytes=wanted, enough_bytes=wanted, steps=TRIAL_STEPS)
+    return _overlapping(graph, found, permissions, replace(how, alignment=alignment))
+
+
+def _overlapping(
+    graph: Graph, found: Ordered, permissions: Permissions, how: PlanOptions
+) -> Ordered:
+    """The same order placed with results over operands, or ``found`` where that is no larger."""
+    order, ranges, whole, _, peak = found
+    bound = least_need(graph, permissions)
+    beside = ordered(graph, order, ranges, permissions)
+    placed = plan(beside.buffers(how.alignment), options=how)
+    if not placed.offsets or placed.arena_bytes >= whole.arena_bytes:
+        return order, ranges, whole, min(bound, whole.arena_bytes), peak
+    return order, ranges, placed, bound, placed.lower_bound_bytes
+
+
+def _apart(graph: Graph, settings: Settings, alignment: int) -> Ordered:
+    """An order and its placement, nothing over what it reads in part."""
+    if settings.order == "given":
+        ranges, whole = place_order(graph, None, alignment)
+        return tuple(range(len(graph.ops))), ranges, whole, 0, peak_bytes(graph)
+    found: Joint = schedule_for_arena(graph, "auto", settings.options, align=alignment)
+    s = found.schedule
+    return tuple(s.order), found.ranges, found.plan, s.lower_bound_bytes, s.peak_bytes

@@ -1,0 +1,1 @@
+"""Where tensors, bands and workspace lie in the memories of a board."""

@@ -1,0 +1,176 @@
+"""Which kernel makes each operator, what stood beside it, and why that was not taken.
+
+The kernel library goes before kernels from TIR, which are not priced. Of its candidates the one of
+least cost is taken, in the units of the core's prices, for whose workspace the arena does not grow,
+but for kernels that are not worth their code.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from tvm_serenity.firmware.kernels.prices import unit_of
+from tvm_serenity.firmware.kernels.record import Tuned
+from tvm_serenity.firmware.program import Program
+from tvm_serenity.firmware.select.kernels import Kernels
+from tvm_serenity.firmware.select.rows import RowKernels
+from tvm_serenity.kernels.opaque import opaque
+
+LIBRARY, TIR, LLVM, USER = "library", "TIR", "LLVM", "user"
+BEHIND = "the library goes before it"
+GROWS, NO_PLACE = "the arena would grow", "no place is free in all of its calls"
+FULL = "the memory has no room"
+DEARER, NOT_WORTH = "costs more", "is not worth its code"
+UNPRICED = "comes after it"
+
+
+@dataclass(frozen=True)
+class KernelCandidate:
+    """A kernel of the library that could make an operator; ``reason``: "" of the one taken.
+
+    ``cost``: of one run of the network, in ``unit``, None where it has no price.
+    """
+
+    form: str
+    cost: int | None
+    unit: str
+    workspace_bytes: int
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """The candidate in words."""
+        cost = "" if self.cost is None else f", {self.cost:,} {self.unit}"
+        size = f", {self.workspace_bytes:,} bytes of workspace" * (self.workspace_bytes > 0)
+        return f"{self.form}{cost}{size}" + (f": {self.reason}" if self.reason else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelChoice:
+    """The kernel of an operator and who made it; ``others``: what was not taken, with reasons.
+
+    ``candidates``: those of the library, the cheapest first. What it takes is known once it is
+    linked: JSON has places for that.
+    """
+
+    operator: str
+    kernel: str
+    made_by: str
+    workspace_bytes: int
+    candidates: tuple[KernelCandidate, ...] = ()
+    others: tuple[str, ...]
+
+    def json(self) -> dict[str, Any]:
+        """Return the choice as JSON has it."""
+        return {
+            "operator": self.operator,
+            "kernel": self.kernel,
+            "made_by": self.made_by,
+            "workspace_bytes": self.workspace_bytes,
+            "candidates": [asdict(candidate) for candidate in self.candidates],
+            "others": list(self.others),
+            "instructions": None,
+            "cycles": None,
+        }
+
+
+def as_called(choices: Sequence[KernelChoice], program: Program) -> tuple[KernelChoice, ...]:
+    """Return the choices with the names their kernels have in a program, one choice a step.
+
+    A kernel whose result lies over what it reads is a function of its own.
+    """
+    pairs = zip(choices, program.steps, strict=True)
+    return tuple(replace(one, kernel=step.kernels[0]) for one, step in pairs)
+
+
+def of_whole(taken: Kernels, order: Sequence[int]) -> tuple[KernelChoice, ...]:
+    """Return the choices of a network that runs whole, in the ``order`` in which it does."""
+    return tuple(_whole(taken, i) for i in order if taken.calls[i] is not None)
+
+
+def _whole(taken: Kernels, index: int) -> KernelChoice:
+    op = taken.region.graph.ops[index]
+    made = taken.tuned.get(index)
+    if made is not None:
+        no_room = FULL if taken.settings.grows else GROWS
+        candidates = _beside(taken.candidates[index], made, unit_of(taken.core), no_room)
+        return _of_library(op.name, made, made.kernel.name, candidates)
+    function = taken.functions[op.kind]
+    if opaque(function) is not None:
+        return _choice(op.name, op.kind, USER, 0, [])
+    in_c = taken.settings.codegen == "c"
+    reason = taken.not_covered.get(index, "off") if in_c else "LLVM compiles all kernels"
+    if op.view_of is not None:
+        reason = "has no kernel that overwrites"
+    workspace = taken.written[op.kind].workspace_bytes
+    return _choice(op.name, op.kind, TIR if in_c else LLVM, workspace, [f"library: {reason}"])
+
+
+def of_rows(least: RowKernels, taken: RowKernels, tuned: bool) -> tuple[KernelChoice, ...]:
+    """Return the choices of a network that runs by rows, in the order of its layers.
+
+    ``least``: the kernels with the least workspace, from which ``taken`` were made.
+    """
+    found = []
+    layers = zip(least.network.layers, least.code, taken.code, least.rows.kernels, strict=True)
+    for layer, little, code, kernel in layers:
+        if code is None or kernel is None:
+            continue
+        name = code.kernels[0].name
+        if code.tuned is not None and little is not None:
+            options = [one.tuned for one in little.candidates if one.tuned is not None]
+            rows = least.network.rows(layer.outputs[0]) if kernel.rows is not None else 1
+            candidates = _beside(options, code.tuned, unit_of(least.core), NO_PLACE, rows)
+            found.append(_of_library(layer.name, code.tuned, name, candidates))
+            continue
+        if code.joined:
+            how = f"in tiles of columns, with {', '.join(code.joined[:-1])}"
+            found.append(_choice(layer.name, name, LIBRARY, code.workspace_bytes, [how]))
+            continue
+        reason = (code.not_covered or "no kernel of one call") if tuned else "off"
+        found.append(_choice(layer.name, name, TIR, code.workspace_bytes, [f"library: {reason}"]))
+    return tuple(found)
+
+
+def _of_library(
+    operator: str, made: Tuned, kernel: str, candidates: tuple[KernelCandidate, ...]
+) -> KernelChoice:
+    others = [f"library, {one.text}" for one in candidates if one.reason]
+    if made.refused:
+        others.insert(0, f"library for this core: {made.refused}")
+    others.append(f"TIR: {BEHIND}")
+    return _choice(operator, kernel, LIBRARY, made.workspace_bytes, others, candidates)
+
+
+def _beside(
+    found: Sequence[Tuned], taken: Tuned, unit: str, no_room: str, calls: int = 1
+) -> tuple[KernelCandidate, ...]:
+    """The candidates of an operator, each with why it was not taken."""
+    at = [made.form for made in found].index(taken.form)
+    candidates = []
+    for i, made in enumerate(found):
+        if i < at:
+            reason = no_room if made.workspace_bytes > taken.workspace_bytes else NOT_WORTH
+        else:
+            reason = "" if i == at else DEARER if made.cost is not None else UNPRICED
+        cost = None if made.cost is None else made.cost * calls
+        candidates.append(KernelCandidate(made.form.text, cost, unit, made.workspace_bytes, reason))
+    return tuple(candidates)
+
+
+def _choice(
+    operator: str,
+    kernel: str,
+    by: str,
+    workspace: int,
+    others: Sequence[str],
+    candidates: tuple[KernelCandidate, ...] = (),
+) -> KernelChoice:
+    return KernelChoice(
+        operator=operator,
+        kernel=kernel,
+        made_by=by,
+        workspace_bytes=workspace,
+        candidates=candidates,
+        others=tuple(others),
+    )

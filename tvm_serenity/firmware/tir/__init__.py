@@ -1,5 +1,0 @@
-"""From TVM to a :class:`~tvm_serenity.firmware.program.Program`."""
-
-from tvm_serenity import tvm_installed
-
-tvm_installed.require_relax()  # before anything that fails without

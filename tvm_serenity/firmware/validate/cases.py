@@ -1,0 +1,220 @@
+"""The kernels of a program as it calls them, each beside TVM's own: what is validated.
+
+A case is a step with its constants. Whole tensors are blocks of memory, rows a block each, so that
+they lie apart; a kernel that makes rows which follow each other also makes all of them in one call.
+Tensors that share bytes in the program share a block. Sums over rows are made row by row, then
+finished: TVM's kernel does both.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tvm_serenity.firmware.check.trial import NOWHERE, Block, Call, Trial
+from tvm_serenity.firmware.compile.compiled import Compiled, Source
+from tvm_serenity.firmware.emit.c import symbol
+from tvm_serenity.firmware.program import Array, Const, Data, Program, Row, RowNumber, Scratch, Step
+from tvm_serenity.firmware.validate.kernel_reference import Reference, reference_of
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel as the program calls it; ``trials`` makes its calls for inputs."""
+
+    operator: str
+    kernel: str
+    reference: Reference
+    trials: Callable[[Sequence[Array], int], Sequence[Trial]]
+
+
+def cases(made: Compiled) -> list[Case]:
+    """Return every distinct step of a program with the constants it is called with."""
+    program = made.program
+    sums = {step.writes[0]: step for step in program.steps if step.adds}
+    found: dict[Any, Case] = {}
+    for step, source in zip(program.steps, made.sources, strict=True):
+        if step.adds:
+            continue
+        read = {a.tensor for a in step.arguments if isinstance(a, Data)}
+        before = tuple(sums[t] for t in sorted(read & sums.keys()))
+        reference = _reference(made, source)
+        case = _Case(program, (*before, step), reference, source.inputs)
+        name = made.region.graph.ops[source.op].name
+        found.setdefault(case.key, Case(name, step.kernels[0], reference, case.trials))
+    return list(found.values())
+
+
+def _reference(made: Compiled, source: Source) -> Reference:
+    """TVM's kernels of what a step computes."""
+    found: list[Reference] = []
+    for op in (*source.before, source.op):
+        call = made.region.bindings[made.region.run[op]].value
+        memory: list[Any] = [made.program.memory(t) for t in source.inputs]
+        found.append(reference_of(made.lowered, call, ["made"] if found else memory))
+    *before, last = found
+    return replace(last, before=tuple(before))
+
+
+class _Blocks:
+    """Blocks of a trial, made as they are asked for; ``given`` are arrays by memory."""
+
+    def __init__(self, program: Program, given: dict[Any, Array]) -> None:
+        self.program = program
+        self.given = given
+        self.blocks: list[Block] = []
+        self.known: dict[Any, int] = {}
+
+    def add(self, block: Block, key: Any = None) -> int:
+        """The number of a new block, of the one with the same ``key`` if there is one."""
+        if key is not None and key in self.known:
+            return self.known[key]
+        self.blocks.append(block)
+        if key is not None:
+            self.known[key] = len(self.blocks) - 1
+        return len(self.blocks) - 1
+
+    def tensor(self, tensor: int) -> int:
+        """A block for a whole tensor, aligned as the program aligns all of them."""
+        memory, size = self.program.memory(tensor), self.program.tensors[tensor].size_bytes
+        return self.add(
+            Block(size, _alignment(self.program, tensor), self.given.get(memory)), memory
+        )
+
+    def row(self, tensor: int, row: int) -> int:
+        """A block for a row."""
+        memory, height = self.program.memory(tensor), self.program.bands[tensor].height
+        held = self.given.get(memory)
+        if held is not None:
+            held = np.ascontiguousarray(held).reshape(height, -1)[row]
+        item = np.dtype(self.program.tensors[tensor].dtype).itemsize
+        return self.add(Block(self.program.row_bytes(tensor), item, held), (memory, row))
+
+    def writable(self, block: int) -> None:
+        """What a block holds may be changed."""
+        self.blocks[block] = replace(self.blocks[block], writable=True)
+
+
+def _alignment(program: Program, tensor: int) -> int:
+    """The alignment of whole tensors: the arena's, if all have it, else that of an element."""
+    places = (place for bands in program.bands for place in bands.places)
+    if all(place.offset_bytes % program.alignment_bytes == 0 for place in places):
+        return program.alignment_bytes
+    return np.dtype(program.tensors[tensor].dtype).itemsize
+
+
+@dataclass(frozen=True)
+class _Case:
+    """The last of ``steps``, after those that sum up what it finishes."""
+
+    program: Program
+    steps: tuple[Step, ...]
+    reference: Reference
+    inputs: tuple[int, ...]
+
+    @property
+    def key(self) -> Any:
+        """What is equal for steps that call the same kernels in the same way."""
+        numbers: dict[Any, int] = {}
+        found: list[Any] = [one.name for one in self.reference.all]
+        for step in self.steps:
+            found.append((step.kernels, step.variants, step.outside, step.adds))
+            passed = [a for a in step.arguments if not isinstance(a, Scratch)]
+            found += [self._named(a, numbers) for a in passed]
+            found += [self._tensor(t, numbers) for t in step.writes]
+            found += [a.size_bytes for a in step.arguments if isinstance(a, Scratch)]
+        return tuple(found)
+
+    def _named(self, argument: Any, numbers: dict[Any, int]) -> Any:
+        if isinstance(argument, Data):
+            return self._tensor(argument.tensor, numbers)
+        if isinstance(argument, Row):
+            return self._tensor(argument.tensor, numbers), replace(argument, tensor=0)
+        return argument
+
+    def _tensor(self, tensor: int, numbers: dict[Any, int]) -> Any:
+        """A tensor by the order in which its memory is first named."""
+        known = self.program.tensors[tensor]
+        number = numbers.setdefault(self.program.memory(tensor), len(numbers))
+        return number, known.shape, known.dtype, self.program.bands[tensor].height
+
+    def trials(self, arrays: Sequence[Array], number: int) -> Sequence[Trial]:
+        """Return the trials that make the step's result of ``arrays``.
+
+        By rows every other time from the last row to the first.
+        """
+        step = self.steps[-1]
+        drawn = iter(n for n in self.reference.all[0].given if isinstance(n, int))
+        given = {self.program.memory(t): arrays[n] for t, n in zip(self.inputs, drawn, strict=True)}
+        apart = self._trial(_Blocks(self.program, given), bool(number % 2))
+        if not step.merges:
+            return [apart]
+        return [apart, self._together(_Blocks(self.program, given))]
+
+    def _trial(self, memory: _Blocks, backwards: bool) -> Trial:
+        calls: list[Call] = []
+        results: list[int] = []
+        for step in self.steps:
+            made = [self._call(memory, step, y) for y in range(step.height)]
+            results = self._written(memory, step)
+            calls += made[::-1] if backwards and not step.adds else made
+        return Trial(tuple(memory.blocks), tuple(calls), tuple(results))
+
+    def _written(self, memory: _Blocks, step: Step) -> list[int]:
+        """The blocks that a step writes, which may then be written."""
+        if step.made is None:
+            blocks = [memory.tensor(t) for t in step.writes]
+        else:
+            blocks = [memory.row(step.made, y) for y in range(step.height)]
+        for block in blocks:
+            memory.writable(block)
+        return blocks
+
+    def _call(self, memory: _Blocks, step: Step, y: int) -> Call:
+        """The call that makes row y, of rows that lie apart."""
+        passed = []
+        for argument in step.arguments:
+            if isinstance(argument, Row):
+                inside = 0 <= argument.row(y) < self.program.bands[argument.tensor].height
+                passed.append(
+                    memory.row(argument.tensor, argument.row(y))
+                    if inside
+                    else self._outside(memory, step)
+                )
+            elif isinstance(argument, RowNumber):
+                block = Block.of(np.array([y], np.uint32), 4)
+                passed.append(memory.add(block, ("number", y)))
+            else:
+                passed.append(self._passed(memory, argument, 1))
+        return Call(symbol(self.program, step.kernels[step.variants[y]]), tuple(passed))
+
+    def _outside(self, memory: _Blocks, step: Step) -> int:
+        """What stands for a row outside of a tensor."""
+        if step.outside is None:
+            return NOWHERE
+        array = self.program.constants[step.outside].array
+        return memory.add(Block.of(array, array.dtype.itemsize), ("outside", step.outside))
+
+    def _passed(self, memory: _Blocks, argument: Any, count: int) -> int:
+        alignment = self.program.alignment_bytes
+        if isinstance(argument, Data | Row):
+            return memory.tensor(argument.tensor)
+        if isinstance(argument, Const):
+            held = argument.constant
+            array, own = self.program.constants[held].array, self.program.alignment(held)
+            return memory.add(Block.of(array, own), ("constant", held))
+        if isinstance(argument, Scratch):
+            block = Block(argument.size_bytes, alignment, writable=True)
+            return memory.add(block, ("scratch", argument.place))
+        return memory.add(Block.of(np.array([count], np.uint32), 4), ("count", count))
+
+    def _together(self, memory: _Blocks) -> Trial:
+        """One call for all rows, which follow each other in memory."""
+        step = self.steps[-1]
+        passed = [self._passed(memory, a, step.height) for a in step.arguments]
+        results = [memory.tensor(t) for t in step.writes]
+        for block in results:
+            memory.writable(block)
+        call = Call(symbol(self.program, step.kernels[0]), tuple(passed))
+        return Trial(tuple(memory.blocks), (call,), tuple(results))

@@ -1,0 +1,80 @@
+"""What a kernel's result may be off where the functions that it takes are rounded otherwise.
+
+Libraries round exponentials and their like in different ways, each within a unit or two in the last
+place. What becomes of that is the kernel's: a difference of two numbers that are nearly equal
+(``x - tanh(x)``) holds little else. So each function of TVM's own kernel is moved a little, and
+what the result moves says how much of it is rounding.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import tvm
+from tvm import tirx
+from tvm.ir.expr import Call
+
+from tvm_serenity.firmware.lower.expressions import APPROXIMATED, dtype_of
+from tvm_serenity.firmware.program import Array
+from tvm_serenity.firmware.validate.kernel_reference import Reference
+from tvm_serenity.kernels.nodes import mapped, parts
+
+MOVED = 2.0**-12
+"""The part of its result that a function is moved by: well above what is rounded behind it."""
+UNIT = 2.0**-23
+"""A unit in the last place of float32, in parts of a number."""
+ABSOLUTE = {"tanh": 2.0**-3}
+"""Units of 1 that TVM's functions are off however small the result: its tanh is a quotient of
+exponentials, 1.5e-8 off near 0 (measured; of the others none is off by more than two units)."""
+
+
+def approximated(source: tirx.PrimFunc) -> int:
+    """Return how many functions a kernel takes of which libraries round the results differently."""
+    return sum(map(_is_approximated, parts(source.body, Call)))
+
+
+def rounding(
+    reference: Reference, inputs: Sequence[Array], expected: Sequence[Array]
+) -> list[Array]:
+    """Return what ``expected`` moves, in float64, where each function is a unit off.
+
+    The parts of all functions add up. ``expected`` are the results of TVM's kernel for ``inputs``.
+    """
+    totals: list[Array] = [np.zeros(want.shape, np.float64) for want in expected]
+    for number in range(approximated(reference.source)):
+        kernel = moved(reference.source, number).with_attr("global_symbol", "moved")
+        function = tvm.compile(kernel, tvm.target.Target("llvm"))["moved"]
+        found = reference.results(function, inputs)
+        for total, want, got in zip(totals, expected, found, strict=True):
+            with np.errstate(all="ignore"):
+                apart = np.abs(got.astype(np.float64) - want.astype(np.float64))
+            total += np.where(np.isfinite(apart), apart, 0.0)
+    return [np.asarray(total * (UNIT / MOVED)) for total in totals]
+
+
+def moved(source: tirx.PrimFunc, number: int) -> tirx.PrimFunc:
+    """Return a kernel whose function of this number gives a little more."""
+    seen = -1
+
+    def change(call: Call) -> tirx.Expr:
+        nonlocal seen
+        if not _is_approximated(call):
+            return call
+        seen += 1
+        if seen != number:
+            return call
+        dtype = dtype_of(call)
+        more, off = call * tirx.const(1 + MOVED, dtype), ABSOLUTE.get(_name(call), 0.0) * MOVED
+        if not off:
+            return more
+        zero, far = tirx.const(0, dtype), tirx.const(off, dtype)
+        return more + tirx.Select(call < zero, zero - far, far)  # both away from 0
+
+    return source.with_body(mapped(source.body, Call, change))
+
+
+def _is_approximated(call: Call) -> bool:
+    return _name(call) in APPROXIMATED
+
+
+def _name(call: Call) -> str:
+    return str(getattr(call.op, "name", "")).rpartition(".")[2]
