@@ -46,8 +46,8 @@ def build_command(model: Model, board: Board, options: BuildOptions, shown: Show
     the project is linked, measured and compared with the reference in a temporary folder.
 
     The search chooses the operator order, in-place kernels and overlap, workspace upgrades,
-    constants in RAM and bands of rows. An option fixes the choice that it names; serenity fit prints
-    all builds. If no build fits, nothing is written and the exit status is 1.
+    constants in RAM and bands of rows. An option fixes the choice that it names; serenity fit
+    prints all builds. If no build fits, nothing is written and the exit status is 1.
 
     [dim]Examples[/dim]
       serenity build kws.tflite --board netduinoplus2 -o kws

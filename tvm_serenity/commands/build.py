@@ -1,4 +1,4 @@
-"""``build``: the best firmware of a model for a board, or the one that options say."""
+"""``build``: the best firmware of a model for a board, or the firmware that options fix."""
 
 import shlex
 from dataclasses import dataclass, replace
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildOptions(Settings, SearchedOrSet):
-    """The options of ``serenity build``: what is wanted, and what it is built of.
+    """The options of ``build``: the goal of the search, and the settings of the build.
 
-    An option of :class:`Settings` that the search chooses (``searched``) is free while it has its
-    default, and forced else.
+    The search chooses each option of :class:`Settings` with ``searched`` while it has its
+    default; another value fixes the option.
     """
 
     @property
     def settings(self) -> Settings:
-        """What all builds have in common, and what is forced."""
+        """The settings that all builds share, with the fixed options."""
         return Settings(**values_of(self, Settings))
 
     @property
     def goal(self) -> FitGoal | None:
-        """What is wanted of the build; None where the options leave one way to make it."""
+        """The goal of the search; None if the options leave a single build."""
         if self.minimise == OFF or self.sliding is not None or self.codegen != "c":
             return None
         return FitGoal(
@@ -50,14 +50,14 @@ class BuildOptions(Settings, SearchedOrSet):
 
 @dataclass(frozen=True)
 class BuiltFirmware:
-    """A project, and what it was chosen from; ``fitted`` is None where nothing was searched."""
+    """A project, and the search that chose it; ``fitted``: None without a search."""
 
     project: "Project"
     fitted: "Fitted | None" = None
 
     @property
     def chosen(self) -> "BuildFigures | None":
-        """The build as it is linked, None where nothing was searched."""
+        """The linked build; None without a search."""
         if self.fitted is None or self.fitted.chosen is None:
             return None
         from tvm_serenity.fitting.measure import unlinked
@@ -68,7 +68,7 @@ class BuiltFirmware:
 
     @property
     def alternatives(self) -> "tuple[BuildFigures, ...]":
-        """Other builds within the limits that none beats in RAM, flash and time, fastest first."""
+        """Other builds on the Pareto front of RAM, flash and time within the limits, by time."""
         if self.fitted is None:
             return ()
         goal, chosen = self.fitted.goal, self.fitted.chosen
@@ -76,9 +76,9 @@ class BuiltFirmware:
         return tuple(sorted(others, key=_seconds))
 
     def search(self, model: str, output: str) -> dict[str, Any] | None:
-        """Return what JSON says of the search, None where nothing was searched.
+        """Return the search as ``--json`` prints it; None without a search.
 
-        ``command`` builds the same without a search.
+        ``command`` is the command that repeats the build without a search.
         """
         chosen = self.chosen
         if self.fitted is None or chosen is None:
@@ -93,7 +93,7 @@ class BuiltFirmware:
         }
 
     def command(self, model: str, output: str) -> str:
-        """Return the command that builds the same without a search."""
+        """Return the command that repeats the build without a search."""
         assert self.fitted is not None
         assert self.fitted.chosen is not None
         settings = self.fitted.chosen.candidate.settings
@@ -105,14 +105,14 @@ class BuiltFirmware:
 def build(
     model: str, board: str, options: BuildOptions | None = None, tell: Progress = silent
 ) -> BuiltFirmware:
-    """Return the firmware project of ``model`` for ``board``, written where ``output`` says.
+    """Return the firmware project of ``model`` for ``board``, after writing it to ``output``.
 
-    The build is the one that has least of ``options.minimise`` and keeps within the memories of the
-    board and all limits; options force or forbid what the search chooses. With ``minimise="off"``,
-    for windows that move and for kernels by LLVM it is ``firmware.build`` of the options as they
-    are.
+    The search minimises ``options.minimise`` among the builds that fit the memories of the board
+    and keep all limits; options fix the choices that they name. With ``minimise="off"``, for
+    incremental inference and for kernels compiled by LLVM, there is no search: the result is that
+    of ``firmware.build`` with the same options.
 
-    Raises what ``firmware.build`` raises; :class:`FitError` where no build keeps within the limits.
+    Raises the errors of ``firmware.build``, and :class:`FitError` if no build keeps the limits.
     """
     options = options or BuildOptions()
     target, settings = board_of(board), options.settings
@@ -120,7 +120,7 @@ def build(
     if goal is not None:
         goal.check_board(target)
     opened = source(model, options, options.opaque)
-    opened.check_operators(options.quantized != OFF)  # before what takes seconds to import
+    opened.check_operators(options.quantized != OFF)  # before imports that take seconds
     from tvm_serenity import firmware
     from tvm_serenity.firmware.emit.project import check_target
 
@@ -137,15 +137,17 @@ def build(
         if found.chosen is not None:
             return BuiltFirmware(build_chosen(found, settings), found)
         unwritten = replace(settings, output=None, check=False)
-        nearest = firmware.build(opened.to_build(), target, unwritten)  # or what stands in the way
+        nearest = firmware.build(
+            opened.to_build(), target, unwritten
+        )  # raises the reason if it does not fit either
         raise FitError(_beyond(found), {**nearest.facts, "fits": False})
 
 
 def _beyond(found: "Fitted") -> str:
-    """Return which limit the best build does not keep."""
+    """Return the sizes of the fastest build, which exceeds a limit, as text."""
     nearest = min(found.points, key=lambda one: (_seconds(one), one.ram_bytes))
     sizes = f"{nearest.ram_bytes:,} bytes of RAM, {nearest.flash_bytes:,} of flash"
-    return f"keeps within no limit that was given: {nearest.how} takes {sizes}{_time(nearest)}"
+    return f"exceeds the given limits: {nearest.how} takes {sizes}{_time(nearest)}"
 
 
 def _figures(one: "BuildFigures") -> dict[str, Any]:
