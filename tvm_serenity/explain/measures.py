@@ -12,7 +12,7 @@ from tvm_serenity.schedule import Options, Schedule, schedule, too_late_for
 from tvm_serenity.search.outcome import Outcome
 
 MEASURE_S, LARGE_OPS = 5e-5, 2_000
-"""Minimum seconds per operator of a measure, and the number of operators from which it counts."""
+"""Minimum seconds per operator of a measure; networks below ``LARGE_OPS`` are always measured."""
 
 _Change = Callable[[Reduced], Reduced]
 
