@@ -126,9 +126,9 @@ def test_commands_take_such_a_network(tmp_path: Path) -> None:
 
 
 @needs_host
-@pytest.mark.parametrize("rows", ["off", 2])
+@pytest.mark.parametrize("more", [{}, {"rows": 2}])
 def test_an_output_that_is_a_reshape_alone_has_its_own_shape(
-    rows: int | str, tmp_path: Path
+    more: dict[str, Any], tmp_path: Path
 ) -> None:
     """By rows it was that of the pool, and the macros of the header were called wrong."""
     net = Net(3)
@@ -137,7 +137,7 @@ def test_an_output_that_is_a_reshape_alone_has_its_own_shape(
     path = tmp_path / "net.tflite"
     path.write_bytes(integer_file(net, dict.fromkeys(range(len(net.values)), (-3.0, 3.0))))
     made = tmp_path / "made"
-    build(path, "netduinoplus2", Settings(name="net", time_limit_s=1, rows=rows, output=made))
+    build(path, "netduinoplus2", Settings(name="net", time_limit_s=1, output=made, **more))
     header = next(made.rglob("net_model.h")).read_text()
     assert "shape (1, 4). */" in header
     assert "_RANK 2\n" in header
