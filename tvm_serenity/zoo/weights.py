@@ -19,7 +19,7 @@ class WeightStream:
         self._drawn = 0
 
     def uniform(self, shape: tuple[int, ...], half_range: float) -> np.ndarray[Any, Any]:
-        """Return an array uniform in [-half_range, half_range); at most ``MAX_WEIGHTS`` in total."""
+        """Return an array uniform in [-half_range, half_range), at most ``MAX_WEIGHTS`` in all."""
         self._drawn += math.prod(shape)
         if self._drawn > MAX_WEIGHTS:
             raise InputError(
