@@ -52,7 +52,12 @@ NAN = float("nan")
         ([], {}, GraphError, "without connections"),
         ([(0, 1, 1.0), (1, 2, 1.0), (2, 1, 1.0)], {}, CycleError, "1 -> 2 -> 1|2 -> 1 -> 2"),
         ([(0, 0, 1.0)], {}, CycleError, "0 -> 0"),
-        ([(0, 1, 1.0), (2, 3, 1.0)], {}, GraphError, "not connected: no undirected path joins neurons 0 and"),
+        (
+            [(0, 1, 1.0), (2, 3, 1.0)],
+            {},
+            GraphError,
+            "not connected: no undirected path joins neurons 0 and",
+        ),
         ([(0, 1, 1.0), (0, 3, 1.0)], {}, GraphError, "neuron 2 is isolated"),
         ([(0, 1, NAN)], {}, GraphError, r"connection 0 \(0 -> 1\) has weight nan"),
         ([(0, 1, float("inf"))], {}, GraphError, "weight inf"),
