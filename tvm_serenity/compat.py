@@ -242,7 +242,7 @@ def kernel_arguments(call: relax.Call) -> list[Any]:
     """Return the arguments that ``call_tir`` passes to its kernel, without the results."""
     arguments = call.args[1]
     if len(call.args) > 2:
-        raise UnsupportedError(f"kernel {call.args[0].name_hint!r}: takes symbolic sizes")
+        raise UnsupportedError(f"kernel {call.args[0].name_hint!r}: symbolic sizes are unsupported")
     return list(arguments.fields) if isinstance(arguments, relax.Tuple) else [arguments]
 
 
@@ -290,7 +290,7 @@ def overwritten(call: relax.Expr) -> Any:
     indices = [int(i) for i in call.attrs.inplace_indices]
     if len(indices) != 1 or indices[0] < 0 or is_tuple(call.ty):
         kernel = call.args[0].name_hint
-        raise UnsupportedError(f"kernel {kernel!r}: only one result, in place, is supported")
+        raise UnsupportedError(f"kernel {kernel!r}: an in-place kernel may have only one result")
     return kernel_arguments(call)[indices[0]]
 
 

@@ -140,7 +140,9 @@ def embed_small(model: "onnx.ModelProto", folder: Path, most_bytes: int = 2**19)
 
 def _count(name: str, what: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise InputError(one_line(f"{name}: {what} {text[:40]!r} of its data is no count of bytes"))
+        raise InputError(
+            one_line(f"{name}: {what} {text[:40]!r} of its data is not a number of bytes")
+        )
     return int(text)
 
 

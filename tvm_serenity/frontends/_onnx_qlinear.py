@@ -82,7 +82,7 @@ class _Writer:
 
         if name not in self.held:
             kind, made = node.op_type, node.output[0]
-            raise UnsupportedError(f"operator {kind} (output {made!r}): {name!r} is no constant")
+            raise UnsupportedError(f"operator {kind} (output {made!r}): {name!r} is not a constant")
         return numpy_helper.to_array(self.held[name])
 
     def bias(self, node: "onnx.NodeProto", name: str, scales: Sequence[str]) -> list[str]:

@@ -39,8 +39,8 @@ class Shapes:
         kind = self.known.types[name]
         if not kind.HasField("tensor_type"):
             raise UnsupportedError(
-                f"tensor {name!r}: is a {kind.WhichOneof('value')}, no tensor{self._making(name)}; "
-                "export the model with plain tensors"
+                f"tensor {name!r}: is a {kind.WhichOneof('value')}, not a tensor"
+                f"{self._making(name)}; export the model with plain tensors"
             )
         tensor = kind.tensor_type
         if not tensor.HasField("shape"):

@@ -84,9 +84,9 @@ def with_workspaces(
 
 def _check(graph: Graph, inputs: Sequence[int], outputs: Sequence[int], who: str) -> None:
     if not outputs or any(graph.tensors[t].size_bytes == 0 for t in outputs):
-        raise UnsupportedError(f"{who} makes nothing that memory could be planned for")
+        raise UnsupportedError(f"{who} has no output whose memory could be planned")
     if all(graph.tensors[t].role is Role.CONSTANT for t in inputs):
-        raise UnsupportedError(f"{who} reads nothing that is computed")
+        raise UnsupportedError(f"{who} has no computed input")
     if any(graph.tensors[t].role is Role.STATE for t in inputs):
         raise UnsupportedError(f"{who} has states")
 

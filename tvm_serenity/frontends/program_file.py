@@ -65,7 +65,7 @@ def read(path: Path, data: bytes) -> ProgramFile:
     except Exception as error:  # whatever its zip, JSON and tensors raise
         said = str(error).strip().splitlines()
         reason = said[0] if said else type(error).__name__
-        raise InputError(f"no PyTorch program that can be read ({reason})") from error
+        raise InputError(f"not a readable PyTorch program ({reason})") from error
     return ProgramFile(path, read_program(program).graph.replace(name=path.name), program)
 
 

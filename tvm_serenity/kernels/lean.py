@@ -100,7 +100,7 @@ def _in_tiles(schedule: s_tir.Schedule, tiling: Tiling) -> Any:
             if tiled(part, own):
                 made.append(_allocated(part))
             else:
-                raise ValueError("no kernel of sums")
+                raise ValueError("not a kernel of sums")
 
     return joined(made) if _try(tile) else None
 

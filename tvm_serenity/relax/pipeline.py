@@ -95,13 +95,15 @@ class Steps:
         if self.threads < 1:
             raise InputError(f"threads={self.threads}: at least 1")
         if self.threads > 1 and not self.lean:
-            raise InputError(f"threads={self.threads}: only lean kernels are shared out")
+            raise InputError(
+                f"threads={self.threads}: only lean kernels can run in several threads"
+            )
         if self.measured not in (SHIPPED, NONE) and not self.takes_measured:
             raise InputError(f"measured={self.measured!r}: only for the target's lean kernels")
         if self.rows and self.rewrite:
             raise InputError("rows and rewrite: choose one")
         if self.layout == "given" and (self.rows or names_rows(self.rewrite)):
-            raise InputError("layout='given': rows are cut with channels last")
+            raise InputError("layout='given': a split into rows needs channels last")
 
     @property
     def takes_measured(self) -> bool:

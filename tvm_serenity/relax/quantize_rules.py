@@ -86,7 +86,7 @@ def resized(rewriter: Rewriter, region: ClampedResult) -> Any:
     x = rewriter.scope.activation(call.args[0])
     spec = bilinear_of(attrs, x, shape_of(call.ty))
     if x.params.scale > MOST_FINER * region.result.scale:
-        raise RefusedError("an image is resized to a finer scale")
+        raise RefusedError("an image resize with a finer result scale")
     axes = [str(attrs.layout).index(axis) for axis in "NHWC"]
     value = turned(rewriter, rewriter.stored(x), axes)
     made = computed(rewriter, "RESIZE_BILINEAR", lambda: spec, [x], [value])

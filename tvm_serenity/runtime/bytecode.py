@@ -158,7 +158,7 @@ def _read(stream: _Reader) -> tuple[Bytecode, bytes]:
 def _function(stream: _Reader) -> tuple[Any, ...]:
     kind, name = stream.take("i"), stream.text()
     if kind not in (PACKED, VM_FUNCTION):
-        raise UnsupportedError(f"function {name!r}: is compiled, not of instructions")
+        raise UnsupportedError(f"function {name!r}: it is compiled code, not VM instructions")
     first, stop, _count, _registers = stream.integers(4)
     return name, kind, first, stop, [stream.text() for _ in range(stream.take("Q"))]
 

@@ -77,7 +77,7 @@ def to_relax(
     try:
         model.check_operators(integers != OFF)
         if form.to_relax is None:
-            raise UnsupportedError(f"a {form.title} file has nothing that can be compiled")
+            raise UnsupportedError(f"a {form.title} file has no operators that can be compiled")
         if not stand_ins:
             _check_not_opaque(model)
         _check_sizes(model.graph)
@@ -111,7 +111,7 @@ def _checked(mod: tvm.IRModule) -> tvm.IRModule:
     for var in (*main.params, *bindings):
         if not _is_static(var.ty):
             label = dict((main.attrs or {}).get(OPERATORS, {})).get(var.name, f"value {var.name!r}")
-            raise UnsupportedError(f"{label}: its shape is known at run time only; {SIZED}")
+            raise UnsupportedError(f"{label}: its shape is known only at run time; {SIZED}")
     return mod
 
 

@@ -18,7 +18,7 @@ def with_kernels(mod: tvm.IRModule) -> tvm.IRModule:
                 if not _has_kernel(binding):
                     raise UnsupportedError(_lacking(binding)) from None
         raise UnsupportedError(
-            f"its operators have no kernels together, though each has one alone; {REMEDY}"
+            f"its operators can be lowered individually, but not together; {REMEDY}"
         ) from None
     return mod
 

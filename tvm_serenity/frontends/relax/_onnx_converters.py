@@ -106,7 +106,7 @@ def _pool(maximum: bool) -> Converter:
         if maximum:
             if attributes["tvm_custom"]["num_outputs"] > 1:
                 raise UnsupportedError(
-                    "its second output, the places of its maxima, is read; leave it out"
+                    "its second output, the indices of its maxima, is read; remove the readers"
                 )
             return bb.emit(max_pool(x, extents, windows))
         counted = bool(attributes.get("count_include_pad", 0))

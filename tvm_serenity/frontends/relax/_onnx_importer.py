@@ -88,7 +88,7 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
                 found = getattr(made, "ty", None)
                 if isinstance(found, relax.TensorType) and not _is_static(found):
                     raise UnsupportedError(
-                        f"operator {node.op_type} (output {name!r}): the shape of what it makes is "
+                        f"operator {node.op_type} (output {name!r}): the shape of its result is "
                         f"known at run time only; {SIZED}"
                     )
                 if kind is None or not kind.HasField("tensor_type"):

@@ -29,7 +29,7 @@ def layer_norm(
             made = relax.op.add(bb.emit(made), bias)
     made = bb.emit(made)
     if shape_of(made) != shape:
-        raise UnsupportedError("a scale larger than what it scales")
+        raise UnsupportedError("a divisor scale larger than its dividend's")
     if attributes["tvm_custom"]["num_outputs"] == 1:
         return made
     mean = bb.emit(relax.op.mean(x, axes, keepdims=True))

@@ -214,7 +214,7 @@ def _check_lengths(name: str, lengths: relax.Var | None, steps: int) -> None:
         return
     constant = isinstance(lengths, tvm.ir.GenericConst)
     if not constant or (lengths.value.numpy() != steps).any():
-        raise UnsupportedError("sequences of lengths of their own; leave out sequence_lens")
+        raise UnsupportedError("sequences of different lengths; remove sequence_lens")
 
 
 def _functions(

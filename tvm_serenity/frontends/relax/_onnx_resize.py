@@ -91,7 +91,7 @@ def _resized(
 ) -> Any:
     scales, sizes = (None if a is None or not a.size else a for a in asked)
     if scales is None and sizes is None:
-        raise UnsupportedError(f"to sizes that are known at run time only; {SIZED}")
+        raise UnsupportedError(f"to sizes that are known only at run time; {SIZED}")
     if attributes.get("antialias", 0):
         raise UnsupportedError("antialiased; resize without antialias")
     axes, form = _axes(shape_of(x), attributes, scales, sizes), _Form.of(attributes, old)

@@ -34,7 +34,7 @@ def state_tensors(
         op, places = graph.Operators(i), operator(kind).state.inputs
         if any(op.InputsLength() <= place or op.Inputs(place) < 0 for place in places):
             raise UnsupportedError(
-                f"operator {kind} ({i}): it names no tensor for a state that it keeps; convert the "
+                f"operator {kind} ({i}): it has no tensor for a state that it keeps; convert the "
                 "network again"
             )
         found += [int(op.Inputs(place)) for place in places]

@@ -64,7 +64,7 @@ def _batched(x: relax.Expr, rank: int, importer: Importer) -> tuple[Any, list[in
 def _pooled(rank: int, maximum: bool, indices: bool = False) -> Converter:
     def convert(node: "fx.Node", importer: Importer) -> Any:
         if indices and any(user.args[1] == 1 and user.users for user in node.users):
-            raise UnsupportedError("the places of its maxima are read")
+            raise UnsupportedError("the indices of its maxima are read")
         emit = importer.block_builder.emit
         x, extents, added = _batched(importer.env[node.args[0]], rank, importer)
         windows = _windows(node, rank, dilated=maximum)
@@ -141,7 +141,7 @@ def _adaptive_max(rank: int) -> Converter:
 
     def convert(node: "fx.Node", importer: Importer) -> Any:
         if any(user.args[1] == 1 and user.users for user in node.users):
-            raise UnsupportedError("the places of its maxima are read")
+            raise UnsupportedError("the indices of its maxima are read")
         emit, x = importer.block_builder.emit, importer.env[node.args[0]]
         for axis, size in enumerate(_per_axis(node.args[1], rank), x.ty.ndim - rank):
             extent = _shape(x)[axis]
@@ -228,7 +228,7 @@ def _index(node: "fx.Node", importer: Importer) -> Any:
     given = [None if i is None else importer.env[i] for i in node.args[1]]
     axes = [axis for axis, index in enumerate(given) if index is not None]
     if any(_dtype(given[axis]) in ("bool", "uint8") for axis in axes):
-        raise UnsupportedError("a mask, whose count its data decides")
+        raise UnsupportedError("a mask, whose number of elements depends on its data")
     shape = _shape(x)
     rest = [axis for axis in range(len(shape)) if axis not in axes]
     common = np.broadcast_shapes(*(tuple(_shape(given[axis])) for axis in axes))

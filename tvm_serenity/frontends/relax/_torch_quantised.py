@@ -34,9 +34,7 @@ def quantised_converters(program: "torch.export.ExportedProgram") -> dict[str, C
 
 
 def _chosen(_node: "fx.Node", _importer: Importer) -> Any:
-    raise UnsupportedError(
-        "it chooses a scale at run time; quantise with scales that are calibrated"
-    )
+    raise UnsupportedError("it computes a scale at run time; quantise with calibrated scales")
 
 
 class _Held:

@@ -94,11 +94,13 @@ def variables(model: TfliteFile) -> Variables:
     for handle, key in keys.items():
         held, value, assigned = _held(graph, handle)
         if not assigned and key not in given:
-            raise UnsupportedError(f"variable {key[1]!r} is read, and nothing assigns it")
+            raise UnsupportedError(f"variable {key[1]!r} is read, but no operator assigns it")
         shape, dtype = held.shape or (), held.dtype
         first = given.get(key, np.full(shape, _zero(zeros[value]), dtype))
         if first.shape != shape or str(first.dtype) != dtype:
-            raise UnsupportedError(f"variable {key[1]!r} is not initialised as it is used")
+            raise UnsupportedError(
+                f"variable {key[1]!r} is initialised with another shape or type than it has later"
+            )
         found[handle] = Variable(handle, held, assigned, first)
     return Variables(found, names)
 
@@ -171,6 +173,6 @@ def _constant(name: str, root: Table, tensor: Table) -> Array:
     dtype = TENSOR_TYPES[tensor.u8(TensorField.TYPE)][0]
     shape: Shape = tensor.ints(TensorField.SHAPE)
     if not size or np.dtype(dtype).itemsize * int(np.prod(shape)) != size:
-        raise UnsupportedError(f"operator {name}: it assigns a value that is no constant")
+        raise UnsupportedError(f"operator {name}: it assigns a value that is not constant")
     data = np.frombuffer(buffer.source.data[start : start + size], dtype)
     return data.reshape(shape)

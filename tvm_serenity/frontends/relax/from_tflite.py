@@ -241,7 +241,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         dtype = self.get_tensor_type_str(result.tensor.Type())
         if str(kind.dtype.dtype) != dtype or (found != said and result.tensor.ShapeLength()):
             here = f"{kind.dtype.dtype} {found}"
-            raise UnsupportedError(f"it would make {here}, the file says {dtype} {said}")
+            raise UnsupportedError(f"its result would be {here}, the file states {dtype} {said}")
 
     def get_op_code_str(self, op: tflite.Operator) -> str:
         """The kind of an operator; a custom one's is its name in the file."""
@@ -260,7 +260,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         """The value of a constant; others are named."""
         if tensor_wrapper.tensor_idx >= 0 and not tensor_wrapper.buffer.DataLength():
             name = tensor_wrapper.tensor.Name().decode(errors="replace")
-            raise UnsupportedError(f"tensor {name!r} is no constant, which is needed here")
+            raise UnsupportedError(f"tensor {name!r} must be a constant")
         if tensor_wrapper.tensor.Type() == INT4:
             return unpacked(tensor_wrapper.buffer.DataAsNumpy(), tensor_wrapper.tensor)
         return super().get_tensor_value(tensor_wrapper, is_sparse)

@@ -35,7 +35,7 @@ def convert(program: "torch.export.ExportedProgram") -> tvm.IRModule:
         ) from None
     if not isinstance(program, torch.export.ExportedProgram):
         raise InputError(
-            f"a {type(program).__name__} is no model; pass the path of a .tflite or .onnx file, "
+            f"a {type(program).__name__} is not a model; pass the path of a .tflite or .onnx file, "
             "or a torch.export.ExportedProgram"
         )
     return with_kernels(run_importer(lambda: _imported(program, ExportedProgramImporter())))
@@ -105,7 +105,7 @@ def _check_value(node: "fx.Node", made: relax.Expr | None) -> None:
     extents = getattr(found.shape, "values", None)
     if extents is None or not all(isinstance(e, tvm.tirx.IntImm) for e in extents):
         raise UnsupportedError(
-            f"operator {node.target} ({node.name}): the shape of what it makes is known at run "
+            f"operator {node.target} ({node.name}): the shape of its result is known at run "
             f"time only; {SIZED}"
         )
     if (str(found.dtype.dtype), tuple(int(e) for e in extents)) != (dtype, shape):
@@ -158,7 +158,7 @@ def module_to_graph(module: "torch.nn.Module", example_inputs: Sequence[Any]) ->
         import torch
     except ImportError:
         raise MissingPartError(
-            "networks in PyTorch need torch: pip install 'tvm-serenity[torch]'"
+            "reading PyTorch networks needs torch: pip install 'tvm-serenity[torch]'"
         ) from None
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"a {type(module).__name__} is neither a Graph nor a torch.nn.Module")

@@ -39,7 +39,7 @@ def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
     """
     form = format_at(path)
     if form is None or not form.runtime:
-        raise InputError(f"{path}: no runtime computes such a file")
+        raise InputError(f"{path}: files of this format have no reference runtime")
     if form.runtime != "litert":
         return form.runtime
     if _has_custom(data):
