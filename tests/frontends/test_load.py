@@ -70,7 +70,7 @@ def test_absurd_sizes_are_refused_before_reading(tmp_path: Path) -> None:
     path = tmp_path / "huge.onnx"
     with path.open("wb") as file:
         file.truncate(5 * 2**30)
-    with pytest.raises(InputError, match=f"more than {4 * 2**30} bytes"):
+    with pytest.raises(InputError, match=f"larger than the limit of {4 * 2**30} bytes"):
         load(path)
 
 

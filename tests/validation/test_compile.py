@@ -154,7 +154,7 @@ def test_overlapping_places_are_found(tmp_path: Path, monkeypatch: pytest.Monkey
         return ranges, by(buffers_of(ranges, compat.ARENA_ALIGNMENT), "auto", PlanOptions())
 
     monkeypatch.setattr(build, "plan_graph", partial(planned, overlapping))
-    with pytest.raises(WrongResultError, match="the plan is wrong"):
+    with pytest.raises(WrongResultError, match="the checker rejects the memory plan"):
         compiled(tmp_path)
     monkeypatch.undo()
     monkeypatch.setattr(plan_memory, "plan", overlapping)

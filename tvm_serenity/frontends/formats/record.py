@@ -63,7 +63,7 @@ class Format:
     allocated: "Callable[[Any], Allocated] | None" = None
 
     def begins(self, head: bytes) -> bool:
-        """Whether a file that begins with ``head`` is of this format by its magic bytes."""
+        """Return whether the first bytes of a file have this format's magic bytes."""
         if self.magic is None:
             return False
         at, word = self.magic

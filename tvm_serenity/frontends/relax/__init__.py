@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_TENSOR_BYTES", "to_relax"]
 
 MAX_TENSOR_BYTES = 2**31
-"""Larger tensors are refused: the importers compute constants in full, several times over."""
+"""The size limit of tensors in bytes: importers copy constants several times."""
 
 
 def to_relax(
@@ -104,7 +104,7 @@ def _check_sizes(graph: Graph) -> None:
 
 
 def _checked(mod: tvm.IRModule) -> tvm.IRModule:
-    """``mod`` with its entry checked to have static shapes throughout, its constants in place."""
+    """Return ``mod`` after the check that all shapes are static, with constants folded."""
     mod = with_moved_constants(mod)
     main = mod["main"]
     bindings = [b.var for block in main.body.blocks for b in block.bindings]
@@ -116,7 +116,7 @@ def _checked(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 def _named(mod: tvm.IRModule, graph: Graph) -> tvm.IRModule:
-    """``mod`` with the names that the file gives its inputs and outputs."""
+    """Return ``mod`` with the file's names of inputs and outputs."""
     for attribute, tensors in ((INPUTS, graph.inputs), (OUTPUTS, graph.outputs)):
         names = [graph.tensors[t].name for t in tensors]
         mod["main"] = mod["main"].with_attr(attribute, names)

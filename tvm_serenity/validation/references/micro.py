@@ -11,7 +11,7 @@ from tvm_serenity.validation.references.choice import has_variables
 from tvm_serenity.validation.references.values import Array
 
 _ARENA_BYTES = 1 << 22
-"""At least; the runtime's own guess is ten times the file."""
+"""The least size of the arena; the runtime's default is ten times the file size."""
 
 
 class Micro:
