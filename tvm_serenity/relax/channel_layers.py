@@ -29,7 +29,7 @@ from tvm_serenity.kernels.records import (
 from tvm_serenity.operators.weighted import requantised
 from tvm_serenity.quantize.fixed import Multiplier, scaled
 from tvm_serenity.relax.calls import Writer, shape_of
-from tvm_serenity.rewrite.constant_channels import Apart, Interval, Ints, Mixing, read_from
+from tvm_serenity.rewrite.constant_channels import Interval, Ints, Mixing, PerChannel, read_from
 
 Arrays = Sequence[Any]
 """The array of each argument of a call, None for variables."""
@@ -52,7 +52,7 @@ class Stay:
 class ChannelLayer:
     """A layer and its writer, from new sources and remaining channels to the new result."""
 
-    layer: Mixing | Apart
+    layer: Mixing | PerChannel
     write: Callable[[Writer, Sequence[Any], Stay], Any]
 
 
@@ -179,7 +179,7 @@ def _depthwise(seen: LayerCall, taps: Ints, fill: int | None) -> ChannelLayer | 
         return Interval(mixing.finish(least), mixing.finish(np.where(exact, greatest, mixing.most)))
 
     weight, bias = seen.constants[:2]
-    layer = Apart(sources=seen.sources, result=seen.result, read=tuple(read), bounds=bounds)
+    layer = PerChannel(sources=seen.sources, result=seen.result, read=tuple(read), bounds=bounds)
     return ChannelLayer(layer, partial(_write_convolution, seen, weight, bias))
 
 
@@ -206,7 +206,7 @@ def _channelwise(
     count = shape_of(seen.call)[-1]
     read = tuple(np.arange(count) for _ in seen.sources)
     return ChannelLayer(
-        Apart(sources=seen.sources, result=seen.result, read=read, bounds=bounds), write
+        PerChannel(sources=seen.sources, result=seen.result, read=read, bounds=bounds), write
     )
 
 

@@ -10,7 +10,7 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.relax.calls import Writer, shape_of
 from tvm_serenity.relax.channel_layers import LAST, ChannelLayer, Stay
-from tvm_serenity.rewrite.constant_channels import Apart, Interval, Ints, read_from
+from tvm_serenity.rewrite.constant_channels import Interval, Ints, PerChannel, read_from
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,9 @@ class Moved:
                 return made
             return Interval(np.minimum(made.low, also), np.maximum(made.high, also))
 
-        layer = Apart(sources=self.sources, result=self.result, read=tuple(read), bounds=bounds)
+        layer = PerChannel(
+            sources=self.sources, result=self.result, read=tuple(read), bounds=bounds
+        )
         return ChannelLayer(layer, write)
 
 

@@ -21,10 +21,10 @@ from tvm_serenity.relax.calls import Writer, shape_of
 from tvm_serenity.relax.channel_layers import ChannelLayer, LayerCall, Stay, known
 from tvm_serenity.relax.channel_moves import Moved, known_move, operands
 from tvm_serenity.rewrite.constant_channels import (
-    Apart,
     ChannelNet,
     Interval,
     Mixing,
+    PerChannel,
     Superfluous,
     joined,
     spared,
@@ -206,7 +206,7 @@ def _fewer(known: ChannelLayer, found: Superfluous, writer: Writer, sources: Seq
     """Return a layer written for the remaining channels."""
     layer = known.layer
     kept = [np.flatnonzero(~found.gone[t]) for t in (*layer.sources, layer.result)]
-    bias = None if isinstance(layer, Apart) else _bias(layer, found)
+    bias = None if isinstance(layer, PerChannel) else _bias(layer, found)
     return known.write(writer, sources, Stay(tuple(kept[:-1]), kept[-1], bias))
 
 

@@ -9,7 +9,6 @@ compiler links them; without one (:func:`can_link`) TVM compiles in memory.
 
 import os
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,12 +20,11 @@ from tvm.support import cc
 
 from tvm_serenity import compat
 from tvm_serenity.system import cache
+from tvm_serenity.system.counted import Counted
 from tvm_serenity.system.isolated import Death, isolated
 
 LIMIT_S = 3600.0
 """Time limit of the compilation of one kernel in seconds."""
-SAID_EVERY_S = 2.0
-"""Seconds between two progress messages."""
 LEAST_SHARED = 4
 """Missing objects per compiling process: a fork costs as much as compiling one or two."""
 FORWARD = """\
@@ -129,14 +127,11 @@ def objects_of(
         if held is not None:
             found[symbol] = _KNOWN[symbol] = held
     missing = {symbol: k for symbol, k in distinct.items() if symbol not in found}
-    said = time.monotonic()
     for count, (symbol, content) in enumerate(_compiled(missing, target_of), 1):
         found[symbol] = _KNOWN[symbol] = content
         if kept is not None:
             kept.put(_entry(symbol), content)
-        if count == len(missing) or time.monotonic() - said > SAID_EVERY_S:
-            notify(f"compiling kernels: {count} of {len(missing)}")
-            said = time.monotonic()
+        notify(Counted("compiling kernels", count, len(missing)))
     return Objects({symbol: found[symbol] for symbol in distinct}, symbols, len(missing))
 
 

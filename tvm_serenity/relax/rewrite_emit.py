@@ -102,8 +102,8 @@ def _is_finished(reading: Reading, node: Node) -> bool:
     """Return whether a node calls a kernel of the module on its original operands."""
     if node.kind is not Kind.OPAQUE or len(reading.sources[node.source].bindings) > 1:
         return False
-    whole = all(len(o.pieces) == 1 and o.pieces[0].whole for o in node.operands)
-    return whole and not compat.is_high_level(reading.sources[node.source].head)
+    direct = all(len(o.pieces) == 1 and o.pieces[0].direct for o in node.operands)
+    return direct and not compat.is_high_level(reading.sources[node.source].head)
 
 
 def _finished(reading: Reading, node: Node, held: dict[int, Any]) -> Any:

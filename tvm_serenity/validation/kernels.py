@@ -155,11 +155,13 @@ def validate_kernels(
     reference: Callable[[str], Function],
     made: Callable[[str], Function],
     how: KernelComparison,
+    said: Callable[[int], None] = lambda _count: None,
 ) -> list[int]:
     """Compare all kernels; return the number of input sets for each.
 
-    ``reference`` and ``made`` return compiled kernels by name. The first difference is written to a
-    reproducer and raised as :class:`WrongResultError`.
+    ``reference`` and ``made`` return compiled kernels by name. ``said`` is told the number of equal
+    kernels after each. The first difference is written to a reproducer and raised as
+    :class:`WrongResultError`.
     """
     sets: list[int] = []
     # looked up here, as the first look-up links the library: the child would do it for itself
@@ -174,6 +176,7 @@ def validate_kernels(
             if wrong is not None:
                 _refuse(found[len(sets)], wrong, inputs, how)
             sets.append(count)
+            said(len(sets))
     except Death as death:
         case = found[len(sets)]
         _refuse(case, _wrong(case, str(death)), next(_sets(case, how.seed)), how)
