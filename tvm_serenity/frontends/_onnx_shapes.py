@@ -59,7 +59,7 @@ class Shapes:
         return typed_tensor(name, [int(dim) for dim in shape], tensor.elem_type, Role.ACTIVATION)
 
     def _unknown(self, name: str, what: str) -> str:
-        """Return an error that says what is unknown of ``name``, and what the user can do."""
+        """Return the message that a property of ``name`` is unknown, with advice."""
         if self.unset:
             return f"tensor {name!r}: {what}; set {asking(self.unset)}"
         maker = self.makers.get(name)

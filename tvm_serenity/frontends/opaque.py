@@ -2,12 +2,12 @@
 
     load("npu.tflite", opaque={"ethos-u": 4096})
 
-What such an operator computes is not known here: nothing that depends on it can be compared. It
-must be a function of its inputs alone, for it is ordered like any other operator.
+The computation of such an operator is unknown, so that results that depend on it are not compared.
+The operator must be a function of its inputs, because it is reordered like any other.
 
-Some compilers give their operators scratch as inputs that nothing makes. It is memory for the
-operator alone and part of its workspace; tensors that a plan in the file has lie in it as they
-lie to each other in that plan.
+Some compilers pass scratch to their operators as uninitialised inputs. That memory belongs to the
+operator and is part of its workspace; scratch tensors keep their relative places in a plan of the
+file.
 """
 
 from collections.abc import Mapping, Sequence

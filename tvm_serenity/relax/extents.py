@@ -112,8 +112,8 @@ def extents(ty: relax.Type) -> tuple[Any, ...] | None:
 def guards(function: relax.Function, bounds: Mapping[str, int]) -> list[tuple[Any, Any]]:
     """Return kernels that fail if a size exceeds its bound, each with its parameter.
 
-    Tensors in one arena would silently overlap. The guard is a kernel, because a deployed machine
-    may lack anything else.
+    Without a guard, tensors in one arena would silently overlap. It is a kernel because a deployed
+    machine may lack any other facility.
     """
     made = []
     for param in function.params:

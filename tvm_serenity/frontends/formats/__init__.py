@@ -1,7 +1,7 @@
-"""The formats of model files: one record each, which every command and entry point goes by.
+"""The formats of model files: one record each, which all commands and entry points use.
 
     format_at("model.tflite").runtime       # by the suffix of a path; None for no model file
-    format_of(load("model.tflite")).rows    # of a model that was read
+    format_of(load("model.tflite")).rows    # by a loaded model
 
 A format is a file here and a line in ``MODULES``.
 """

@@ -1,18 +1,18 @@
-"""``.tflite`` files to Relax: TVM 0.27's importer with its gaps closed.
+"""Conversion of ``.tflite`` files to Relax: TVM 0.27's importer with its gaps closed.
 
-What an operator means is looked up in its record (``tvm_serenity.operators``): a quantised one is
-computed in integers, others in their plain form; the importer has the rest. Its gaps that are
-no operator's own are closed here, each as an override of one method:
+Operators have their meaning in records (``tvm_serenity.operators``): quantised ones are computed in
+integers, others in their plain form; the importer converts the rest. Gaps of the importer that
+belong to no single operator are closed here, each by overriding one method:
 
-* operators that only move elements are refused on quantised tensors although they are exact
-  there (PAD, TRANSPOSE, ...): the list of quantised operators is extended;
-* a bias that is left out by the index -1 is read as a tensor;
-* the channel axis of a tensor with one scale is taken literally and may exceed its rank
-  (person_detect);
-* AVERAGE_POOL_2D cuts the mean of quantised values off instead of rounding it;
-* weights stored as integers for float operators ("dynamic range") are refused: here activations
-  are stored as integers on the fly, as LiteRT does, or the weights are dequantised;
-* tensors are known by name although names may repeat or be missing: ours are unique.
+* The importer refuses operators that only move elements (PAD, TRANSPOSE, ...) on quantised tensors,
+  although they are exact: the list of quantised operators is extended.
+* It reads a bias that is omitted by the index -1 as a tensor.
+* It takes the channel axis of a tensor with one scale literally; the axis may exceed the rank
+  (person_detect).
+* It truncates the mean of quantised values in AVERAGE_POOL_2D instead of rounding it.
+* It refuses integer weights of float operators (dynamic range quantisation): here activations are
+  quantised at run time as in LiteRT, or the weights are dequantised.
+* It identifies tensors by names, which may repeat or be missing: ours are unique.
 """
 
 from collections.abc import Callable, Iterable, Sequence
