@@ -21,7 +21,7 @@ from tvm_serenity.errors import SerenityError, UnsupportedError
 
 for _error in vars(errors).values():
     if isinstance(_error, type) and issubclass(_error, SerenityError):
-        tvm_ffi.error.register_error(_error)  # so that passes raise them through TVM unchanged
+        tvm_ffi.error.register_error(_error)  # passes then raise these errors through TVM unchanged
 
 ARENA_ALIGNMENT = 64
 """Alignment in bytes of TVM's own allocations, which kernels may assume."""
@@ -31,7 +31,7 @@ def lower_and_fuse(target: tvm.target.Target) -> Any:
     """Return TVM's own passes from a fresh module to fused ``call_tir`` in dataflow form."""
     return tvm.transform.Sequential(
         [
-            legalized({"relax.topk"}),  # before it becomes a call of TVM's runtime
+            legalized({"relax.topk"}),  # otherwise it becomes a call of TVM's runtime
             *cpu.library_dispatch_passes(target),
             *cpu.legalize_passes(target),
             relax.transform.DeadCodeElimination(),

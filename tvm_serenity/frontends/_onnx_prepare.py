@@ -101,7 +101,7 @@ def _without_functions(model: "onnx.ModelProto") -> Any:
     where = f"operator {name} (output {made!r})"
     if model.ByteSize() > _MAX_INLINED_BYTES:
         raise UnsupportedError(f"{where}: a function, in a model too large to inline it; {REMEDY}")
-    for tensor in model.graph.initializer:  # the inliner looks for types here only
+    for tensor in model.graph.initializer:  # the inliner reads types only from value_info
         info = helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
         model.graph.value_info.append(info)
     try:
@@ -112,7 +112,7 @@ def _without_functions(model: "onnx.ModelProto") -> Any:
             if not asked:
                 break
             model = inliner.inline_selected_functions(model, asked, inline_schema_functions=True)
-    except Exception:  # the bindings raise all kinds
+    except Exception:  # the bindings raise any type
         raise UnsupportedError(
             f"{where}: a function that ONNX cannot inline, as types within it are not known; "
             f"{REMEDY}"
@@ -224,7 +224,7 @@ def _fold(graph: "onnx.GraphProto", known: KnownValues) -> None:
         numpy_helper.from_array(known.values[name], name)
         for name in sorted(wanted & known.values.keys() - stored.keys() - made_here)
     ]
-    for index in reversed(range(len(graph.input))):  # of old files: stored, and listed as inputs
+    for index in reversed(range(len(graph.input))):  # old files list initializers as inputs
         if graph.input[index].name in stored:
             del graph.input[index]
     unread = [i for i, tensor in enumerate(graph.initializer) if tensor.name not in wanted]

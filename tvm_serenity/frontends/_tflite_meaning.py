@@ -110,7 +110,7 @@ class Meanings:
             known.integers.read(scene)
         except UnsupportedError as error:
             return str(error)
-        except Exception:  # what the file alone does not tell: the import says it
+        except Exception:  # the import reports what the file does not determine
             return ""
         return ""
 

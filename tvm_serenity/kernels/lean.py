@@ -79,7 +79,7 @@ def lean(kernel: tirx.PrimFunc, tiling: Tiling = SCALAR, dots: Tile | None = Non
 
 def _allocated(schedule: s_tir.Schedule) -> Any:
     """Return the kernel with its buffers allocated where they are used."""
-    passes = [  # a sum that no step split begins in its first step: allocation needs that said
+    passes = [  # allocation needs explicit initialisation of remaining sums
         s_tir.transform.LowerInitBlock(),
         s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
     ]
@@ -142,7 +142,7 @@ def _repeats_work(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> b
     loads = len(parts(body, tvm.ir.expr.TensorLoad))
     most = max((_reads(schedule.get(c), written) for c in consumers), default=0)
     if most > 1 and loads * most > MAX_LOADS:
-        return True  # what is read twice, of what is read twice: it doubles with every stage
+        return True  # nested double reads double the expression at each stage
     if _arithmetic(body) <= MAX_REPEATED:
         return False
     steps = _steps(schedule.get(block))

@@ -78,7 +78,7 @@ def unrolled(body: tirx.Stmt, index_of: Callable[[Any], Any]) -> Any:
         if extent is None or first is None or extent > MAX_UNROLLED:
             raise UnsupportedError(f"its loop covers {extent} rows at a time")
         steps = [replaced(loop.body, loop.loop_var, first + i) for i in range(extent)]
-        if not steps:  # of a tensor that has no elements
+        if not steps:  # an empty tensor
             return tirx.Evaluate(0)
         steps = [steps[0], *(_with_own_names(step) for step in steps[1:])]
         return steps[0] if len(steps) == 1 else tirx.SeqStmt(steps)

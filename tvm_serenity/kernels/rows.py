@@ -182,7 +182,7 @@ class _Cut:
     def _numbered(self, body: tirx.Stmt, params: Sequence[Any], out: Any) -> Any:
         """Return the kernel that takes the row number."""
         number = tirx.decl_buffer((1,), "int32", "number")
-        last = tirx.IntImm("int32", self.height - 1)  # so that indices are known to fit 32 bits
+        last = tirx.IntImm("int32", self.height - 1)  # the bound shows that indices fit 32 bits
         read = tirx.Min(tirx.BufferLoad(number, [tirx.IntImm("int64", 0)]), last)
         body = replaced(body, self.row, tirx.Cast(str(self.row.ty.dtype), read))
         return tirx.PrimFunc([*params, number, out], body).with_attr("tirx.noalias", True)
@@ -257,7 +257,7 @@ class _Cut:
             raise UnsupportedError("it skips rows inside of the image")
         parameter = self.slots[slot][0]
         self.guarded.add(slot)
-        if pad is None:  # a value that is known when the kernel runs: the guard stays
+        if pad is None:  # a padding value known only at run time: the guard stays
             if not all(inside):
                 self.padding.setdefault(parameter, 0)
             return call

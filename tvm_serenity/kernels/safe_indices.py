@@ -78,7 +78,7 @@ def _split(kernel: tirx.PrimFunc) -> Any:
         schedule = s_tir.Schedule(kernel)
         blocks = blocks_of(schedule)
     except (s_tir.ScheduleError, RuntimeError, ValueError):
-        return kernel  # stages that TVM's schedules do not know: another form of index will do
+        return kernel  # TVM's schedules refuse these stages: only rewrite the index
     changed = False
     for block in blocks:
         for loop, factor in _splits(schedule, block):

@@ -203,7 +203,7 @@ def _sums_and_axes(schedule: s_tir.Schedule, tiling: Tiling) -> tuple[list[Any],
     *sums, result = blocks_of(schedule)
     alone = not sums and tiling.vector and len(schedule.get(result).writes) == 1
     if alone and is_reduction(schedule, result):
-        schedule.cache_write(result, 0, "global")  # the sums, and a stage that stores them
+        schedule.cache_write(result, 0, "global")  # split the sums from a stage that stores them
         *sums, result = blocks_of(schedule)
     if not sums or is_reduction(schedule, result):
         return None

@@ -59,7 +59,7 @@ def read(scene: Scene, fields: Fields) -> ConvolutionOnTheFly | None:
     if held is None or held.params is None:
         return None
     if alone and len(held.params.scales) != held.shape[3]:
-        return None  # LiteRT insists on a scale per channel
+        return None  # LiteRT requires a scale per channel
     data, taps = taps_of(scene, fields, weights)
     shape = four(scene.shape(SOURCE))
     data = depthwise(data, taps, shape)

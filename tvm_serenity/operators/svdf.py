@@ -57,7 +57,7 @@ def _read(scene: Scene) -> Svdf:
     spread = time[0].reshape(units, rank * memory)
     if scene.options.u8(_ACTIVATION) > _RELU:
         raise UnsupportedError("no quantised SVDF with this activation in LiteRT")
-    limits = result.params.limits  # LiteRT asks for RELU and does not apply it
+    limits = result.params.limits  # LiteRT requires RELU but does not apply it
     bias = bias_of(scene, _BIAS, units)
     least, most = state.params.limits
     # TFLM limits the value before it adds the zero point, and lets the sum wrap around.

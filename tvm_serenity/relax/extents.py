@@ -99,7 +99,7 @@ def _bounds_of(
             pairs.append((param, passed))
     for symbol, known in pairs:
         if isinstance(symbol, tirx.Var):
-            with suppress(UnsupportedError):  # whoever needs it says so
+            with suppress(UnsupportedError):  # the code that needs the bound reports it
                 yield symbol.name, at_bounds(known, bounds)
 
 

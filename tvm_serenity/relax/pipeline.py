@@ -64,7 +64,7 @@ class Steps:
     * ``rewrite``: the allowed rules of ``SerenityRewrite`` ("all", names), by default none.
       ``rows``: split into rows, or raise :class:`UnsupportedError`. ``time_limit_s``: for either.
     * ``lean``: kernels need no memory beside their tensors. ``tiling``: their tiling, by default
-      the target's with weights packed for its dot products. ``tuned``: returns the lean forms instead.
+      the target's with weights packed for its dot products. ``tuned``: returns the lean forms.
     * ``measured``: the source of faster kernel forms (``kernels.measured``): "shipped", "none", or
       a file of ``serenity tune``. Forms with scratch are used if no arena grows.
     * ``threads``: with more than one, lean kernels with enough work have parallel loops, which

@@ -196,7 +196,7 @@ class _Writer:
 
     def allocate(self, ty: relax.Type, tensor: int) -> Any:
         shape, dtype = extents(ty), compat.dtype_name(ty)
-        assert shape is not None  # what is read has a rank
+        assert shape is not None  # read tensors have a known rank
         if tensor in self.place:
             return compat.alloc_in(*self.place[tensor], shape, dtype)
         return compat.alloc_fresh(shape, dtype)

@@ -60,7 +60,7 @@ class Rewriter:
     def binding(self, binding: relax.VarBinding) -> None:
         """Write one binding of the old function."""
         var, value = binding.var, binding.value
-        if isinstance(value, relax.Var):  # another name: what it stands for is written already
+        if isinstance(value, relax.Var):  # a renaming: its value is written already
             self.new[var] = self.rewritten(value)
             return
         if self._is_half_of_a_clip(var):

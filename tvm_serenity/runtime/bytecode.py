@@ -135,7 +135,7 @@ def _read(stream: _Reader) -> tuple[Bytecode, bytes]:
     stream.text()  # the virtual machine's version
     table = [_function(stream) for _ in range(stream.take("Q"))]
     scopes = [(stream.take("q"), stream.text()) for _ in range(stream.take("Q"))]
-    if any(scope for _, scope in scopes):  # a virtual machine that ran leaves empty ones
+    if any(scope for _, scope in scopes):  # a VM that ran leaves empty scopes
         raise UnsupportedError("constants have memory scopes: no processor's memory has")
     payloads: list[tuple[bytes, int]] = []
     constants = [_constant(stream, payloads) for _ in range(stream.take("Q"))]

@@ -50,7 +50,7 @@ def all_formats() -> tuple[Format, ...]:
 def format_at(path: str | os.PathLike[str]) -> Format | None:
     """Return the format of a file by the suffix of its path, None if it is unknown."""
     suffix = Path(path).suffix.lower()
-    if suffix[1:] in MODULES:  # most are named so: the other records need not be read
+    if suffix[1:] in MODULES:  # the suffix is the format's name: no other record is imported
         found = _record(suffix[1:])
         if suffix in found.suffixes:
             return found

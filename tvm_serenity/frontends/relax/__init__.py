@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_serenity import tvm_installed
 
-tvm_installed.require_relax()  # before anything that fails without
+tvm_installed.require_relax()  # before imports that fail without Relax
 
 import tvm
 from tvm import relax

@@ -38,11 +38,11 @@ def run_importer(convert: Callable[[], tvm.IRModule]) -> tvm.IRModule:
             reason, kind = str(error), WrongResultError
         except SerenityError as error:
             reason = str(error)
-        except Exception:  # the importers assert and raise all kinds
+        except Exception:  # the importers assert and raise any type
             reason = (
                 "TVM cannot import the model, for no operator alone; save it in another version"
             )
-        gc.collect()  # the converter refers to itself
+        gc.collect()  # the converter is in a reference cycle
     raise kind(reason)
 
 
@@ -59,7 +59,7 @@ def placed(where: str, form: Callable[[], str]) -> Iterator[None]:
         raise WrongResultError(f"{where}: {error}") from error
     except SerenityError as error:
         reason = str(error)
-    except Exception:  # the importers assert and raise all kinds
+    except Exception:  # the importers assert and raise any type
         reason = f"TVM's importer has no conversion of this form ({form()})"
     else:
         return

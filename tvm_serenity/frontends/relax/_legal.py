@@ -46,6 +46,6 @@ def _has_kernel(binding: relax.Binding) -> bool:
     try:
         alone = tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
         run_importer(lambda: relax.transform.LegalizeOps()(relax.transform.Normalize()(alone)))
-    except Exception:  # TVM raises all kinds
+    except Exception:  # TVM raises any type
         return False
     return True

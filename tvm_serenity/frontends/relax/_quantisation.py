@@ -30,7 +30,7 @@ def check_parameters(graph: "tflite.SubGraph", names: Sequence[str]) -> None:
         if found.ZeroPointLength():
             zeros = np.asarray(found.ZeroPointAsNumpy(), np.int64)
         shape = tuple(int(extent) for extent in np.atleast_1d(tensor.ShapeAsNumpy()))
-        axis = 0 if len(shape) == 1 else int(found.QuantizedDimension())  # vectors have one
+        axis = 0 if len(shape) == 1 else int(found.QuantizedDimension())  # vectors have one axis
         affine(name, scales, zeros, dtype, axis, shape)
 
 

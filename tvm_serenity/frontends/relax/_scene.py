@@ -94,7 +94,7 @@ def _on_the_fly(converter: Converter, op: "tflite.Operator", kind: str, known: O
     if dynamic is None or not integers.on_the_fly or not converter.weights_alone(given, made):
         return None
     record = dynamic.read(scene_of(converter, op, kind))
-    if record is None:  # LiteRT has none of these types
+    if record is None:  # LiteRT has no kernel for these types
         converter.dequantise_weights(given[1:])
         return None
     if converter.model.readings is not None:
@@ -156,7 +156,7 @@ def _operand(converter: Converter, wrapper: Wrapper, given: bool) -> SceneTensor
 def _tensor(converter: Converter, wrapper: Wrapper, given: bool) -> SceneTensor:
     dtype = converter.get_tensor_type_str(wrapper.tensor.Type())
     shape = tuple(int(extent) for extent in np.atleast_1d(wrapper.tensor.ShapeAsNumpy()))
-    if not wrapper.tensor.ShapeLength():  # a scalar, or a shape that the file leaves out
+    if not wrapper.tensor.ShapeLength():  # a scalar, or an omitted shape
         shape = ()
         if given:
             expr = converter.bb.normalize(converter.get_tensor_expr(wrapper))

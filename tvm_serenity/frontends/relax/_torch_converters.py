@@ -251,7 +251,7 @@ def _index(node: "fx.Node", importer: Importer) -> Any:
     made = emit(relax.op.take(rows, flat, axis=0, mode="clip"))
     made = emit(relax.op.reshape(made, [*common, *tail]))
     if axes != list(range(axes[0], axes[0] + len(axes))):
-        return made  # apart: the indexed axes come first
+        return made  # separated indexed axes come first
     order = list(range(len(common), len(common) + axes[0]))
     order += range(len(common))
     order += range(len(common) + axes[0], len(common) + len(rest))

@@ -62,7 +62,7 @@ def convert(model: TfliteFile, integers: Integers) -> tvm.IRModule:
     root = _Model(model, integers)
     check_parameters(root.Subgraphs(0), [tensor.name for tensor in model.graph.tensors])
     mod = run_importer(lambda: from_tflite(root, op_converter=Converter))
-    main = mod["main"].without_attr("params")  # a second copy of every constant
+    main = mod["main"].without_attr("params")  # the attribute holds a second copy of each constant
     graph = root.Subgraphs(0)
     inputs = [scale_of(graph.Tensors(graph.Inputs(i))) for i in range(graph.InputsLength())]
     outputs = [scale_of(graph.Tensors(graph.Outputs(i))) for i in range(graph.OutputsLength())]
@@ -74,7 +74,7 @@ def convert(model: TfliteFile, integers: Integers) -> tvm.IRModule:
     mod["main"] = main.with_attr(OPERATORS, root.labels)
     if root.states:
         mod["main"] = mod["main"].with_attr(STATES, root.first_values())
-    if root.rounds:  # concats and borders that their readers have taken in
+    if root.rounds:  # unread concatenations and borders, merged into their readers
         mod = relax.transform.DeadCodeElimination(["main"])(mod)
     return mod
 

@@ -168,7 +168,7 @@ def module_to_graph(module: "torch.nn.Module", example_inputs: Sequence[Any]) ->
     training = module.training
     try:
         program = torch.export.export(module.eval(), tuple(example_inputs))
-    except Exception as error:  # torch has no one error for what it cannot trace
+    except Exception as error:  # torch raises many types if it cannot trace
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(f"{type(module).__name__}: cannot be exported: {reason[0]}") from error
     finally:

@@ -45,7 +45,7 @@ class LiteRT:
 
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[int, Array]]:
         """Return outputs and kept tensors for ``inputs``, with states reset."""
-        if self._variables:  # reset_all_variables does not know resources
+        if self._variables:  # reset_all_variables does not reset resource variables
             self.interpreter = self._interpreter()
             self.interpreter.allocate_tensors()
         self.interpreter.reset_all_variables()
@@ -64,7 +64,7 @@ class LiteRT:
         for entry in self.interpreter.get_tensor_details():
             try:
                 found[int(entry["index"])] = np.array(self.interpreter.get_tensor(entry["index"]))
-            except ValueError:  # scratch that was never allocated
+            except ValueError:  # unallocated scratch
                 continue
         return found
 

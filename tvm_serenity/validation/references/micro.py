@@ -38,7 +38,7 @@ class Micro:
 
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[int, Array]]:
         """Return the outputs for ``inputs``, with states reset."""
-        if self._variables:  # CALL_ONCE is not run again
+        if self._variables:  # a reset does not run CALL_ONCE again
             self.interpreter = self._interpreter()
         self.interpreter.reset()
         return self.step(inputs)

@@ -66,7 +66,7 @@ def _steps() -> list[type[Any]]:
 
         def _run(self, x: Array, scale: Array, zero: Any = None, **given: Any) -> tuple[Array]:
             kind = np.dtype(np.uint8) if zero is None else zero.dtype
-            limits = np.iinfo(kind)  # of types that numpy has: others are refused
+            limits = np.iinfo(kind)  # raises for types that numpy lacks
             zeros = 0.0 if zero is None else _along(zero, x.shape, given).astype(np.float64)
             steps = np.rint(x / _along(scale, x.shape, given)) + zeros
             return (np.clip(steps, limits.min, limits.max).astype(kind),)

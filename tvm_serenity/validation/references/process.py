@@ -134,7 +134,7 @@ class ReferenceRuntime:
             process.wait()
             for stream in (process.stdin, process.stdout, self._printed):
                 if stream is not None:
-                    with suppress(BrokenPipeError):  # what a dead process was not told
+                    with suppress(BrokenPipeError):  # buffered requests of a dead process
                         stream.close()
 
     def _ask(self, request: tuple[Any, ...]) -> Any:
@@ -150,7 +150,7 @@ class ReferenceRuntime:
             raise ReferenceRuntimeError(
                 f"{self._name}: no answer after {self.limit_s:g} s"
             ) from None
-        except BaseException:  # Ctrl-C: a later reply must not be taken for another's
+        except BaseException:  # Ctrl-C: a late reply must not answer the next request
             self.close()
             raise
         if status == "missing":

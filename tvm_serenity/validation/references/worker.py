@@ -100,7 +100,7 @@ def _answer(machine: Any, request: tuple[Any, ...]) -> tuple[Any, Any]:
         return machine, ("ok", getattr(machine, verb)(*arguments))
     except ImportError as error:
         return machine, ("missing", str(error.name or error))
-    except Exception as error:  # runtimes raise all kinds
+    except Exception as error:  # runtimes raise any type
         reason = " ".join(str(error).split()) or type(error).__name__
         return machine, ("refused", reason)
 
@@ -108,7 +108,7 @@ def _answer(machine: Any, request: tuple[Any, ...]) -> tuple[Any, Any]:
 def main() -> None:
     """Answer requests until the parent closes the stream."""
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what runtimes print on standard output
+    os.dup2(2, 1)  # redirect prints of runtimes on standard output
     machine: Any = None
     while True:
         try:
