@@ -184,8 +184,8 @@ def test_relax_takes_a_path_and_what_was_read_and_refuses_by_name(files: dict[st
 def test_operations_of_one_format_name_the_files_that_have_them(files: dict[str, Path]) -> None:
     onnx, out = str(files["onnx"]), "out.tflite"
     said = {
-        ("rows", onnx, "--graph"): "--graph reads .tflite files",
-        ("interface", onnx, "-o", out): "interface writes .tflite files, of .tflite files",
+        ("rows", onnx, "--graph"): "--graph reads only .tflite files",
+        ("interface", onnx, "-o", out): "interface reads and writes only .tflite files",
         ("interface", str(files["tflite"]), "-o", "out.onnx"): "of .tflite files",
         ("schedule", onnx, "--plan", "tflm"): "--plan tflm is for .tflite files",
         (
@@ -195,7 +195,7 @@ def test_operations_of_one_format_name_the_files_that_have_them(files: dict[str,
             "onnxruntime-all",
             "-o",
             out,
-        ): "--for onnxruntime-all is for .onnx files",
+        ): "--for onnxruntime-all writes only .onnx files",
     }
     for words, reason in said.items():
         done = serenity(*words)

@@ -1,6 +1,6 @@
-"""``ConvInteger``, which onnxruntime's dynamic quantiser writes, as a convolution of integers.
+"""Conversion of ``ConvInteger``, from onnxruntime's dynamic quantiser, to ``Conv``.
 
-ONNX infers no sizes of such convolutions, so they become one after all sizes are known.
+ONNX infers no sizes for the result, so that the conversion follows shape inference.
 """
 
 from typing import TYPE_CHECKING
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def without_conv_integer(graph: "onnx.GraphProto", known: KnownValues) -> None:
-    """Replace each ``ConvInteger``: values and weights less their zero points, then the sums.
+    """Replace each ``ConvInteger`` by a ``Conv`` of values and weights minus zero points.
 
-    What is padded is the zero point, so it is 0 then, as ``Conv`` pads.
+    Padding is then 0, because ``ConvInteger`` pads with the zero point.
     """
     nodes = []
     for node in graph.node:

@@ -1,4 +1,4 @@
-"""The ONNX model that is converted: complete, of standard operators, with its constants computed.
+"""Preparation of an ONNX model for the importer: complete, standard, with constants folded.
 
 1. Data in other files is read (``_onnx_external``), named dimensions get their sizes; float16 is
    computed in float32 (``_onnx_half``).
@@ -44,23 +44,21 @@ BY_FUNCTION = (
     *("NegativeLogLikelihoodLoss", "RotaryEmbedding", "SoftmaxCrossEntropyLoss", "SwiGLU"),
     "Swish",
 )
-"""Operators that TVM does not import, or takes for another of that name."""
+"""Operators that TVM does not import, or confuses with another of the same name."""
 
 _DEEPEST = 4
-"""Functions within functions of the standard."""
+"""The nesting limit of the standard's functions."""
 _MAX_INLINED_BYTES = 2**31 - 2**20
-"""Protobuf's limit of one message: larger models cannot be passed to ONNX's inliner."""
+"""Protobuf's message size limit: ONNX's inliner cannot receive larger models."""
 
 
 def prepared(
     model: "onnx.ModelProto", dims: Mapping[str, int], folder: Path
 ) -> tuple[Any, Mapping[str, Any]]:
-    """Return a copy of ``model`` as described above, and the types of its values by name.
+    """Return a prepared copy of ``model``, and the types of its values by name.
 
-    ``model`` stays as it is.
-
-    Raises :class:`InputError` for data that cannot be read, and :class:`UnsupportedError` for
-    functions that cannot be inlined.
+    ``model`` does not change. Raises :class:`InputError` for unreadable data, and
+    :class:`UnsupportedError` for functions that cannot be inlined.
     """
     made = type(model)()
     made.CopyFrom(model)
@@ -84,7 +82,7 @@ def prepared(
 
 
 def _in_the_standard(model: "onnx.ModelProto") -> Any:
-    """``model`` of standard operators that have no bodies, of dense constants of whole bytes."""
+    """Return ``model`` with standard operators without bodies, and dense byte constants."""
     with_bytes(model)
     model = _without_functions(expanded(model))
     _make_dense(model.graph)
@@ -93,7 +91,7 @@ def _in_the_standard(model: "onnx.ModelProto") -> Any:
 
 
 def _without_functions(model: "onnx.ModelProto") -> Any:
-    """``model`` with its own functions and those of ``BY_FUNCTION`` inlined."""
+    """Return ``model`` with its own functions and those of ``BY_FUNCTION`` inlined."""
     from onnx import helper, inliner
 
     asked, own = _functions(model)
@@ -124,7 +122,7 @@ def _without_functions(model: "onnx.ModelProto") -> Any:
 
 
 def _functions(model: "onnx.ModelProto") -> tuple[list[Any], list[Any]]:
-    """Domain and name of operators to inline: those of ``BY_FUNCTION``, and the model's own."""
+    """Return domain and name of operators to inline: ``BY_FUNCTION``, and the model's own."""
     used = dict.fromkeys((node.domain, node.op_type) for node in model.graph.node)
     asked = [(domain, name) for domain, name in used if not domain and name in BY_FUNCTION]
     return asked, [(function.domain, function.name) for function in model.functions]
@@ -171,7 +169,7 @@ def _dense(sparse: "onnx.SparseTensorProto") -> Any:
 
 
 def _constant(attribute: "onnx.AttributeProto") -> Any:
-    """The value of a Constant node's attribute as an array, None where it is a tensor or text."""
+    """Return a Constant node's attribute as an array, None for a tensor or text."""
     kinds = {
         "value_float": lambda a: np.array(a.f, np.float32),
         "value_floats": lambda a: np.array(list(a.floats), np.float32),
@@ -184,7 +182,7 @@ def _constant(attribute: "onnx.AttributeProto") -> Any:
 
 
 def _leave_out_empty(graph: "onnx.GraphProto", known: KnownValues) -> None:
-    """Leave out the scales of a Resize that hold nothing: old files state sizes beside them."""
+    """Remove the empty scales of a Resize: old files state sizes beside them."""
     for node in graph.node:
         if node.op_type != "Resize" or node.domain or len(node.input) < 4:
             continue
@@ -195,7 +193,7 @@ def _leave_out_empty(graph: "onnx.GraphProto", known: KnownValues) -> None:
 
 
 def _write_pad_values(graph: "onnx.GraphProto", known: KnownValues) -> None:
-    """Store the real number that a Pad writes, where the model quantises it: it must be known."""
+    """Store the real number of a Pad whose value is quantised and known."""
     from onnx import numpy_helper
 
     for node in graph.node:
@@ -206,7 +204,7 @@ def _write_pad_values(graph: "onnx.GraphProto", known: KnownValues) -> None:
 
 
 def _fold(graph: "onnx.GraphProto", known: KnownValues) -> None:
-    """Drop nodes whose results are known and those that nothing reads; store what is read."""
+    """Remove nodes with known results, and unread ones; store the results that are read."""
     from onnx import numpy_helper
 
     wanted = {output.name for output in graph.output}
@@ -239,7 +237,7 @@ def _fold(graph: "onnx.GraphProto", known: KnownValues) -> None:
 
 
 def _state_types(graph: "onnx.GraphProto", known: KnownValues) -> None:
-    """Give outputs the shapes that are known."""
+    """Add the known shapes of outputs."""
     for output in graph.output:
         if known.shape(output.name) is not None:
             output.type.CopyFrom(known.types[output.name])

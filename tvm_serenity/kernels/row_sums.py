@@ -1,8 +1,8 @@
-"""Sums over all rows, taken one row at a time: global pooling and means.
+"""Reductions over all rows, one row at a time: global pooling and means.
 
-A kernel that sums up all rows of its input and then maps the sums is cut in two: ``begin`` and
-``add`` take a row into the sums, ``finish`` makes the result of them. Terms are added in the order
-in which the whole kernel adds them, so that floats are the same too.
+A kernel that sums all rows of its input and then maps the sums is split: ``begin`` and ``add``
+accumulate a row, ``finish`` computes the result. Terms are added in the order of the unsplit
+kernel, so that floats are bit-identical.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ class RowSums:
 def row_sums(kernel: tirx.PrimFunc, data: Sequence[int]) -> RowSums:
     """Return the parts of ``kernel`` (a PrimFunc of blocks, not yet scheduled).
 
-    Raises :class:`UnsupportedError` with the reason where it is no sum over all rows.
+    Raises :class:`UnsupportedError` with the reason if it is no sum over all rows.
     """
     (source,) = [kernel.params[i] for i in data] if len(data) == 1 else (None,)
     if source is None or not has_rows(compat.buffer_shape(source)):
@@ -101,7 +101,7 @@ def _parts(function: tirx.PrimFunc, source: tirx.Var, height: int) -> RowSums:
 
 
 def _opened(body: tirx.Stmt) -> tuple[Any, list[Any]]:
-    """The one buffer allocated around the statements, and these."""
+    """Return the single buffer allocated around the statements, and the statements."""
     statements: list[Any] = []
     sums = None
     stack = [body]
@@ -123,7 +123,7 @@ def _opened(body: tirx.Stmt) -> tuple[Any, list[Any]]:
 
 
 def _on_row(loop: tirx.For, source: tirx.Var) -> tuple[Any, Any]:
-    """The body of the loop over rows, reading one row from a buffer of its own."""
+    """Return the body of the loop over rows, reading one row from its own buffer."""
     shape = compat.buffer_shape(source)
     row = tirx.decl_buffer(shape[2:], compat.buffer_dtype(source), f"{source.name}_row")
     analyzer = sym.Analyzer()

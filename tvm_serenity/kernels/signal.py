@@ -1,4 +1,4 @@
-"""Kernels of TFLM's signal library that work on samples and spectra."""
+"""Kernels of TFLM's signal library on samples and spectra."""
 
 from functools import partial
 from typing import Any
@@ -98,5 +98,5 @@ def _filter_bank(channels: int, *buffers: Any) -> None:
 
 
 def _narrow(x: Any) -> Any:
-    """32-bit ``x``, saturated to 16 bits."""
+    """Return 32-bit ``x`` saturated to 16 bits."""
     return tirx.max(tirx.min(x, i32(32767)), i32(-32768)).astype("int16")

@@ -23,7 +23,10 @@ from tvm_serenity.operators.scene import Array, Calls, Expr
 
 @dataclass(frozen=True, eq=False)
 class TransposedOnTheFly:
-    """``filters`` are [height, width, input channels, output channels]."""
+    """A transposed convolution.
+
+    ``filters``: [height, width, input channels, output channels].
+    """
 
     spec: DynamicTransposed
     filters: Array
@@ -39,7 +42,7 @@ def checked(op: TransposedOnTheFly) -> TransposedOnTheFly:
 
 
 def compute(op: TransposedOnTheFly, value: Expr, calls: Calls) -> Expr:
-    """Return the calls that store the image and spread it."""
+    """Return the calls that quantise the image and add its products to the result."""
     from tvm_serenity.kernels.dynamic_transposed import transposed
 
     given = quantised(BatchSteps(op.spec.input_shape, True), value, calls)

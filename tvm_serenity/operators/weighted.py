@@ -80,7 +80,7 @@ def of_one_scale(scene: Scene, operand: int, dtypes: Sequence[str]) -> tuple[Arr
 
 
 def summable(kind: str, source: Stored, result: Stored) -> None:
-    """Refuse types of activations whose products with weights LiteRT does not sum up."""
+    """Refuse activation types whose products with weights LiteRT does not sum."""
     if {source.dtype, result.dtype} != {"int16"} and not {source.dtype, result.dtype} <= {
         "int8",
         "uint8",
@@ -89,7 +89,7 @@ def summable(kind: str, source: Stored, result: Stored) -> None:
 
 
 def filters_of(scene: Scene, operand: int, channels: int) -> Filters:
-    """Return the weights of an operator, whose axis of output channels is ``channels``."""
+    """Return the weights of an operator; ``channels``: their axis of output channels."""
     found = scene.operands[operand]
     if found is None or found.params is None:
         raise UnsupportedError("a weight is not quantised")
@@ -105,7 +105,7 @@ def filters_of(scene: Scene, operand: int, channels: int) -> Filters:
 
 
 def bias_of(scene: Scene, operand: int, count: int) -> npt.NDArray[np.int64]:
-    """Return the stored values of a bias, in steps of the products; zeros where it is left out."""
+    """Return the stored bias in the scale of the products; zeros if it is omitted."""
     found = scene.operands[operand] if operand < len(scene.operands) else None
     if found is None:
         return np.zeros(count, np.int64)
@@ -120,9 +120,10 @@ def bias_of(scene: Scene, operand: int, count: int) -> npt.NDArray[np.int64]:
 def layer_of(
     scene: Scene, source: Stored, filters: Filters, fields: tuple[int, int]
 ) -> WeightedLayer:
-    """Return the layer of an operator; ``fields``: its input of biases, its option of activation.
+    """Return the layer of an operator.
 
-    The last axis of ``filters`` are the output channels.
+    ``fields``: the input of its bias and the option of its activation. The last axis of ``filters``
+    are the output channels.
     """
     result, (bias, activation) = scene.result(), fields
     return WeightedLayer(
@@ -136,7 +137,7 @@ def layer_of(
 
 
 def narrow(bias: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """Return a bias in 32 bits, which kernels add."""
+    """Return a bias in the 32 bits that kernels add."""
     limits = np.iinfo(np.int32)
     if bias.min(initial=0) < limits.min or bias.max(initial=0) > limits.max:
         raise UnsupportedError("its bias does not fit into 32 bits")
@@ -144,7 +145,7 @@ def narrow(bias: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
 
 
 def requantised(total: Array, spec: Requantise) -> Array:
-    """Return sums (their channels last) as stored values."""
+    """Return sums (channels last) as stored values."""
     value, shift = (np.asarray(v, np.int64) for v in (spec.multiplier.value, spec.multiplier.shift))
     if spec.rounding == "wide":
         short = np.where(value < 0x7FFF0000, (value + (1 << 15)) >> 16, 0x7FFF)

@@ -1,4 +1,4 @@
-"""Operators that TVM 0.27 cannot turn into kernels, and what it does instead here.
+"""Replacements for operators that TVM 0.27 cannot lower to kernels.
 
 ``relax.full`` of an infinite value (the mask of every attention from PyTorch) ends in a TypeError
 inside of ``topi.full``.
@@ -19,11 +19,11 @@ from tvm_serenity.kernels.largest import largest
 from tvm_serenity.kernels.transposed import real_transposed
 
 LEVEL = 11
-"""Above that of TVM's own registrations."""
+"""The registration level, above TVM's own."""
 
 
 def register() -> None:
-    """Register the replacements with TVM; they fall back on its own where these work."""
+    """Register the replacements with TVM; they fall back to TVM's lowering if that works."""
     for name in ("relax.full", "relax.full_like"):
         stock = tvm.ir.Op.get(name).get_attr("FLegalize")
         tvm.ir.register_op_attr(name, "FLegalize", _full(stock), LEVEL)
@@ -89,7 +89,7 @@ def _full(stock: Callable[..., Any]) -> Any:
 
 
 def _fill_value(expr: relax.Expr) -> float | None:
-    """The number a constant holds."""
+    """Return the number that a constant holds."""
     value: Any = getattr(expr, "value", None)
     array = value.numpy() if hasattr(value, "numpy") else None
     if array is None or array.size != 1 or array.dtype.kind != "f":

@@ -1,4 +1,4 @@
-"""Bilinear resizing between ``dequantize`` and ``quantize``, read into its record."""
+"""Conversion of bilinear resizing between ``dequantize`` and ``quantize``."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from tvm_serenity.relax.quantize_read import Leaf, RefusedError
 
 _COORDINATES = ("half_pixel", "asymmetric", "align_corners")
 _PARTS = 1024
-"""Weights of pixels are multiples of 1 / ``_PARTS``."""
+"""Pixel weights are multiples of 1 / ``_PARTS``."""
 
 
 def bilinear_of(attrs: Any, x: Leaf, made: Shape) -> Bilinear:
-    """Return the resizing of ``x`` to the shape ``made``, in NHWC.
+    """Return the resizing of ``x`` to the NHWC shape ``made``.
 
-    :class:`RefusedError` where its weights would not be exact enough to be within a step.
+    Raises :class:`RefusedError` if rounded weights could put the result off by more than a step.
     """
     layout, coordinates = str(attrs.layout), str(attrs.coordinate_transformation_mode)
     axes = [layout.find(axis) for axis in "NHWC"]

@@ -1,7 +1,7 @@
-"""Everything that touches Relay (TVM up to 0.19): orders, rewrites, the executors' memory, C.
+"""Support of Relay (TVM up to 0.19): orders, rewrites, the executors' memory, C code.
 
-``docs/relay.md``. Importing it registers USMP's algorithm ``serenity``. The pass classes are in
-``tvm_serenity.passes``.
+See ``docs/relay.md``. Importing the package registers USMP's algorithm ``serenity``. The pass
+classes are in ``tvm_serenity.passes``.
 """
 
 from tvm_serenity import tvm_installed
