@@ -1,8 +1,9 @@
 """The constants of a linked image: what the start-up code leaves where kernels read them.
 
 The image is read as a debugger loads it. What is copied to RAM is copied here as ``startup.c`` is
-asked to, from ``data_load`` to ``data_start`` .. ``data_end``, and each constant must then hold
-what the network was compiled with.
+asked to, from ``data_load`` to ``data_start`` .. ``data_end``, and ``bss_start`` .. ``bss_end`` is
+zeroed, where compilers put constants of zeros. Each constant must then hold what the network was
+compiled with.
 """
 
 from pathlib import Path
@@ -21,6 +22,7 @@ from tvm_serenity.firmware.result import load
 
 FIRMWARE = "build/firmware.elf"
 BOUNDS = ("data_load", "data_start", "data_end")
+ZEROED = ("bss_start", "bss_end")
 
 
 def check(directory: Path, program: Program) -> None:
@@ -88,12 +90,17 @@ def _held(linked: LinkedProgram, at: Symbol, size: int) -> bytes | None:
             continue
         if segment.address == segment.load_address:
             return segment.data[begin : begin + size]
-        return _copied(linked, at.address, size)
-    return None
+        break
+    return _copied(linked, at.address, size)
 
 
 def _copied(linked: LinkedProgram, address: int, size: int) -> bytes | None:
-    """What the start-up code copies to ``address``, word by word."""
+    """The bytes that the start-up code copies to ``address`` word by word, or its zeros."""
+    zeroed = [linked.find(name) for name in ZEROED]
+    if all(found is not None for found in zeroed):
+        start, end = (found.address for found in zeroed if found is not None)
+        if start <= address and address + size <= end:
+            return bytes(size)
     symbols = [linked.find(name) for name in BOUNDS]
     if any(found is None for found in symbols):
         return None
