@@ -4,8 +4,8 @@
     python benchmarks/conformance.py [--minutes 20] [--jobs 2] [--seed 0] --kind LEAKY_RELU,...
 
 Each part is drawn in ``--jobs`` processes of different seeds. Prints the cases, how many are equal,
-why the others were refused or had no referee, and every difference with the file it was saved as
-(in ``--save``, by default ``conformance_failures``); ends with status 1 if there is one.
+why the others were refused or had no reference runtime, and every difference with the file it was
+saved as (in ``--save``, by default ``conformance_failures``); ends with status 1 if there is one.
 """
 
 import argparse
@@ -71,7 +71,8 @@ def drawn(
 def show(part: str, counts: Counts) -> None:
     print(
         f"\n{part}: {counts.cases} cases, {counts.equal.total()} equal, "
-        f"{counts.refused.total()} refused, {counts.unjudged.total()} without a referee, "
+        f"{counts.refused.total()} refused, "
+        f"{counts.without_reference.total()} without a reference runtime, "
         f"{len(counts.different)} different"
     )
     print("\n| kind | equal |\n|---|---|")
@@ -81,7 +82,10 @@ def show(part: str, counts: Counts) -> None:
         print("\n| in equal cases | cases |\n|---|---|")
         for kind, number in sorted(counts.covered.items()):
             print(f"| {kind} | {number} |")
-    for title, reasons in (("refused", counts.refused), ("no referee", counts.unjudged)):
+    for title, reasons in (
+        ("refused", counts.refused),
+        ("no reference runtime", counts.without_reference),
+    ):
         if reasons:
             print(f"\n| {title} | cases |\n|---|---|")
             for reason, number in reasons.most_common():
@@ -96,7 +100,7 @@ def as_json(counts: Counts) -> dict[str, object]:
         "equal": dict(counts.equal),
         "covered": dict(counts.covered),
         "refused": dict(counts.refused),
-        "no_referee": dict(counts.unjudged),
+        "no_reference_runtime": dict(counts.without_reference),
         "different": counts.different,
     }
 

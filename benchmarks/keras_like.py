@@ -23,12 +23,12 @@ from tests.conformance.case import DIFFERENT, EQUAL, Case, Verdict, check
 from tests.conformance.locate import first_difference
 from tests.conformance.networks import NETWORKS
 from tests.conformance.quantise import integer_file, ranges
-from tests.quantize.running import JUDGE
+from tests.quantize.running import REFERENCE
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.passes import serenity_pipeline
 from tvm_serenity.relax.schedule import ARENA
-from tvm_serenity.validation.references import RefereeError
+from tvm_serenity.validation.references import ReferenceRuntimeError
 
 HEAD = (
     "| network | operators | parameters | compiles | as LiteRT, bit by bit | arena, bytes |\n"
@@ -77,7 +77,7 @@ def main() -> None:
     wrong = 0
     for name in arguments.networks:
         net = NETWORKS[name]()
-        data = integer_file(net, ranges(net, JUDGE), arguments.dtype, arguments.real)
+        data = integer_file(net, ranges(net, REFERENCE), arguments.dtype, arguments.real)
         if arguments.save:
             arguments.save.mkdir(parents=True, exist_ok=True)
             (arguments.save / f"{name.replace(' ', '_')}.tflite").write_bytes(data)
@@ -85,7 +85,7 @@ def main() -> None:
         wrong += verdict.status == DIFFERENT
         try:
             print(row(name, net, data, verdict), flush=True)
-        except RefereeError as error:
+        except ReferenceRuntimeError as error:
             print(f"| {name} | {error} |", flush=True)
     sys.exit(1 if wrong else 0)
 

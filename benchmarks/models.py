@@ -3,9 +3,9 @@
     python benchmarks/models.py [--models DIR] [--jobs N] [--json FILE] [NAME...]
 
 Each command runs in a process of its own under a time limit. A row is *equal* (the command ended
-with status 0: its outputs are those of the model's own runtime), *unjudged* (that runtime refuses
-the model: only kernels and order were checked), *refused* with the line it printed (status 2),
-*does not fit* or *wrong* (status 1), or *crashed*: a signal, a traceback, no end. Exit status 1
+with status 0: its outputs are those of the model's own runtime), *no reference* (that runtime
+refuses the model: only kernels and order were checked), *refused* with the line it printed (status
+2), *does not fit* or *wrong* (status 1), or *crashed*: a signal, a traceback, no end. Exit status 1
 where any row is wrong or crashed.
 """
 
@@ -86,10 +86,10 @@ def compiled(path: Path, folder: Path) -> Verdict:
     status, stdout, stderr = run(["compile", str(path), "--json", "--check"], folder)
     if status != 0:
         return failure(status, stdout, stderr)
-    referee: dict[str, Any] = json.loads(stdout)["checks"]["referee"]
-    if referee["outcome"] == "absent":
-        return Verdict("unjudged", str(referee["reason"]))
-    apart = referee["max_abs_error"]
+    reference: dict[str, Any] = json.loads(stdout)["checks"]["reference_runtime"]
+    if reference["outcome"] == "absent":
+        return Verdict("no reference", str(reference["reason"]))
+    apart = reference["max_abs_error"]
     return Verdict("equal", "" if not apart else f"floats at most {apart:.2g} apart")
 
 

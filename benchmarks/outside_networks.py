@@ -7,9 +7,9 @@
 Each network is drawn and converted by ``keras_layers.py`` (with the Python that ``KERAS_PYTHON``
 names, which has tensorflow) or ``torch_layers.py``; ``--files`` takes model files that are there.
 Each goes through schedule, explain, rows, compile, build and verify, in a child process with a time
-limit. A command is *equal* (its result is that of the model's own runtime), *ran*, *unjudged* (that
-runtime refuses the model), *refused* with its line, *does not fit*, *wrong* or *crashed*. Exit
-status 1 where one is wrong or crashed, or a refusal names neither operator nor tensor.
+limit. A command is *equal* (its result is that of the model's own runtime), *ran*, *no reference*
+(that runtime refuses the model), *refused* with its line, *does not fit*, *wrong* or *crashed*.
+Exit status 1 where one is wrong or crashed, or a refusal names neither operator nor tensor.
 """
 
 import argparse
@@ -52,10 +52,10 @@ def verdict(command: str, found: Any) -> Verdict:
     printed = json.loads(found.stdout)
     if command != "compile":
         return Verdict("equal" if command in ("build", "verify") else "ran", "")
-    referee = printed["checks"]["referee"]
-    if referee["outcome"] == "absent":
-        return Verdict("unjudged", str(referee["reason"]))
-    return Verdict("equal", referee["second"] or referee["outcome"])
+    reference = printed["checks"]["reference_runtime"]
+    if reference["outcome"] == "absent":
+        return Verdict("no reference", str(reference["reason"]))
+    return Verdict("equal", reference["second"] or reference["outcome"])
 
 
 def through(path: str) -> dict[str, Verdict]:

@@ -31,8 +31,8 @@ from tvm_serenity.runtime.build import largest_workspace, stock_kernels
 from tvm_serenity.runtime.vm import run
 from tvm_serenity.runtime.weights import file_weight_bytes, weight_bytes
 from tvm_serenity.schedule import schedule
-from tvm_serenity.validation.drawn import random_inputs
-from tvm_serenity.validation.references import Referee, runtime_for
+from tvm_serenity.validation.network_inputs import random_inputs
+from tvm_serenity.validation.references import ReferenceRuntime, runtime_for
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 QUANTISED = (
@@ -90,11 +90,11 @@ def exactness(path: Path, machine: Any, inputs: int, mod: Any) -> str:
         for p, v in zip(params[len(params) - len(states) :], states, strict=True)
     ]
     different, worst = 0, 0.0
-    with Referee() as judge:
-        judge.open(runtime_for(path, data), data)
+    with ReferenceRuntime() as reference:
+        reference.open(runtime_for(path, data), data)
         for fill in (*range(inputs), "min", "max", "zero"):
-            arrays = judge.inputs(fill)
-            wanted = judge.run(arrays).outputs
+            arrays = reference.inputs(fill)
+            wanted = reference.run(arrays).outputs
             found = arrays_of(machine["main"](*map(tvm.runtime.tensor, [*arrays, *first])))
             pairs = list(zip(wanted, found[: len(wanted)], strict=True))
             different += any(a.tobytes() != b.tobytes() for a, b in pairs)

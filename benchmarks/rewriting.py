@@ -13,17 +13,17 @@ from pathlib import Path
 
 import numpy as np
 import tvm
-from traffic import CELLS
 from tvm import relax
 
 from tvm_serenity import zoo
 from tvm_serenity.commands.models import source
 from tvm_serenity.commands.rewrite import read
+from tvm_serenity.papers.networks import CELLS
 from tvm_serenity.relax.quantize import quantized_module
 from tvm_serenity.relax.rewrite import rewrite_module
 from tvm_serenity.rewrite import RewriteOptions, Rewritten, rewrite
 from tvm_serenity.runtime.vm import compare, run
-from tvm_serenity.validation.drawn import random_inputs
+from tvm_serenity.validation.network_inputs import random_inputs
 
 NETWORKS = tuple(f"zoo:{name}" for name in zoo.NAMES)
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"

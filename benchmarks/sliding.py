@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.conformance.builder import Net
 from tests.conformance.quantise import integer_file, ranges
-from tests.quantize.running import JUDGE
+from tests.quantize.running import REFERENCE
 from tvm_serenity.errors import FitError
 from tvm_serenity.firmware import Settings, build
 from tvm_serenity.firmware.check.verify_report import report
@@ -40,7 +40,7 @@ def temporal(padding: str) -> bytes:
     for channels, taps, stride in ((16, 5, 1), (32, 5, 2), (32, 5, 1), (64, 3, 2)):
         x = net.conv(x, channels, (taps, 1), (stride, 1), padding, "RELU")
     net.output(net.softmax(net.dense(net.mean(x), 6)))
-    return integer_file(net, ranges(net, JUDGE))
+    return integer_file(net, ranges(net, REFERENCE))
 
 
 def frames() -> bytes:
@@ -51,7 +51,7 @@ def frames() -> bytes:
         x = net.depthwise(x, 3, stride, activation="RELU")
         x = net.conv(x, channels, 1, activation="RELU")
     net.output(net.softmax(net.dense(net.mean(x), 10)))
-    return integer_file(net, ranges(net, JUDGE))
+    return integer_file(net, ranges(net, REFERENCE))
 
 
 def back(make: Callable[[], bytes]) -> Callable[[], bytes]:
@@ -96,8 +96,8 @@ def line(name: str) -> str:
 
         steps, found = built("steps", sliding=step, **more)
         _, whole = built("whole", check=False)
-    judged = found["qemu"]["litert_max_abs_error"]
-    same = "identical" if found["accepted"] and judged == 0 else "WRONG"
+    error = found["qemu"]["litert_max_abs_error"]
+    same = "identical" if found["accepted"] and error == 0 else "WRONG"
     share = found["instructions"] / whole["instructions"]
     kept = steps.facts["sliding"]["kept_bytes"]
     return (

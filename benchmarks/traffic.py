@@ -27,25 +27,12 @@ from tvm_serenity.offchip import (
     traffic_order,
 )
 from tvm_serenity.offchip.figure import bar_of, geometric_mean, plot_reduction
+from tvm_serenity.papers.networks import CELLS
 from tvm_serenity.schedule import Options, schedule
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 CAPACITIES = (32 << 10, 64 << 10, 128 << 10, 256 << 10)
 ORDERS = ("given", "serenity", "rewrite", "traffic", "traffic-rewrite")
-CELLS = {
-    "DARTS normal": "zoo:darts-normal-cell",
-    "SwiftNet A": "zoo:swiftnet-cell-a",
-    "SwiftNet B": "zoo:swiftnet-cell-b",
-    "SwiftNet C": "zoo:swiftnet-cell-c",
-    "RandWire C10 A": "zoo:randwire?channels=78&size=32&seed=0",
-    "RandWire C10 B": "zoo:randwire?channels=156&size=16&seed=1",
-    "RandWire C100 A": "zoo:randwire?channels=78&size=32&seed=10",
-    "RandWire C100 B": "zoo:randwire?channels=156&size=16&seed=11",
-    "RandWire C100 C": "zoo:randwire?channels=312&size=8&seed=12",
-}
-"""The stages of RandWire as in ``zoo:randwire-cifar10`` and ``-cifar100``, each a draw of its own;
-their input has the stage's channels."""
-
 ZOO = (
     *CELLS.values(),
     "zoo:swiftnet",

@@ -12,7 +12,7 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.system.sizes import MAX_BYTES, size_bytes
 
 SIZES = {
-    "build": {"arena_limit_bytes", "stack_bytes", "ram_bytes"},
+    "build": {"arena_limit_bytes", "flash_bytes", "stack_bytes", "ram_bytes"},
     "fit": {"flash_bytes", "ram_bytes", "stack_bytes"},
     "offchip": {"capacity_bytes"},
     "plan": {"capacity_bytes", "align"},
@@ -60,8 +60,8 @@ def test_a_size_is_bytes(text: str, size: int) -> None:
         ("nan", "write bytes"),
         (".5K", "write bytes"),
         ("\u0664K", "write bytes"),  # a digit, but none of ours
-        ("1.3K", "no whole number of bytes"),
-        ("1.5", "no whole number of bytes"),
+        ("1.3K", "not a whole number of bytes"),
+        ("1.5", "not a whole number of bytes"),
         ("99999999999G", "from 0 to"),
     ],
 )

@@ -1,13 +1,18 @@
 """A memory compiler for neural networks.
 
-The way of the data, from file to execution:
+    load("model.tflite").graph      a Graph: operators in the order of the file, tensors in bytes
+    schedule(graph)                 a Schedule: the order with the least peak, and its proof
+    plan(buffers)                   a Plan: an offset in one arena for each buffer
+    peak_bytes(graph)               the least peak in bytes, for architecture search
 
-    file --frontends--> Graph --schedule--> Schedule (an order, its peak, its proof)
-         Graph + order --memory.live_ranges--> LiveRange --plan--> Plan (offsets in one arena)
-    file --frontends.relax--> IRModule --passes--> IRModule in order, in one arena --TVM--> runs
+TVM passes, imported on first use: ``SerenitySchedule``, ``SerenityRewrite``,
+``SerenityPlanMemory``, ``SerenityQuantize``, ``SerenityFoldChannels``, ``SerenityChannelsLast``,
+``LeanKernels``, and ``SerenityOptions`` for a ``PassContext``. The pipeline "serenity" of
+``relax.get_pipeline`` runs them all. Subpackages have the rest: ``firmware``, ``fitting``,
+``rows``, ``offchip``, ``sparse``, ``zoo``.
 
-``Graph`` and everything that works on it import no TVM; ``passes`` reads a ``Graph`` off a Relax
-module, asks the same searches, and writes order and offsets back into the module.
+``Graph`` and the searches import no TVM. The passes read a ``Graph`` from a Relax module, call the
+same searches, and write order and offsets back into the module.
 """
 
 import sys
@@ -22,14 +27,14 @@ if TYPE_CHECKING:
     from tvm_serenity.graph import Graph
     from tvm_serenity.nas import peak_bytes, peak_bytes_batch
     from tvm_serenity.passes import (
-        LeanKernels,
-        SerenityChannelsLast,
-        SerenityFoldChannels,
-        SerenityOptions,
-        SerenityPlanMemory,
-        SerenityQuantize,
-        SerenityRewrite,
-        SerenitySchedule,
+        LeanKernels as LeanKernels,
+        SerenityChannelsLast as SerenityChannelsLast,
+        SerenityFoldChannels as SerenityFoldChannels,
+        SerenityOptions as SerenityOptions,
+        SerenityPlanMemory as SerenityPlanMemory,
+        SerenityQuantize as SerenityQuantize,
+        SerenityRewrite as SerenityRewrite,
+        SerenitySchedule as SerenitySchedule,
     )
     from tvm_serenity.plan import plan
     from tvm_serenity.schedule import schedule
@@ -50,18 +55,12 @@ _LAZY = {
     "peak_bytes": "tvm_serenity.nas",
     "peak_bytes_batch": "tvm_serenity.nas",
 }
-"""Where public names are made; imported on first use, so that the package loads neither TVM nor
-numpy."""
+"""The modules that define the public names, imported on first use.
+
+Importing the package loads neither TVM nor numpy.
+"""
 __all__ = [
     "Graph",
-    "LeanKernels",
-    "SerenityChannelsLast",
-    "SerenityFoldChannels",
-    "SerenityOptions",
-    "SerenityPlanMemory",
-    "SerenityQuantize",
-    "SerenityRewrite",
-    "SerenitySchedule",
     "__version__",
     "load",
     "peak_bytes",
@@ -69,6 +68,7 @@ __all__ = [
     "plan",
     "schedule",
 ]
+"""The names that ``from tvm_serenity import *`` and ``help`` show: those that need no TVM."""
 
 pipeline_hook.install()
 
@@ -80,11 +80,14 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return sorted({*__all__, *_LAZY})
 
 
 def _function(name: str) -> property:
-    """The function of a package of its own name; importing the package does not hide it."""
+    """Return the function that has the name of its package.
+
+    Importing the package does not hide the function.
+    """
 
     def get(_package: ModuleType) -> Any:
         return getattr(import_module(f"{__name__}.{name}"), name)
@@ -97,7 +100,7 @@ def _function(name: str) -> property:
 
 
 class _Package(ModuleType):
-    """The package itself: ``schedule`` and ``plan`` are functions, as are packages in it called."""
+    """The type of this package: its ``schedule`` and ``plan`` are functions, not packages."""
 
     if not TYPE_CHECKING:
         plan = _function("plan")

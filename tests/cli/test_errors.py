@@ -76,7 +76,7 @@ def test_an_unwritable_output_leaves_nothing(net: Path, tmp_path: Path) -> None:
     ("options", "reason"),
     [
         (["--method", "magic"], "--method 'magic': there are auto"),
-        (["--slice", "0:5"], "slice 0:5 is not within its ops 0:0"),
+        (["--slice", "0:5"], "slice 0:5 is not within its ops; use 0:0"),
         (["--slice", "x"], "write FIRST:LAST"),
         (["--time-limit", "-1"], "--time-limit -1.0: write a number of seconds from 0 on"),
         (["--dim", "N"], "write NAME=SIZE"),
@@ -135,7 +135,9 @@ def test_inspect_of_many_steps_prints_those_around_the_peak(tmp_path: Path) -> N
     long = tmp_path / "long.txt"
     long.write_text("\n".join([*lines, "output x6000", ""]))
     said = serenity("inspect", long).stdout
-    assert "steps 2900 to 3100, around the peak; 5,799 more in --json" in " ".join(said.split())
+    assert "steps 2900 to 3100, around the peak; --json has the other 5,799" in " ".join(
+        said.split()
+    )
     assert "o3000" in said
     assert "o2899" not in said
     assert len(answer("inspect", long)["steps"]) == 6000

@@ -28,7 +28,17 @@ from tvm_serenity.options.output import Shown
 register()
 
 COMMANDS = {f"{one.prefix} {one.name}".strip(): one for one in REGISTERED}
-BUILT = ("board_name", "directory", "path", "model", "models", "board", "file", "certificate")
+ARGUMENTS = (
+    "board_name",
+    "name",
+    "directory",
+    "path",
+    "model",
+    "models",
+    "board",
+    "file",
+    "certificate",
+)
 """Arguments of commands, which their functions take in the same order."""
 TOLD = ("tell", "told", "say")
 """Parameters of functions that are told how far they have come."""
@@ -68,7 +78,7 @@ def test_a_command_calls_the_function_of_its_name_with_its_options(name: str) ->
     theirs = {part for one in taken.values() for part in _parts(one.annotation)}
     for group in options_class(one):
         assert group in theirs, f"{function.__name__} does not take {group.__name__}"
-    arguments = [p for p in inspect.signature(one.handler).parameters if p in BUILT]
+    arguments = [p for p in inspect.signature(one.handler).parameters if p in ARGUMENTS]
     others = [p for p in taken if p not in (*TOLD, "options", "settings")]
     assert len(arguments) == len(others), (arguments, others)
     if function.__module__ != "tvm_serenity.firmware.building":
@@ -190,6 +200,27 @@ def test_every_conflict_names_a_field_of_some_command() -> None:
         for other, why in rules:
             assert other in known, f"{command}: {field} names {other}"
             assert why
+
+
+@pytest.mark.parametrize("name", ["", "sparse", *COMMANDS])
+def test_help_fits_80_columns(name: str) -> None:
+    """A line that the terminal breaks is a line of prose; an example is one line."""
+    asked = serenity(*name.split(), "-h", columns=80)
+    assert asked.returncode == 0
+    assert max(map(len, asked.stdout.splitlines())) <= 80
+    if name in COMMANDS:
+        written = textwrap.dedent(inspect.getdoc(COMMANDS[name].handler) or "").splitlines()
+        examples = [line for line in written if line.startswith(" ")]
+        assert all(len(line) <= 78 for line in examples), examples
+        printed = [line.strip() for line in asked.stdout.splitlines()]
+        assert all(line.strip() in printed for line in examples)
+    assert asked.stdout == serenity(*name.split(), "--help", columns=80).stdout
+
+
+def test_help_lists_commands_by_name() -> None:
+    printed = serenity("--help").stdout
+    places = [printed.index(f"│ {name} ") for name in sorted(FILES)]
+    assert places == sorted(places)
 
 
 def test_help_lists_options_by_group() -> None:

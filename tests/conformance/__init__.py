@@ -1,1 +1,1 @@
-"""Conformance by generation: random models against independent judges."""
+"""Conformance by generation: random models against independent reference runtimes."""

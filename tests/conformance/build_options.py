@@ -21,17 +21,17 @@ from tests.conformance.networks.parts import classifier, squeezed, swish
 from tests.conformance.operators.draws import Draw
 from tests.conformance.quantise import dynamic_file, integer_file, ranges
 from tests.conformance.random_networks import cases
-from tests.quantize.running import JUDGE
+from tests.quantize.running import REFERENCE
 from tvm_serenity import firmware
 from tvm_serenity.errors import FitError, InputError, SerenityError
-from tvm_serenity.validation.references import RefereeError
+from tvm_serenity.validation.references import ReferenceRuntimeError
 
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps3-an547", "rpi-pico")
 """One a kind of kernels: plain, DSP, two issues a cycle, vectors, Cortex-M0."""
 
 BOTH: Mapping[str, Mapping[str, Any]] = {
     "--overlap": {"overlap": True},
-    "--fast": {"fast": True},
+    "--workspace": {"workspace": "grow"},
     "--quantized": {"quantized": "off"},
     "--channels": {"channels": "keep"},
     "--external-arena": {"external_arena": True},
@@ -170,8 +170,8 @@ def drawn(draw: st.DrawFn, of_blocks: bool) -> OptionsCase:
         if d.number(0, 5) == 0:
             data = dynamic_file(net, d.chance(), 8)
         else:
-            data = integer_file(net, ranges(net, JUDGE), d.one(("int8", "int8", "uint8")))
-    except RefereeError:
+            data = integer_file(net, ranges(net, REFERENCE), d.one(("int8", "int8", "uint8")))
+    except ReferenceRuntimeError:
         assume(False)
     kinds = " ".join(step.kind for step in net.steps)
     return OptionsCase("blocks", data, f"{note}; {kinds}", board=board, options=chosen)

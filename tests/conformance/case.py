@@ -3,7 +3,7 @@
     verdict = check(Case("MEAN", tflite(...), "int8, axes (1, 2)"))
 
 The model goes the way of ``serenity compile``: imported, turned into integer kernels, compiled
-with the pipeline, run on the Relax VM; the referee runs it in a process of its own.
+with the pipeline, run on the Relax VM; the reference runtime runs it in a process of its own.
 """
 
 import atexit
@@ -16,13 +16,13 @@ from typing import ClassVar
 import numpy as np
 
 from tests.conformance.writer import Array
-from tests.quantize.running import JUDGE, Machine
+from tests.quantize.running import REFERENCE, Machine
 from tvm_serenity.errors import SerenityError, WrongResultError
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.relax.quantize import quantized_module
-from tvm_serenity.validation.references import Fill, RefereeError, runtime_for
+from tvm_serenity.validation.references import Fill, ReferenceRuntimeError, runtime_for
 
-EQUAL, REFUSED, DIFFERENT, UNJUDGED = "equal", "refused", "different", "no referee"
+EQUAL, REFUSED, DIFFERENT, NO_REFERENCE = "equal", "refused", "different", "no reference runtime"
 FILLS: tuple[Fill, ...] = (0, 1, 2, "min", "max", "zero")
 TOLERANCE = 1e-5
 """Of floats: of the largest magnitude of the output, and as much again of each value."""
@@ -53,7 +53,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """``equal``, ``refused`` (by us), ``different`` or ``no referee``, and why, in one line.
+    """``equal``, ``refused`` (by us), ``different`` or ``no reference runtime``, and the reason.
 
     A wrong result that is found while the model is read is a difference, and so is an exception of
     ours that is no :class:`SerenityError`.
@@ -71,11 +71,11 @@ def check(case: Case) -> Verdict:
     except WrongResultError as error:  # a table, compared where it is made
         return Verdict(DIFFERENT, _line(error))
     except SerenityError as error:
-        return Verdict(UNJUDGED, asked) if isinstance(asked, str) else _refusal(error)
+        return Verdict(NO_REFERENCE, asked) if isinstance(asked, str) else _refusal(error)
     except Exception as error:  # what must not reach a user
         return Verdict(DIFFERENT, f"{type(error).__name__}: {_line(error)}")
     if isinstance(asked, str):
-        return Verdict(UNJUDGED, asked)
+        return Verdict(NO_REFERENCE, asked)
     for index, (fill, inputs, wanted) in enumerate(asked):
         try:
             later = index and machine.first
@@ -116,21 +116,21 @@ def _same(mine: Array, theirs: Array, tolerance: float, absolute: float) -> Arra
 
 
 def _asked(case: Case) -> list[tuple[str, Sequence[Array], Sequence[Array]]] | str:
-    """Inputs and what the referee makes of them; or why there is no referee.
+    """Inputs and what the reference runtime makes of them; or why there is no reference runtime.
 
     Runs after the first keep the states that the one before left.
     """
     try:
-        JUDGE.open(runtime_for("model.tflite", case.data), case.data)
+        REFERENCE.open(runtime_for("model.tflite", case.data), case.data)
         feeds: list[tuple[str, Sequence[Array]]] = [
             (f"of feed {i}", feed) for i, feed in enumerate(case.feeds)
-        ] or [(repr(fill), JUDGE.inputs(fill)) for fill in FILLS]
+        ] or [(repr(fill), REFERENCE.inputs(fill)) for fill in FILLS]
         ran: list[tuple[str, Sequence[Array], Sequence[Array]]] = []
         for index, (name, feed) in enumerate(feeds):
-            answer = JUDGE.step(feed) if index else JUDGE.run(feed)
+            answer = REFERENCE.step(feed) if index else REFERENCE.run(feed)
             ran.append((name, feed, answer.outputs))
         return ran
-    except RefereeError as error:
+    except ReferenceRuntimeError as error:
         return str(error)
 
 

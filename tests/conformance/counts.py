@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
-from tests.conformance.case import DIFFERENT, EQUAL, REFUSED, UNJUDGED, Verdict, check
+from tests.conformance.case import DIFFERENT, EQUAL, NO_REFERENCE, REFUSED, Verdict, check
 
-Judge = Callable[[Any], Verdict]
+Compare = Callable[[Any], Verdict]
 """What says what became of a case, which has the fields of :class:`Case`."""
 ROUND = 8
 """Cases of a kind drawn in a row."""
@@ -20,11 +20,11 @@ ROUND = 8
 
 @dataclass
 class Counts:
-    """Verdicts; refusals and missing referees by kind and reason, differences one by one."""
+    """Counts of verdicts: refusals and missing reference runtimes by kind and reason."""
 
     equal: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
-    unjudged: Counter[str] = field(default_factory=Counter)
+    without_reference: Counter[str] = field(default_factory=Counter)
     different: list[str] = field(default_factory=list)
     covered: Counter[str] = field(default_factory=Counter)
     """In how many of the equal cases an operator or a type was, where a case has several."""
@@ -32,7 +32,7 @@ class Counts:
     @property
     def cases(self) -> int:
         """How many cases there were."""
-        counted = (self.equal, self.refused, self.unjudged)
+        counted = (self.equal, self.refused, self.without_reference)
         return sum(c.total() for c in counted) + len(self.different)
 
     def add(self, case: Any, verdict: Verdict, folder: Path | None = None) -> None:
@@ -41,8 +41,8 @@ class Counts:
             self.equal[case.kind] += 1
         elif verdict.status == REFUSED:
             self.refused[f"{case.kind}: {general(verdict.reason)}"] += 1
-        elif verdict.status == UNJUDGED:
-            self.unjudged[f"{case.kind}: {general(verdict.reason)}"] += 1
+        elif verdict.status == NO_REFERENCE:
+            self.without_reference[f"{case.kind}: {general(verdict.reason)}"] += 1
         else:
             assert verdict.status == DIFFERENT
             said = f"{case.kind} ({case.note}): {verdict.reason}"
@@ -57,7 +57,7 @@ class Counts:
         """Add what another part or process counted."""
         self.equal += other.equal
         self.refused += other.refused
-        self.unjudged += other.unjudged
+        self.without_reference += other.without_reference
         self.different += other.different
         self.covered += other.covered
 
@@ -69,7 +69,7 @@ def general(reason: str) -> str:
 
 
 def generate(
-    strategy: SearchStrategy[Any], count: int, at: int, judge: Judge = check
+    strategy: SearchStrategy[Any], count: int, at: int, compare: Compare = check
 ) -> list[tuple[Any, Verdict]]:
     """Return ``count`` cases of a seed (fewer if there are no more) and what became of them."""
     found: list[tuple[Any, Verdict]] = []
@@ -84,7 +84,7 @@ def generate(
     )
     @given(strategy)
     def draw(case: Any) -> None:
-        found.append((case, judge(case)))
+        found.append((case, compare(case)))
 
     draw()
     return found
@@ -95,7 +95,7 @@ def generate_all(
     seconds: float,
     at: int,
     folder: Path | None = None,
-    judge: Judge = check,
+    compare: Compare = check,
 ) -> Counts:
     """Return the counts of all kinds in turn, ``ROUND`` cases each, for so many seconds."""
     import time
@@ -103,7 +103,7 @@ def generate_all(
     counts, until, turn = Counts(), time.monotonic() + seconds, 0
     while True:
         for strategy in strategies.values():
-            for case, verdict in generate(strategy, ROUND, at * 1_000_003 + turn, judge):
+            for case, verdict in generate(strategy, ROUND, at * 1_000_003 + turn, compare):
                 counts.add(case, verdict, folder)
             if time.monotonic() > until:
                 return counts

@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.conformance.case import FILLS, Case
 from tests.conformance.writer import Array
-from tests.quantize.running import Machine, judge_of, with_all_results
+from tests.quantize.running import Machine, reference_of, with_all_results
 from tvm_serenity import compat
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.relax import to_relax
@@ -29,10 +29,10 @@ def first_difference(case: Case) -> str:
         path.write_bytes(case.data)
         names = [tensor.name for tensor in load(path).graph.tensors]
         module = with_all_results(quantized_module(to_relax(path)))
-    judge, machine = judge_of(case.data, keep=True), Machine(module)
+    reference, machine = reference_of(case.data, keep=True), Machine(module)
     for fill in FILLS:
-        inputs = judge.inputs(fill)
-        kept = judge.run(inputs).tensors
+        inputs = reference.inputs(fill)
+        kept = reference.run(inputs).tensors
         known = {array.tobytes() for array in kept.values()}
         found = machine.results(inputs)
         missing = [i for i, array in enumerate(found) if array.tobytes() not in known]

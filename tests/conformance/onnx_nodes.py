@@ -72,10 +72,10 @@ def check(task: tuple[str, str, bool]) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "case.onnx"
         path.write_bytes(model.SerializeToString())
-        return _judged(path, inputs, expected, case.rtol)
+        return _compared(path, inputs, expected, case.rtol)
 
 
-def _judged(path: Path, inputs: Any, expected: Any, rtol: float) -> Verdict:
+def _compared(path: Path, inputs: Any, expected: Any, rtol: float) -> Verdict:
     from tvm_serenity.errors import SerenityError
 
     try:
@@ -143,7 +143,7 @@ def run(seconds: float, seed: int, folder: Path | None = None) -> Counts:
 
 
 def count(counts: Counts, kind: str, name: str, verdict: Any) -> None:
-    """Add the verdict on a case, or the death of the process that judged it."""
+    """Add the verdict on a case, or the death of the process that compared it."""
     if isinstance(verdict, Death):
         counts.different.append(f"{kind} ({name}): {verdict.reason}")
     elif verdict.status == EQUAL:

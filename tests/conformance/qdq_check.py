@@ -46,7 +46,9 @@ def check(case: QdqCase) -> Verdict:
         given = _drawn(inputs, seed)
         found = dict(zip(everything, whole.run(given), strict=True))
         wrong = _against_ends(case, found, ends.run(given))
-        wrong = wrong or _against_referee(case, {**found, **dict(zip(inputs, given, strict=True))})
+        wrong = wrong or _against_reference_runtime(
+            case, {**found, **dict(zip(inputs, given, strict=True))}
+        )
         if wrong:
             return Verdict(DIFFERENT, wrong)
     return Verdict(EQUAL, f"{len(left)} operators in float" if left else "")
@@ -76,7 +78,7 @@ def _against_ends(case: QdqCase, found: Mapping[Q, Array], ends: list[Array]) ->
     return ""
 
 
-def _against_referee(case: QdqCase, known: Mapping[Q, Array]) -> str:
+def _against_reference_runtime(case: QdqCase, known: Mapping[Q, Array]) -> str:
     for index, region in enumerate(case.regions):
         wanted = ran(network([region]), [known[x] for x in inputs_of(region)])
         for tensor, array in zip(region.results, wanted, strict=True):

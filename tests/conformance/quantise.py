@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.conformance.builder import Net, Step, float_file
 from tests.conformance.writer import Array, Node, T, tflite
-from tvm_serenity.validation.references import Referee
+from tvm_serenity.validation.references import ReferenceRuntime
 
 WEIGHTED = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 0, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 2}
 """Operators with weights as their second input, and the place of the activation."""
@@ -40,14 +40,14 @@ Range = tuple[float, float]
 Params = tuple[float, int]
 
 
-def ranges(net: Net, judge: Referee, runs: int = 4) -> dict[int, Range]:
+def ranges(net: Net, reference: ReferenceRuntime, runs: int = 4) -> dict[int, Range]:
     """Return the smallest and largest value of every tensor over ``runs`` random inputs."""
-    judge.open("litert", float_file(net), keep=True)
+    reference.open("litert", float_file(net), keep=True)
     rng = np.random.default_rng(net.seed)
     found: dict[int, Range] = {}
     for _ in range(runs):
         inputs = [rng.normal(0, 1, net.shape(i)).astype(np.float32) for i in net.inputs]
-        for index, array in judge.run(inputs).tensors.items():
+        for index, array in reference.run(inputs).tensors.items():
             if index < len(net.values) and array.size and array.dtype == np.float32:
                 low, high = found.get(index, (0.0, 0.0))
                 found[index] = (min(low, float(array.min())), max(high, float(array.max())))

@@ -16,8 +16,8 @@ from tests.conformance.case import Case
 from tests.conformance.counts import Counts, generate_all
 from tests.conformance.operators.draws import Draw
 from tests.conformance.quantise import dynamic_file, integer_file, ranges
-from tests.quantize.running import JUDGE
-from tvm_serenity.validation.references import RefereeError
+from tests.quantize.running import REFERENCE
+from tvm_serenity.validation.references import ReferenceRuntimeError
 
 MOST_ELEMENTS = 4096
 """Of a tensor."""
@@ -189,10 +189,10 @@ def cases(draw: st.DrawFn, barren: bool = False) -> Case:
     grown(d, net, 4 if barren else 2, FOLDED if barren else IMAGES + ANY, ANY)
     dtype, real = d.one(("int8", "int8", "uint8")), d.number(0, 4) == 0
     try:
-        known = ranges(net, JUDGE)
+        known = ranges(net, REFERENCE)
         assume(all(high - low > LEAST_RANGE for low, high in known.values()))
         data = integer_file(net, known, dtype, real)
-    except RefereeError:
+    except ReferenceRuntimeError:
         assume(False)
     return Case("network", data, f"{dtype}{' from float' * real}: {_kinds(net)}")
 

@@ -1,8 +1,7 @@
 """Forms of kernels and of whole graphs that must compute the same, run in poisoned memory.
 
-The reference is TVM's own kernel for the same fused operators. A form's outputs are filled with
-garbage before it runs, and so is fresh memory of the C library, so that an element which is never
-written shows.
+The reference is TVM's own kernel for the same fused operators. A form's outputs and fresh memory
+of the C library are poisoned before it runs, so that an element which is never written shows.
 """
 
 import ctypes
@@ -28,7 +27,7 @@ TARGET = tvm.target.Target({"kind": "llvm", "opt-level": 0})
 
 Without LLVM's optimiser, which takes most of the time and is not what is tested.
 """
-GARBAGE = (0xA5, 0x5A)
+POISON = (0xA5, 0x5A)
 """Bytes that memory is filled with before a run."""
 
 
@@ -60,7 +59,7 @@ def reference(mod: Any, inputs: Sequence[Any]) -> "Reference":
     calls = []
 
     def run(kernel: Any, given: Sequence[Any], arguments: tuple[Any, ...], types: Any) -> Any:
-        results = run_kernel(library[kernel.name_hint], arguments, types, GARBAGE[0])
+        results = run_kernel(library[kernel.name_hint], arguments, types, POISON[0])
         data = tuple(i for i, a in enumerate(given) if not compat.is_constant(a))
         made = Call(kernel.name_hint, kernels[kernel], arguments, data, tuple(results))
         calls.append(made)
@@ -128,7 +127,7 @@ def kernels_differ(found: Reference) -> list[Difference]:
         for form in FORMS:
             if f"{call.name}__{form}" not in made:
                 continue
-            for byte in GARBAGE:
+            for byte in POISON:
                 results = run_kernel(library[f"{call.name}__{form}"], call.arguments, types, byte)
                 said = first_difference(results, call.results)
                 if said:
@@ -153,7 +152,7 @@ def pipeline_differs(
     pipeline = pipeline or serenity_pipeline(validate=False)
     executable = tvm.compile(mod, target, relax_pipeline=pipeline)
     differences = []
-    for byte in GARBAGE:
+    for byte in POISON:
         with poisoned(byte):
             machine = relax.VirtualMachine(executable, tvm.cpu(), memory_cfg="naive")
             given = [tvm.runtime.tensor(array) for array in inputs]
@@ -201,16 +200,16 @@ def compiled(kernels: dict[str, Any]) -> Any:
 
 
 def run_kernel(kernel: Any, arguments: Sequence[Any], types: Sequence[Any], byte: int) -> list[Any]:
-    """Run a kernel; its results are filled with a byte before."""
-    garbage = []
+    """Return the results of a kernel, filled with ``byte`` before it runs."""
+    results = []
     for shape, dtype in types:
         array = np.full(int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize, byte, "u1")
         if dtype == "bool":
             array &= 1
-        garbage.append(tvm.runtime.tensor(array.view(dtype).reshape(shape)))
+        results.append(tvm.runtime.tensor(array.view(dtype).reshape(shape)))
     with poisoned(byte):
-        kernel(*(tvm.runtime.tensor(np.asarray(a)) for a in arguments), *garbage)
-    return [g.numpy() for g in garbage]
+        kernel(*(tvm.runtime.tensor(np.asarray(a)) for a in arguments), *results)
+    return [g.numpy() for g in results]
 
 
 def _types(ty: Any) -> list[tuple[tuple[int, ...], str]]:

@@ -25,7 +25,7 @@ from tests.conformance.relax_forms import (
 )
 from tests.conformance.relax_graphs import RANGES, Growing, Value, grown, inputs_of
 from tests.conformance.relax_more import ALL, TYPES
-from tests.conformance.relax_runs import counted, judgement
+from tests.conformance.relax_runs import counted, tvm_reference
 from tvm_serenity.runtime.pipeline import serenity_pipeline
 from tvm_serenity.tvm_targets import native
 
@@ -74,7 +74,7 @@ def _results(growing: Growing, inputs: Sequence[Value]) -> Any:
 def differences(mod: Any, seed: int) -> list[Difference]:
     """Return what a module computes differently; ``form`` is the target."""
     inputs = inputs_of(mod, seed)
-    expected = judgement(mod, inputs)
+    expected = tvm_reference(mod, inputs)
     found = []
     for name, target in targets().items():
         approximate = name == "native" and APPROXIMATE.search(str(mod)) is not None

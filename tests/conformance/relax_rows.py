@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tests.conformance.relax_forms import (
-    GARBAGE,
+    POISON,
     Call,
     Difference,
     Reference,
@@ -34,7 +34,7 @@ def rows_differ(found: Reference) -> list[Difference]:
             continue
         if isinstance(cut, UnsupportedError):
             continue
-        for byte in GARBAGE:
+        for byte in POISON:
             made = _summed(cut, call, byte) if isinstance(cut, RowSums) else _made(cut, call, byte)
             said = first_difference([made], call.results)
             if said:

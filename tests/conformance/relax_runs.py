@@ -24,16 +24,16 @@ KIND = "relax"
 def differences(module: Any, seed: int, *, arena: bool = True) -> list[Difference]:
     """Return what computes something else than TVM's own kernels for a generated module.
 
-    Raises :class:`SerenityError` where it is refused, and :class:`Unjudged` where TVM's own
+    Raises :class:`SerenityError` where it is refused, and :class:`NoReferenceError` where TVM's own
     kernels cannot be made.
     """
     inputs = inputs_of(module, seed)
-    found = judgement(module, inputs)
+    found = tvm_reference(module, inputs)
     differing = [*kernels_differ(found), *rows_differ(found)]
     return [*differing, *(pipeline_differs(module, inputs, found) if arena else [])]
 
 
-class Unjudged(Exception):
+class NoReferenceError(Exception):
     """TVM itself cannot compute a module."""
 
 
@@ -67,8 +67,8 @@ def counted(
             _different(kind, counts, drawn, module, str(error), folder)
         except SerenityError as refusal:
             counts.refused[f"{kind}: {general(str(refusal))}"] += 1
-        except Unjudged as reason:
-            counts.unjudged[f"{kind}: {general(str(reason))}"] += 1
+        except NoReferenceError as reason:
+            counts.without_reference[f"{kind}: {general(str(reason))}"] += 1
         except Exception as error:
             _different(kind, counts, drawn, module, f"{type(error).__name__}: {error}", folder)
         else:
@@ -94,12 +94,12 @@ def _different(
     counts.different.append(line)
 
 
-def judgement(module: Any, inputs: Sequence[Any]) -> Reference:
-    """Return what TVM's own kernels make of inputs; :class:`Unjudged` where they cannot."""
+def tvm_reference(module: Any, inputs: Sequence[Any]) -> Reference:
+    """Return what TVM's own kernels make of inputs; :class:`NoReferenceError` where they cannot."""
     try:
         return reference(module, inputs)
     except Exception as error:
-        raise Unjudged(_last_line(error)) from error
+        raise NoReferenceError(_last_line(error)) from error
 
 
 def _last_line(error: Exception) -> str:

@@ -16,7 +16,7 @@ from tests.conformance.counts import generate
 from tests.conformance.networks.parts import squeezed
 from tests.conformance.quantise import dynamic_file, integer_file, ranges
 from tests.firmware.projects import needs_host
-from tests.quantize.running import JUDGE
+from tests.quantize.running import REFERENCE
 from tvm_serenity import firmware
 from tvm_serenity.errors import InputError
 
@@ -33,7 +33,7 @@ def squeeze_and_excite() -> Net:
 @needs_host
 def test_a_kernel_that_overwrites_its_input_may_be_allowed_to_overlap_it() -> None:
     net = squeeze_and_excite()
-    case = OptionsCase("blocks", integer_file(net, ranges(net, JUDGE)), options=ALL_FIELDS)
+    case = OptionsCase("blocks", integer_file(net, ranges(net, REFERENCE)), options=ALL_FIELDS)
     assert check(case).status == EQUAL, check(case).reason
 
 
@@ -51,7 +51,7 @@ def test_a_network_without_rows_is_refused_by_the_options_that_want_them(tmp_pat
     net = Net(0)
     net.output(net.dense(net.input(1, 12), 4))
     path = tmp_path / "flat.tflite"
-    path.write_bytes(integer_file(net, ranges(net, JUDGE)))
+    path.write_bytes(integer_file(net, ranges(net, REFERENCE)))
     settings = firmware.Settings(recompute=1.5, rows=2)
     with pytest.raises(InputError, match=r"build it without --rows 2, --recompute 1\.5"):
         firmware.build(path, "mps2-an386", settings)

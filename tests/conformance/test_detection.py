@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.writer import Array, Node, T, tflite
-from tests.quantize.running import JUDGE, Machine
+from tests.quantize.running import REFERENCE, Machine
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.relax import to_relax
@@ -51,7 +51,7 @@ def detector(rng: np.random.Generator, boxes: int, background: int, **changed: A
 
 
 def fed(rng: np.random.Generator, data: bytes) -> list[Array]:
-    boxes, scores = JUDGE.inputs(0)
+    boxes, scores = REFERENCE.inputs(0)
     if boxes.dtype != np.float32:
         return [rng.integers(0, 256, a.shape).astype(a.dtype) for a in (boxes, scores)]
     made = rng.normal(size=boxes.shape), rng.random(scores.shape)
@@ -68,12 +68,12 @@ def test_detections_are_litert_s(boxes: int, background: int, dtype: str, tmp_pa
     (reading,) = readings(model)
     assert reading.reference is not None
     machine = Machine(quantized_module(to_relax(path)))
-    JUDGE.open(runtime_for(path, data), data)
+    REFERENCE.open(runtime_for(path, data), data)
     for run in range(6):
         feed = fed(rng, data)
         if run == 1:
             feed[1][:] = 0
-        mine, theirs = machine.run(feed), JUDGE.run(feed).outputs
+        mine, theirs = machine.run(feed), REFERENCE.run(feed).outputs
         count = int(theirs[3][0])
         counts.add(count)
         specified = reading.reference(reading.record, *feed, reading.constants[2])

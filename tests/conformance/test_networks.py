@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.builder import Net, float_file
-from tests.conformance.case import DIFFERENT, EQUAL, UNJUDGED, Case, check
+from tests.conformance.case import DIFFERENT, EQUAL, NO_REFERENCE, Case, check
 from tests.conformance.counts import generate
 from tests.conformance.locate import first_difference
 from tests.conformance.networks import NETWORKS
 from tests.conformance.quantise import integer_file, ranges
 from tests.conformance.random_networks import cases, dynamic_cases
-from tests.quantize.running import JUDGE, integer_module
+from tests.quantize.running import REFERENCE, integer_module
 
 QUICK = ("ShuffleNetV2", "MobileNetV3")
 RANDOM = 8
@@ -25,7 +25,7 @@ RANDOM = 8
 @cache
 def network(name: str) -> bytes:
     net = NETWORKS[name]()
-    return integer_file(net, ranges(net, JUDGE))
+    return integer_file(net, ranges(net, REFERENCE))
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -51,7 +51,9 @@ def dynamic_networks() -> list[str]:
     """Networks of dynamic range that are not LiteRT's to the last bit: none."""
     found = generate(dynamic_cases(), RANDOM, 0)
     assert sum(verdict.status in (EQUAL, DIFFERENT) for _, verdict in found) >= RANDOM // 2
-    return [f"{case.note}: {v.reason}" for case, v in found if v.status not in (EQUAL, UNJUDGED)]
+    return [
+        f"{case.note}: {v.reason}" for case, v in found if v.status not in (EQUAL, NO_REFERENCE)
+    ]
 
 
 def test_random_networks_of_dynamic_range_are_exact() -> None:
@@ -75,7 +77,7 @@ def test_a_wrong_kernel_is_found_where_it_is(monkeypatch: pytest.MonkeyPatch) ->
     x = net.unary("RELU", net.input(2, 12))
     y = net.add(net.dense(x, 12), x)
     net.output(net.unary("RELU", y))
-    case = Case("small", integer_file(net, ranges(net, JUDGE)))
+    case = Case("small", integer_file(net, ranges(net, REFERENCE)))
     assert first_difference(case) == ""
     monkeypatch.setattr("tvm_serenity.kernels.arithmetic.divided_by_power", cut_off)
     assert check(case).status == DIFFERENT
@@ -89,6 +91,6 @@ def test_scales_are_those_of_the_range_and_shared_where_values_only_move() -> No
     net.output(joined)
     known = {x: (-1.0, 1.55), joined: (-2.0, 3.1)}
     data = integer_file(net, known)
-    JUDGE.open("litert", data)
-    assert [entry.zero_point for entry in (*JUDGE.entries, *JUDGE.results)] == [-28, -28]
+    REFERENCE.open("litert", data)
+    assert [entry.zero_point for entry in (*REFERENCE.entries, *REFERENCE.results)] == [-28, -28]
     assert b"QUANTIZE" not in float_file(net)

@@ -1,6 +1,6 @@
 """The numpy reference of each operator is what LiteRT computes.
 
-A reference is the specification of an operator; the kernels are judged by LiteRT themselves
+A reference is the specification of an operator; the kernels are compared by LiteRT themselves
 (``test_operators``). ``EXACT`` are the kinds that have one.
 """
 
@@ -15,14 +15,14 @@ from tests.cases import scaled
 from tests.conformance.case import FILLS, TOLERANCE, Case
 from tests.conformance.operators import STRATEGIES
 from tests.conformance.writer import Array
-from tests.quantize.running import JUDGE
+from tests.quantize.running import REFERENCE
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.relax._converter import ReadOperator
 from tvm_serenity.frontends.relax.from_tflite import readings
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.operators import operator
-from tvm_serenity.validation.references import RefereeError, runtime_for
+from tvm_serenity.validation.references import ReferenceRuntimeError, runtime_for
 
 EXACT = [kind for kind in STRATEGIES if operator(kind).integers.reference is not None]
 EXAMPLES = scaled(6, 40)
@@ -75,11 +75,11 @@ def differences(kind: str, case: Case, folder: Path) -> list[str] | None:
         return None
     wrong = []
     try:
-        JUDGE.open(runtime_for("model.tflite", case.data), case.data)
-        feeds: Any = case.feeds or [JUDGE.inputs(fill) for fill in FILLS]
+        REFERENCE.open(runtime_for("model.tflite", case.data), case.data)
+        feeds: Any = case.feeds or [REFERENCE.inputs(fill) for fill in FILLS]
         states = reading.states
         for index, feed in enumerate(feeds):
-            run = JUDGE.step if states and index else JUDGE.run
+            run = REFERENCE.step if states and index else REFERENCE.run
             wanted = run(feed).outputs
             fed = dict(zip(inputs, feed, strict=True))
             held: dict[int, Array | None] = {-1: None, **fed, **reading.constants, **states}
@@ -91,7 +91,7 @@ def differences(kind: str, case: Case, folder: Path) -> list[str] | None:
                 if not _same(mine, theirs):
                     shown = f"{mine.reshape(-1)[:4]}, not {theirs.reshape(-1)[:4]}"
                     wrong.append(f"{case.note}: {shown}")
-    except RefereeError:
+    except ReferenceRuntimeError:
         return None
     return wrong
 
@@ -107,9 +107,9 @@ def _same(mine: Array, theirs: Array) -> bool:
 
 @pytest.mark.parametrize("kind", EXACT)
 def test_a_reference_is_litert(kind: str, tmp_path: Path) -> None:
-    judged = [differences(kind, case, tmp_path) for case in cases(kind, EXAMPLES, 3)]
-    assert any(found is not None for found in judged)
-    assert [text for found in judged if found for text in found] == []
+    compared = [differences(kind, case, tmp_path) for case in cases(kind, EXAMPLES, 3)]
+    assert any(found is not None for found in compared)
+    assert [text for found in compared if found for text in found] == []
 
 
 def test_a_wrong_reference_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

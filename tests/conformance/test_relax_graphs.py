@@ -16,7 +16,7 @@ tvm = pytest.importorskip("tvm")
 
 from tests.conformance.relax_forms import first_difference, poisoned, run_kernel  # noqa: E402
 from tests.conformance.relax_graphs import graph  # noqa: E402
-from tests.conformance.relax_runs import Unjudged, differences  # noqa: E402
+from tests.conformance.relax_runs import NoReferenceError, differences  # noqa: E402
 from tvm_serenity.kernels import lean  # noqa: E402
 from tvm_serenity.kernels.row_loops import RowValues  # noqa: E402
 
@@ -48,7 +48,7 @@ def first_seed(seeds: range) -> int | None:
         try:
             if differences(graph(Random(seed)), seed, arena=False):
                 return seed
-        except Unjudged:
+        except NoReferenceError:
             continue
     return None
 
@@ -72,7 +72,7 @@ def test_a_row_that_reads_its_neighbour_is_found(monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_is_never_written_shows() -> None:
-    """Results and scratch are garbage before a kernel runs, with two patterns."""
+    """Results and scratch are poisoned before a kernel runs, with two patterns."""
     written = run_kernel(lambda *_: None, [], [((2, 2), "float32"), ((), "int8")], 0xA5)
     assert [array.tobytes() for array in written] == [b"\xa5" * 16, b"\xa5"]
     library = ctypes.CDLL(None)

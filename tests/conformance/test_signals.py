@@ -11,7 +11,7 @@ import pytest
 
 from tests.conformance.writer import Array, Node, T, tflite
 from tests.firmware.projects import model
-from tests.quantize.running import JUDGE, Machine
+from tests.quantize.running import REFERENCE, Machine
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends._flexbuffer import flexible
 from tvm_serenity.frontends.relax import to_relax
@@ -22,20 +22,20 @@ RUNS = 24
 
 
 def machine(path: Path) -> Machine:
-    """A file on the Relax VM, and open at its referee, which is TFLM."""
+    """A file on the Relax VM, and open at its reference runtime, which is TFLM."""
     module = quantized_module(to_relax(path))
     assert kept_float(module) == ()
     data = path.read_bytes()
     assert runtime_for(path, data) == "tflm"
-    JUDGE.open("tflm", data)
+    REFERENCE.open("tflm", data)
     return Machine(module)
 
 
 def both(ours: Machine, run: int, feed: Array) -> tuple[list[Array], Any]:
     """What both make of an input, with the states that the run before left."""
     if run == 0:
-        return ours.run([feed]), JUDGE.run([feed]).outputs
-    return ours.step([feed]), JUDGE.step([feed]).outputs
+        return ours.run([feed]), REFERENCE.run([feed]).outputs
+    return ours.step([feed]), REFERENCE.step([feed]).outputs
 
 
 def test_the_preprocessor_of_speech_is_tflms_over_many_frames() -> None:

@@ -18,7 +18,7 @@ RTOL, ATOL = 1e-3, 1e-4
 """Allowed difference, the absolute one times the largest expected value where that is above 1."""
 
 
-def judged(module: Any, inputs: tuple[Any, ...]) -> Verdict:
+def compared_with_eager(module: Any, inputs: tuple[Any, ...]) -> Verdict:
     """Return the verdict on ``module``, exported with ``inputs`` and run on them."""
     import numpy as np
     import torch

@@ -23,13 +23,13 @@ def check(task: tuple[str, int]) -> Verdict:
     """Return the verdict on the module of a kind that a seed draws."""
     import torch
 
-    from tests.conformance.torch_check import judged
+    from tests.conformance.torch_check import compared_with_eager
 
     kind, seed = task
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     module, inputs = kinds()[kind](random.Random(seed))
-    return judged(module, inputs)
+    return compared_with_eager(module, inputs)
 
 
 def run(seconds: float, seed: int, folder: Path | None = None) -> Counts:

@@ -1,4 +1,4 @@
-"""The C of the page on firmware, compiled against the network that its names are of."""
+"""The C of the guide to firmware, compiled against the network that its names are of."""
 
 import subprocess
 from pathlib import Path
@@ -13,7 +13,7 @@ from tvm_serenity import firmware
 from tvm_serenity.firmware.board import image
 from tvm_serenity.firmware.emit.buildfiles import COMMON
 
-PAGE = "docs/firmware.md"
+PAGE = "docs/how-to/firmware.md"
 BEFORE = '#include "kws_model.h"\nvoid show(const int8_t *scores);\nvoid row_is_there(int which);\n'
 
 
@@ -45,7 +45,7 @@ def test_what_is_shown_compiles(
 
 @needs_host
 def test_a_loop_on_a_microphone_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loop of the page on windows that move, against a network of the same names."""
+    """The loop of the page on incremental inference, against a network of the same names."""
     pytest.importorskip("tflite")
     monkeypatch.setattr(image, "linkable", lambda: False)
     (tmp_path / "kws.tflite").write_bytes(small_network())

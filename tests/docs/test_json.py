@@ -58,6 +58,8 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("rewrite", "zoo:randwire?n=12&channels=16", "--time-limit", "1"),
     ),
     "report": (("report", "conv.tflite"),),
+    "paper": (("paper", "liberis-lane", "--table", "1"),),
+    "paper-without-a-number": (("paper", "serenity"),),
     "plan": (("plan", "buffers.csv"), ("plan", "buffers.csv", "--capacity", "7")),
     "offchip": (("offchip", "conv.tflite", "--energy", "dram-45nm"),),
     "offchip---order-for-traffic": (
@@ -87,7 +89,8 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("build", "conv.tflite", *BOARD, "-o", "rows", "--rows", "1", "--no-check"),
         ("build", BLOCKS, *BOARD, "-o", "again", "--no-check", *AGAIN),
         ("build", "conv.tflite", *BOARD, "-o", "steps", "--sliding", "2", "--no-check"),
-        ("build", "conv.tflite", *BOARD, "-o", "none", "--arena-limit", "8"),
+        ("build", "conv.tflite", *BOARD, "-o", "none", "--minimise", "off", "--arena-limit", "8"),
+        ("build", "conv.tflite", "--board", "nucleo-l4r5zi", "-o", "best", "--no-check"),
         ("build", "barren.tflite", *BOARD, "-o", "fewer", "--no-check"),
         ("build", "conv.tflite", "--board", "nucleo-l4r5zi", "-o", "priced", "--no-check", "--why"),
     ),
@@ -119,6 +122,7 @@ FORMS = {
     "offchip---order-for-traffic",
     "fit---boards",
     "schedule-for-onnxruntime",
+    "paper-without-a-number",
 }
 """Further tables of commands that have one."""
 

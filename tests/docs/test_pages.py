@@ -14,7 +14,7 @@ from tvm_serenity.boards import board
 def test_the_tutorial_runs_as_written(tmp_path: Path) -> None:
     pytest.importorskip("plotly")
     printed, ran = "", 0
-    for block in blocks("docs/tutorial.md"):
+    for block in blocks("docs/start/tutorial.md"):
         if block.language == "sh":
             printed, ran = run_shell(block.text, tmp_path), ran + 1
         elif block.language == "text":
@@ -56,7 +56,7 @@ def test_every_command_is_in_the_reference() -> None:
     assert {row.split()[2].strip("`") for row in rows} == known
 
 
-def test_every_benchmark_is_on_the_page_of_figures() -> None:
-    page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+def test_every_benchmark_is_on_the_page_of_results() -> None:
+    page = (DOCS / "results" / "index.md").read_text(encoding="utf-8")
     for script in sorted((ROOT / "benchmarks").glob("*.py")):
         assert f"python benchmarks/{script.name}" in page, script.name

@@ -19,7 +19,7 @@ RUN = ("python", "sh", "console")
 SHOWN = ("text", "toml", "c", "json")
 """Languages of blocks that are run, and of those that only show something."""
 ELSEWHERE = {
-    "docs/tutorial.md": "test_pages runs its blocks in turn, and compares what they print",
+    "docs/start/tutorial.md": "test_pages runs its blocks in turn, and compares what they print",
     "docs/relay.md": "another TVM: tests/relay/test_docs.py runs its blocks",
     "docs/how-to/write-a-rewrite.md": "needs the rule that the page tells the reader to write",
 }

@@ -14,6 +14,7 @@ import pytest
 
 from tests.conformance.builder import Net
 from tests.conformance.quantise import integer_file
+from tests.conformance.writer import Node, T, tflite
 from tests.firmware.test_mutants import wrong
 from tvm_serenity import firmware
 from tvm_serenity.errors import CheckError
@@ -26,6 +27,7 @@ from tvm_serenity.firmware.kernels.parts import epilogue, fours, pairs
 from tvm_serenity.firmware.select import library as selection
 from tvm_serenity.kernels import arithmetic, pooling
 from tvm_serenity.quantize import fixed, lookups, tables
+from tvm_serenity.relax import quantize_function
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 M4, M3, M0, M55 = "netduinoplus2", "mps2-an385", "microbit", "mps3-an547"
@@ -60,10 +62,43 @@ def stream(folder: Path) -> Path:
     return _file(net, folder)
 
 
+def wide_curves(folder: Path) -> Path:
+    """Functions of values of 16 bits, which lie on lines between samples."""
+    tensors = [T((1, 40), "int16", s) for s in (3e-4, 1e-4, 2.0**-15, 2.0**-15)]
+    options: tuple[dict[str, Any], ...] = ({}, {}, {"beta": 1.0})
+    kinds = zip(("GELU", "LOGISTIC", "SOFTMAX"), options, strict=True)
+    nodes = [Node(kind, [i], [i + 1], more) for i, (kind, more) in enumerate(kinds)]
+    return _written(folder, tflite(tensors, nodes, [0], [3]))
+
+
+def quotients(folder: Path) -> Path:
+    """A quotient of two inputs, and the logarithms of a softmax of it."""
+    tensors = [T((1, 40), "int8", s, z) for s, z in ((0.1, 3), (0.05, -7), (0.1, 5), (1 / 16, 127))]
+    nodes = [Node("DIV", [0, 1], [2]), Node("LOG_SOFTMAX", [2], [3])]
+    return _written(folder, tflite(tensors, nodes, [0, 1], [3]))
+
+
+def stored_floats(folder: Path) -> Path:
+    """Functions of an ONNX model that are evaluated in floats and stored in 8 or 16 bits."""
+    from tests.quantize.qdq import Q, Region, network
+
+    eight = [Q((1, 40), "int8", s) for s in (0.05, 0.04)]
+    wide = [Q((1, 40), "int16", s) for s in (2e-4, 1e-4)]
+    regions = [
+        Region("Softplus", [eight[0]], eight[1]),
+        Region("Softplus", [wide[0]], wide[1]),
+    ]
+    return _written(folder, network(regions), "net.onnx")
+
+
+def _written(folder: Path, data: bytes, name: str = "net.tflite") -> Path:
+    (folder / name).write_bytes(data)
+    return folder / name
+
+
 def _file(net: Net, folder: Path) -> Path:
-    path = folder / "net.tflite"
-    path.write_bytes(integer_file(net, dict.fromkeys(range(len(net.values)), (-3.0, 3.0))))
-    return path
+    extents = dict.fromkeys(range(len(net.values)), (-3.0, 3.0))
+    return _written(folder, integer_file(net, extents))
 
 
 @dataclass(frozen=True)
@@ -141,6 +176,35 @@ def _exponential(found: tables.SoftmaxTable) -> tables.SoftmaxTable:
     made = list(found.exponentials)
     made[3] += 1 << 20
     return replace(found, exponentials=tuple(made))
+
+
+def _difference(found: tuple[Any, int]) -> tuple[Any, int]:
+    made = found[0].copy()
+    made[9] += 1
+    return made, found[1]
+
+
+def _of_pair(name: str, at: int, part: int, by: int = 1) -> Patch:
+    """Change an entry of one of two tables."""
+
+    def off(pair: Any) -> Any:
+        made = [table.copy() for table in pair]
+        made[part][at] += by
+        return tuple(made)
+
+    return wrong(lookups, name, off)
+
+
+def _of_softmax(at: int, zero: int = 32767) -> Patch:
+    """Change a sample of the one of softmax's tables whose argument has this zero point."""
+    right = lookups.lookup16
+
+    def changed(function: Any, scales: Any, zeros: Any = (0, 0), real: Any = np.float32) -> Any:
+        made = right(function, scales, zeros, real)
+        made[at] += zeros[0] == zero
+        return made
+
+    return lambda patch: patch.setattr(lookups, "lookup16", changed)
 
 
 def _swapped_channels(array: Any) -> Any:
@@ -242,7 +306,7 @@ FAULTS: dict[str, Fault] = {
         in_library("((high + (high >> 31)) >> (right - 1))", "(high >> (right - 1))"),
         curves,
         M55,
-        {"fast": False},
+        {"workspace": "least"},
     ),
     "a product is cut off": Fault("library", in_library("(1 << 30)) >> 31", "0) >> 31"), board=M55),
     "sign skipped in five instructions": Fault("library", in_library(" + (sum >> 31);", ";")),
@@ -285,6 +349,23 @@ FAULTS: dict[str, Fault] = {
     "an entry of a hard swish": Fault("tables", entry(tables, "hard_swish", 200, 1), curves),
     "an exponential": Fault("tables", wrong(tables, "softmax", _exponential)),
     "an entry of a new scale": Fault("tables", entry(tables, "rescaled", 140, 1), curves),
+    "a sample of a gelu": Fault("samples", entry(lookups, "lookup16", 300, 1), wide_curves),
+    "a sample of an exponential": Fault("samples", _of_softmax(200), wide_curves),
+    "a sample of an inverse": Fault("samples", _of_softmax(9, -32768), wide_curves),
+    "a sample of a sigmoid": Fault(
+        "samples", entry(lookups, "sigmoid_samples", 40, 1), wide_curves
+    ),
+    "a difference": Fault("tables", wrong(tables, "differences", _difference), quotients),
+    "a dividend": Fault("tables", _of_pair("dividends", 300, 0), quotients),
+    "a place of a dividend": Fault("tables", _of_pair("dividends", 90, 1), quotients),
+    "an inverse": Fault("tables", _of_pair("inverses", 60, 0, 1 << 8), quotients),
+    "a power of an inverse": Fault("tables", _of_pair("inverses", 60, 1), quotients),
+    "an entry of a function of floats": Fault(
+        "tables", entry(tables, "from_real", 140, 1), stored_floats
+    ),
+    "a sample of a function of floats": Fault(
+        "samples", entry(quantize_function, "lookup16", 300, 1), stored_floats
+    ),
     "a number of a constant": Fault("emitter", wrong(c, "numbers", _one_number_off)),
     "calls in another order": Fault("emitter", wrong(calls, "_lines", _lines_swapped)),
     "an output without its last byte": Fault("emitter", wrong(model, "_run", _short_copy)),

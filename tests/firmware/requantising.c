@@ -184,7 +184,7 @@ typedef struct {
     int64_t cases, wrong;
 } tally;
 
-static void judge(tally *of, const one_case *c, int32_t made, int32_t value)
+static void compare(tally *of, const one_case *c, int32_t made, int32_t value)
 {
     of->cases += 1;
     if (made == within(value, c)) {
@@ -226,7 +226,7 @@ static void generally(const char *name, int32_t rounding, int32_t how, int32_t s
         int32_t value;
         if (reference(&c, how, &value)) {
             const requantisation to = {c.zero_point, c.low, c.high, rounding, 1};
-            judge(&of, &c, requantised(&to, (int32_t)c.sum, c.multiplier, c.shift), value);
+            compare(&of, &c, requantised(&to, (int32_t)c.sum, c.multiplier, c.shift), value);
         }
     }
     told(&of);
@@ -268,7 +268,7 @@ static void by_fours(int32_t step)
         }
         for (int i = 0; i < 4; ++i) {
             if (reference(&c[i], TWICE, &value)) {
-                judge(&of, &c[i], as_stored(out[i], c), value);
+                compare(&of, &c[i], as_stored(out[i], c), value);
             }
         }
     }
@@ -294,7 +294,7 @@ static void shortly(int32_t how)
             const int32_t made = how == TWICE
                 ? (c.range == FULL_s8 ? rounded_s8(s, numbers) : rounded_u8(s, numbers))
                 : (c.range == FULL_s8 ? once_s8(s, numbers) : once_u8(s, numbers));
-            judge(&of, &c, made, value);
+            compare(&of, &c, made, value);
         }
     }
     told(&of);
@@ -321,7 +321,7 @@ static void by_vectors(const char *name, int32_t rounding, int32_t how)
             &to, vld1q_s32(sums), vld1q_s32(multipliers), vld1q_s32(shifts)));
         for (int i = 0; i < 4; ++i) {
             if (reference(&c[i], how, &value)) {
-                judge(&of, &c[i], made[i], value);
+                compare(&of, &c[i], made[i], value);
             }
         }
     }
@@ -359,7 +359,7 @@ static void by_kernel(const char *name, int32_t how)
             net_single(sums, multipliers, shifts, made);
         }
         for (int i = 0; i < KERNELS; ++i) {
-            judge(&of, &c[i], made[i], values[i]);
+            compare(&of, &c[i], made[i], values[i]);
         }
     }
     told(&of);

@@ -29,7 +29,7 @@ from tvm_serenity.firmware.compile import driver, unsplit
 from tvm_serenity.firmware.compile.unsplit_program import Assembled, assembled
 from tvm_serenity.firmware.program import Bands, Data, Program
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.validation.references import Referee
+from tvm_serenity.validation.references import ReferenceRuntime
 
 pytestmark = needs_board
 
@@ -73,8 +73,8 @@ def test_channels_of_any_number(target: str, bits: int, tmp_path: Path) -> None:
     x = net.conv(net.input(1, 9, 8, 3), 34, 3, stride=2, activation="RELU")
     x = net.conv(net.depthwise(x, 3, activation="RELU6"), 21, 1)
     net.output(net.dense(net.reshape(x, 1, -1), 7))
-    with Referee() as judge:
-        (tmp_path / "four.tflite").write_bytes(integer_file(net, ranges(net, judge), bits=bits))
+    with ReferenceRuntime() as reference:
+        (tmp_path / "four.tflite").write_bytes(integer_file(net, ranges(net, reference), bits=bits))
     settings = Settings(name="four", output=tmp_path / "made", check=False)
     built = firmware.build(tmp_path / "four.tflite", target, settings)
     kernels = built.files["four_kernels.c"].decode()

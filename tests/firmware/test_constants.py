@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.firmware.projects import HELLO, KWS, build, needs_board, project
-from tests.firmware.test_fast import module
+from tests.firmware.test_workspace_growth import module
 from tvm_serenity.boards import Board, board
 from tvm_serenity.firmware import Settings
 from tvm_serenity.firmware.check.verify_report import report
@@ -44,11 +44,11 @@ def test_they_are_counted_to_the_byte() -> None:
 
 
 def test_they_come_before_workspace_of_faster_kernels() -> None:
-    plain, fast = (made(with_ram(1 << 20), fast=fast) for fast in (False, True))
-    arenas = [sum(one.placed.arena_bytes.values()) for one in (plain, fast)]
+    plain, grown = (made(with_ram(1 << 20), workspace=size) for size in ("least", "grow"))
+    arenas = [sum(one.placed.arena_bytes.values()) for one in (plain, grown)]
     assert arenas[0] < arenas[1]
     least = arenas[0] + plain.program.copied_bytes + 1_024 + 128
-    found = made(with_ram(least), fast=True)
+    found = made(with_ram(least), workspace="grow")
     assert found.placed.fits
     assert sum(found.placed.arena_bytes.values()) == arenas[0]
 

@@ -20,11 +20,20 @@ from tvm_serenity.firmware.check.macros import stored_edges
 from tvm_serenity.firmware.result import REFERENCE, load, packed
 from tvm_serenity.firmware.validate.kernel_reference import Reference
 from tvm_serenity.kernels import normalise, pointwise
-from tvm_serenity.operators import operator
+from tvm_serenity.operators import exp, gelu, log, operator, rsqrt
 from tvm_serenity.operators.functions import Function
+from tvm_serenity.operators.sample_bounds import SampledLine, check_samples, sample_bounds
 from tvm_serenity.operators.scene import Stored
-from tvm_serenity.operators.table_bounds import check_exponentials, check_table, nearest
-from tvm_serenity.quantize import tables
+from tvm_serenity.operators.table_bounds import (
+    check_differences,
+    check_dividends,
+    check_exponentials,
+    check_inverses,
+    check_real_exponentials,
+    check_table,
+    nearest,
+)
+from tvm_serenity.quantize import lookups, tables
 from tvm_serenity.quantize.exact import ONCE, TWICE, WIDE, Channel, stored_values, telling_sums
 from tvm_serenity.quantize.params import Affine
 from tvm_serenity.validation.inputs import Parameter
@@ -115,6 +124,47 @@ def test_an_entry_that_is_one_off_is_refused_by_number() -> None:
     powers[5] += 1 << 12
     with pytest.raises(WrongResultError, match="entry 5 of its table of exponentials"):
         check_exponentials("SOFTMAX", powers, 0.1)
+
+
+SAMPLED = {"EXP": exp, "LOG": log, "RSQRT": rsqrt, "GELU": gelu}
+
+
+@pytest.mark.parametrize("kind", SAMPLED)
+def test_samples_of_16_bits_keep_to_their_bounds_and_faults_do_not(kind: str) -> None:
+    rng, sampled = np.random.default_rng(5), SAMPLED[kind]._SAMPLED
+    told: list[float] = []
+    for _ in range(40):
+        one, two = (float(np.float32(2.0 ** rng.uniform(-16, -10))) for _ in range(2))
+        source, result = (Stored((1,), Affine((s,), (0,), "int16")) for s in (one, two))
+        op = Function(source, result, float(rng.integers(2)) if kind == "GELU" else 0.0)
+        table = sampled.samples(op)
+        line = SampledLine(one, two, lost=sampled.lost)
+        bounds = sample_bounds([sampled.real(op)], line)
+        told.append(float((bounds.low == bounds.high)[257:].mean()))
+        at = int(rng.choice(np.flatnonzero(bounds.low == bounds.high)))
+        table[at] += -1 if table[at] == 32767 else 1
+        with pytest.raises(WrongResultError, match=rf"{kind}: sample {at} of its 513"):
+            check_samples(kind, table, bounds)
+    assert np.mean(told) > 0.9
+
+
+def test_exponentials_of_floats() -> None:
+    table = tables.exponentials(0.1)
+    check_real_exponentials("SOFTMAX", table, 0.1)
+    check_real_exponentials("SOFTMAX", tables.exponentials(0.9), 0.9)
+    table[5] *= np.float32(1 + 2.0**-12)
+    with pytest.raises(WrongResultError, match="entry 5 of its table of exponentials"):
+        check_real_exponentials("SOFTMAX", table, 0.1)
+
+
+@pytest.mark.parametrize("zero", [-128, -3, 0, 127])
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_tables_of_quotients_and_differences_keep_to_their_bounds(dtype: str, zero: int) -> None:
+    params = Affine((0.1,), (zero + 128 * (dtype == "uint8"),), dtype)
+    check_dividends("DIV", *lookups.dividends(params), params)
+    check_inverses("DIV", *lookups.inverses(params), params)
+    for scale in (1e-4, 0.03, 0.5, 7.0, 300.0):
+        check_differences("LOG_SOFTMAX", tables.differences(scale)[0], scale)
 
 
 def test_kernels_that_read_tables_get_every_value() -> None:

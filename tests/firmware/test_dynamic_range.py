@@ -9,14 +9,14 @@ from tests.cases import sampled
 from tests.conformance.builder import Net
 from tests.conformance.quantise import dynamic_file, half_file, integer_file, ranges
 from tests.conformance.writer import Array
-from tests.quantize.running import Machine, judge_of
+from tests.quantize.running import Machine, reference_of
 from tvm_serenity.boards import board
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.building import build
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.relax.quantize import quantized_module
-from tvm_serenity.validation.references import Referee
+from tvm_serenity.validation.references import ReferenceRuntime
 
 
 def network(seed: int = 1, depthwise: bool = True, spread: bool = True) -> Net:
@@ -39,10 +39,10 @@ def results(data: bytes, folder: Path, mode: str) -> tuple[list[Array], list[Arr
     """Return ours and LiteRT's."""
     path = folder / "model.tflite"
     path.write_bytes(data)
-    judge = judge_of(data)
+    reference = reference_of(data)
     machine = Machine(quantized_module(to_relax(path, dynamic_range=mode)))
-    inputs = judge.inputs(3)
-    return machine.run(inputs), list(judge.run(inputs).outputs)
+    inputs = reference.inputs(3)
+    return machine.run(inputs), list(reference.run(inputs).outputs)
 
 
 @pytest.mark.parametrize("by_channel", [False, True])
@@ -79,7 +79,7 @@ def test_weights_stay_8_bits_in_flash(
         name="dynamic", output=tmp_path / "made", dynamic_range=mode, rows=rows, time_limit_s=1
     )
     made = build(path, board("netduinoplus2"), settings)
-    assert made.facts["check"]["referee"]
+    assert made.facts["check"]["reference_runtime"]
     assert made.facts["constant_bytes"] <= 1.1 * file_bytes(net, "weight", 1)
     if rows == 1 and mode == "litert":  # activations are stored row by row, once all were seen
         assert not [text for text in made.facts["rows"]["left_whole"] if text.startswith("d_conv")]
@@ -91,13 +91,13 @@ def test_weights_stay_4_bits_in_flash(tmp_path: Path, kind: str, rows: int | str
     net = network(4, depthwise=kind == "int8", spread=False)  # LiteRT has no such one of floats
     path = tmp_path / "four.tflite"
     if kind == "int8":
-        with Referee() as judge:
-            path.write_bytes(integer_file(net, ranges(net, judge), bits=4))
+        with ReferenceRuntime() as reference:
+            path.write_bytes(integer_file(net, ranges(net, reference), bits=4))
     else:
         path.write_bytes(dynamic_file(net, by_channel=True, bits=4))
     settings = Settings(name="four", output=tmp_path / "made", rows=rows, time_limit_s=1)
     made = build(path, board("netduinoplus2"), settings)
-    assert made.facts["check"]["referee"]
+    assert made.facts["check"]["reference_runtime"]
     weights = sum(v.data.size for v in net.values if v.data is not None and v.role == "weight")
     others = sum(v.data.size for v in net.values if v.data is not None and v.role != "weight")
     assert made.facts["constant_bytes"] <= 1.1 * (weights / 2 + 9 * others)
@@ -110,7 +110,7 @@ def test_weights_stay_16_bits_in_flash(tmp_path: Path, rows: int | str) -> None:
     path.write_bytes(half_file(net))
     settings = Settings(name="half", output=tmp_path / "made", rows=rows, time_limit_s=1)
     made = build(path, board("netduinoplus2"), settings)
-    assert made.facts["check"]["referee"]
+    assert made.facts["check"]["reference_runtime"]
     assert made.facts["constant_bytes"] <= 1.1 * file_bytes(net, "", 2)
 
 

@@ -55,7 +55,10 @@ def built(folder: Path, *options: str) -> Any:
 
 @needs_host
 def test_so_many_inputs_are_compared(tmp_path: Path) -> None:
-    assert json.loads(built(tmp_path).stdout)["check"]["referee_inputs"] == drawn_inputs.MOST_INPUTS
+    assert (
+        json.loads(built(tmp_path).stdout)["check"]["reference_runtime_inputs"]
+        == drawn_inputs.MOST_INPUTS
+    )
 
 
 def test_the_default_finds_a_rare_error() -> None:
@@ -95,6 +98,6 @@ def test_a_rounding_that_few_sums_show_is_found(
         return right(file).replace("(high + (high >> 31))", "high")
 
     monkeypatch.setattr(sources, "text", wrong)
-    found = built(tmp_path, "--fast")
+    found = built(tmp_path, "--workspace", "grow")
     assert found.returncode == 1
     assert "result" in found.stderr or "runtime" in found.stderr

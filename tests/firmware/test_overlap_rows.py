@@ -66,7 +66,7 @@ def test_rows_lie_over_what_dies(name: str) -> None:
             assert not any(made.program.kernel[k].restrict for k in step.kernels)
 
 
-def test_a_peak_counts_what_is_saved_as_the_referee_does() -> None:
+def test_a_peak_counts_what_is_saved_as_the_checker_does() -> None:
     banded = split(network(), heights_of(network(), 1))
     apart = split(network(False), heights_of(network(), 1))
     order = range(len(banded.graph.ops))

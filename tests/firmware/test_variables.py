@@ -7,7 +7,7 @@ import pytest
 
 from tests.conformance.operators.variables import Parts
 from tests.conformance.writer import Array, Subgraph, T, tflite
-from tests.quantize.running import JUDGE, Machine
+from tests.quantize.running import REFERENCE, Machine
 from tvm_serenity.boards import board
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.building import build
@@ -48,7 +48,7 @@ VALUES = np.arange(8, dtype=np.float32).reshape(SHAPE)
 def test_a_sum_runs_on(first: Array | None, tmp_path: Path) -> None:
     path = tmp_path / "net.tflite"
     path.write_bytes(data := summed(first))
-    JUDGE.open(runtime_for(path, data), data)
+    REFERENCE.open(runtime_for(path, data), data)
     module = to_relax(path)
     machine = Machine(module)
     fills = [int(v) for v in module["main"].attrs[STATES]]
@@ -57,7 +57,7 @@ def test_a_sum_runs_on(first: Array | None, tmp_path: Path) -> None:
         for run in range(3):
             feed = [VALUES + run + start]
             mine = machine.step(feed) if run else machine.run(feed)
-            theirs = (JUDGE.step(feed) if run else JUDGE.run(feed)).outputs
+            theirs = (REFERENCE.step(feed) if run else REFERENCE.run(feed)).outputs
             np.testing.assert_array_equal(mine[0], theirs[0])
 
 

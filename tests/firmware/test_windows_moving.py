@@ -103,7 +103,7 @@ def test_less_is_kept_where_memory_is_short() -> None:
 
 @needs_host
 def test_networks_drawn_at_random() -> None:
-    """Each build compares every row of every window, from two kinds of garbage on."""
+    """Each build compares every row of every window, from two poison patterns on."""
     built = 0
     for seed in cases(12, most=100):
         for step in (1, 2, 3):
@@ -214,7 +214,7 @@ def test_options_that_go_with_steps(tmp_path: Path) -> None:
         {"channels": "keep"},
         {"external_arena": True},
         {"quantized": "off"},
-        {"fast": True},
+        {"workspace": "grow"},
         {"check": False},
     ]
     for number, given in enumerate(others):

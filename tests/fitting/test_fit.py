@@ -14,8 +14,8 @@ pytest.importorskip("tvm")
 
 from tests.conformance.writer import T
 from tests.firmware.projects import AD, model
-from tests.firmware.test_fast import module as wide
 from tests.firmware.test_overlap import module as written_over
+from tests.firmware.test_workspace_growth import module as wide
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tests.rows.nets import needs_board, random_module
 from tvm_serenity import firmware
@@ -77,13 +77,13 @@ def test_memory_is_spent_on_time_where_time_is_what_counts() -> None:
     small = fitted(net, BOARD, FitGoal(minimise="ram", time_limit_s=60)).chosen
     assert fast is not None
     assert small is not None
-    assert fast.candidate.settings.fast
+    assert fast.candidate.settings.grows
     assert not fast.candidate.made.program.copied  # QEMU counts instructions: RAM wins nothing
     assert fast.arena_bytes > small.arena_bytes
-    assert not small.candidate.settings.fast
+    assert not small.candidate.settings.grows
 
 
-@pytest.mark.skipif(not installed(), reason="needs the cycles extra")
+@pytest.mark.skipif(not installed(), reason="needs the extra firmware")
 def test_constants_are_in_ram_where_flash_is_slow() -> None:
     found = fitted(wide(), "nucleo-l4r5zi", FitGoal(minimise="time", time_limit_s=60))
     assert found.chosen is not None
@@ -189,7 +189,7 @@ def test_milliseconds_are_those_of_latency(module: Any, tmp_path: Path) -> None:
     from tvm_serenity.firmware.board.latency import latency
 
     target = board("nucleo-l4r5zi")
-    found = fitted(module, target, FitGoal(time_limit_s=120, milliseconds=1e6))
+    found = fitted(module, target, FitGoal(time_limit_s=120, deadline_ms=1e6))
     assert found.chosen is not None
     assert found.chosen.run is not None
     project = build_chosen(found, Settings(output=str(tmp_path / "m"), check=False))
@@ -197,7 +197,7 @@ def test_milliseconds_are_those_of_latency(module: Any, tmp_path: Path) -> None:
     run = found.chosen.run
     # The inputs differ, and with them some branches.
     assert run.least == pytest.approx(again.cycles[0], rel=0.02)
-    assert not FitGoal(milliseconds=1e-6).met(found.chosen)
+    assert not FitGoal(deadline_ms=1e-6).met(found.chosen)
 
 
 def test_nothing_that_fits_is_said(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_no_other_way_is_tried_where_the_constants_are_more_than_the_flash() -> 
 @pytest.mark.parametrize(
     ("goal", "words"),
     [
-        ({"minimise": "beauty"}, "--minimise 'beauty': there are time, ram, flash"),
+        ({"minimise": "beauty"}, "--minimise 'beauty': there are time, ram, flash, energy"),
         ({"stream_input": "maybe"}, "--stream-input 'maybe': there are no, yes, either"),
         ({"time_limit_s": 0}, "--time-limit 0: write a number of seconds above 0"),
         ({"jobs": 0}, "--jobs 0: write a number from 1 on"),
@@ -241,5 +241,5 @@ def test_what_the_search_decides_is_not_given(module: Any) -> None:
     for asked in (Settings(in_place=True), Settings(overlap=True)):
         with pytest.raises(InputError, match="=True: fit chooses it"):
             fitted(module, BOARD, settings=asked)
-    with pytest.raises(InputError, match="--ms: mps2-an386 has no"):
-        fitted(module, BOARD, FitGoal(milliseconds=1))
+    with pytest.raises(InputError, match="--deadline: mps2-an386 has no"):
+        fitted(module, BOARD, FitGoal(deadline_ms=1))

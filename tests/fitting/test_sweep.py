@@ -97,7 +97,7 @@ def test_a_sweep_goes_on_where_it_ended(small: str, tmp_path: Path) -> None:
     said = json.loads(first.stdout)
     assert said["counts"] == {"pairs": 2, "whole": 2, "rows": 2, "fit": 2}
     shown = CliRunner().invoke(app, asked[:-1])
-    assert "fit whole" in shown.stdout
+    assert "fit unsplit" in shown.stdout
     Path(small).write_bytes(Path(small).read_bytes() + b"\0")  # another file: not what was kept
     assert points([small], [board(n) for n in BOARDS], Settings(), 1)[0].key() not in done
 

@@ -26,7 +26,7 @@ from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.frontends.text_file import TextFile
 from tvm_serenity.graph import text
 from tvm_serenity.nas import objective
-from tvm_serenity.validation.network import judge_for
+from tvm_serenity.validation.network import reference_for
 from tvm_serenity.validation.references import runtime_for
 
 ROOT = Path(frontends.__file__).parents[1]
@@ -305,7 +305,7 @@ def test_a_format_is_its_record_alone(toy: Format, tmp_path: Path) -> None:
     assert toy.after_order in " ".join(done.stdout.split())
     built = firmware.build(str(path), "mps2-an386", Settings(name="toy"))
     assert built.facts["fits"]
-    assert judge_for(str(path)) is None
+    assert reference_for(str(path)) is None
     with pytest.raises(InputError, match="no runtime computes such a file"):
         runtime_for(path, b"")
     (tmp_path / "net.unknown").write_text(TEXT)

@@ -10,7 +10,7 @@ from tvm_serenity.errors import UnsupportedError
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("tvm")
-from tests.quantize.running import JUDGE, Machine  # noqa: E402
+from tests.quantize.running import REFERENCE, Machine  # noqa: E402
 from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.validation.rules import rule_for  # noqa: E402
 from tvm_serenity.validation.tolerances import HALF  # noqa: E402
@@ -55,9 +55,9 @@ def test_onnx_float16_is_computed_in_float32(tmp_path: Path) -> None:
     module = to_relax(path)
     conv = next(line for line in str(module["main"]).splitlines() if "conv2d" in line)
     assert 'dtype="float32"' in conv.split("R.nn")[0]
-    JUDGE.open("onnxruntime", data)
-    inputs = JUDGE.inputs(1)
-    (wanted,), (found,) = JUDGE.run(inputs).outputs, Machine(module).run(inputs)
+    REFERENCE.open("onnxruntime", data)
+    inputs = REFERENCE.inputs(1)
+    (wanted,), (found,) = REFERENCE.run(inputs).outputs, Machine(module).run(inputs)
     assert found.dtype == wanted.dtype == np.float16
     error = np.abs(found.astype(np.float64) - wanted)
     assert error.max() <= HALF.allowed(wanted)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.conformance.case import DIFFERENT, EQUAL, Case, check
 from tests.conformance.writer import Array, Node, Subgraph, T, tflite
 from tests.frontends.test_tflite_file import litert_outputs
-from tests.quantize.running import JUDGE
+from tests.quantize.running import REFERENCE
 from tvm_serenity.errors import SerenityError, UnsupportedError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends._flatbuffer import Table
@@ -132,8 +132,8 @@ def nested(kind: str, most: int, inner: int) -> bytes:
 
 
 def tflm_outputs(data: bytes) -> tuple[Array, ...]:
-    JUDGE.open("tflm", data)
-    return tuple(JUDGE.run(JUDGE.inputs(0)).outputs)
+    REFERENCE.open("tflm", data)
+    return tuple(REFERENCE.run(REFERENCE.inputs(0)).outputs)
 
 
 @pytest.mark.parametrize(("most", "inner"), [(3, 4), (2, 1), (4, 0), (0, 3)])

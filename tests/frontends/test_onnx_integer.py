@@ -162,8 +162,8 @@ def test_a_network_quantised_while_it_runs_equals_onnxruntime(tmp_path: Path) ->
     path = tmp_path / "net.onnx"
     quantization.quantize_dynamic(source, path, weight_type=quantization.QuantType.QUInt8)
     assert "ConvInteger" in {n.op_type for n in onnx.load(path).graph.node}
-    machine, judge = Machine(to_relax(path)), session(path)
+    machine, reference = Machine(to_relax(path)), session(path)
     for _ in range(5):
         image = rng.normal(0, 2, (1, 3, 9, 9)).astype(np.float32)
-        (expected,) = judge.run(None, {"x": image})
+        (expected,) = reference.run(None, {"x": image})
         np.testing.assert_allclose(machine.run([image])[0], expected, rtol=1e-5, atol=1e-5)

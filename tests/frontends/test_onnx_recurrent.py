@@ -15,8 +15,8 @@ from hypothesis import strategies as st  # noqa: E402
 from tvm_serenity.errors import UnsupportedError  # noqa: E402
 from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.runtime.vm import run  # noqa: E402
-from tvm_serenity.validation.drawn import network_inputs  # noqa: E402
-from tvm_serenity.validation.network import judge_for, judged  # noqa: E402
+from tvm_serenity.validation.network import compared_with_reference, reference_for  # noqa: E402
+from tvm_serenity.validation.network_inputs import network_inputs  # noqa: E402
 
 GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
 FUNCTIONS = ("Relu", "Sigmoid", "Tanh", "Softsign")
@@ -90,11 +90,11 @@ def check(model: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         onnx.save(model, str(path))
-        mod, judge = to_relax(str(path)), judge_for(str(path))
-        assert judge is not None
+        mod, spec = to_relax(str(path)), reference_for(str(path))
+        assert spec is not None
         made = tvm.compile(lowered(mod, "llvm"), target="llvm", relax_pipeline="default")
         inputs = network_inputs(mod, 0)
-        verdict = judged(judge, [(inputs, run(made, inputs).outputs)])
+        verdict = compared_with_reference(spec, [(inputs, run(made, inputs).outputs)])
         assert verdict.outcome in ("identical", "accepted"), verdict.text()
 
 

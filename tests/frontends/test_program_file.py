@@ -50,7 +50,7 @@ def test_every_command_takes_it(model: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
     done = serenity("compile", str(model), "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["checks"]["referee"]["referee"] == "PyTorch"
+    assert json.loads(done.stdout)["checks"]["reference_runtime"]["reference_runtime"] == "PyTorch"
     where = str(tmp_path / "made")
     done = serenity("build", str(model), "--board", "mps2-an500", "-o", where)
     assert done.returncode == 0, done.stderr

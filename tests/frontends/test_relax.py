@@ -2,7 +2,7 @@
 
 Quantised models are imported here as float operators between ``dequantize`` and ``quantize``;
 where their rounding differs from the integer kernels the outputs may be a step or two apart. As
-integers they are judged, bit by bit, in ``tests/quantize``.
+integers they are compared, bit by bit, in ``tests/quantize``.
 """
 
 import gc

@@ -12,9 +12,9 @@ from tests.firmware.projects import needs_host
 from tvm_serenity import firmware, load
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware import Settings
-from tvm_serenity.frontends import judged_file, save
+from tvm_serenity.frontends import runtime_file, save
 from tvm_serenity.frontends.relax import to_relax
-from tvm_serenity.validation.network import judge_for, judged
+from tvm_serenity.validation.network import compared_with_reference, reference_for
 
 X = T((1, 8), "float32", name="x")
 ENCODE = [X, T((1, 8), "float32", name="y")]
@@ -60,11 +60,11 @@ def test_each_signature_is_read_by_its_name(two: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_module_computes_what_the_runtime_does(name: str, two: Path) -> None:
     module = to_relax(two, signature=name)
-    judge = judge_for(str(judged_file(load(two, signature=name))))
-    assert judge is not None
+    spec = reference_for(str(runtime_file(load(two, signature=name))))
+    assert spec is not None
     x = np.random.default_rng(0).standard_normal(ends(two, signature=name)[0][1]).astype("float32")
     wanted = np.maximum(x, 0) if name == "encode" else np.abs(x) + x
-    assert judged(judge, [([x], [wanted])]).outcome == "identical"
+    assert compared_with_reference(spec, [([x], [wanted])]).outcome == "identical"
     assert [int(e) for e in module["main"].params[0].ty.shape.values] == list(x.shape)
     with pytest.raises(InputError, match="where the file is read"):
         to_relax(load(two), signature=name)
@@ -76,10 +76,10 @@ def test_another_order_is_written_for_a_signature_alone(two: Path) -> None:
     assert len(out.read_bytes()) == len(two.read_bytes())
     assert ends(out) == ends(two)
     assert [op.kind for op in load(out, signature="decode").graph.ops] == ["NEG", "ABS", "SUB"]
-    judge = judge_for(str(out))
-    assert judge is not None
+    spec = reference_for(str(out))
+    assert spec is not None
     x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(1, 8)
-    assert judged(judge, [([x], [np.maximum(x, 0)])]).outcome == "identical"
+    assert compared_with_reference(spec, [([x], [np.maximum(x, 0)])]).outcome == "identical"
 
 
 @needs_host
@@ -87,7 +87,7 @@ def test_another_order_is_written_for_a_signature_alone(two: Path) -> None:
 def test_firmware_of_a_signature(name: str, two: Path) -> None:
     found = firmware.build(two, "mps2-an386", Settings(signature=name))
     assert [t["name"] for t in found.outputs] == ["y" if name == "encode" else "v"]
-    assert found.facts["check"]["referee"]
+    assert found.facts["check"]["reference_runtime"]
     assert found.metadata["model"] == two.name
     with pytest.raises(InputError, match="--signature is for"):
         firmware.build("zoo:swiftnet?size=32", "mps2-an386", Settings(signature=name))
@@ -140,10 +140,13 @@ def test_an_open_batch_has_the_size_that_is_given(tmp_path: Path) -> None:
     path = dense(tmp_path / "dense.tflite")
     assert ends(path) == [("x:0", (1, 8)), ("y", (1, 3))]
     assert ends(path, dims={"x:0:0": 4}) == [("x:0", (4, 8)), ("y", (4, 3))]
-    assert answer("compile", path, "--dim", "x:0:0=4")["checks"]["referee"]["outcome"] != "absent"
+    assert (
+        answer("compile", path, "--dim", "x:0:0=4")["checks"]["reference_runtime"]["outcome"]
+        != "absent"
+    )
     found = firmware.build(path, "mps2-an386", Settings(dims={"x:0:0": 4}))
     assert [t["shape"] for t in found.outputs] == [[4, 3]]
-    assert found.facts["check"]["referee"]
+    assert found.facts["check"]["reference_runtime"]
     with pytest.raises(InputError, match=r"called 'x:0:1' .*inputs have: x:0:0"):
         load(path, {"x:0:1": 4})
     with pytest.raises(InputError, match="at least 1"):
@@ -174,6 +177,6 @@ def test_unnamed_dimensions_of_onnx(tmp_path: Path) -> None:
         load(path)
     assert ends(path, dims={"N": 2, "x:1": 3})[1] == ("y", (2, 3, 4))
     found = answer("compile", path, "--dim", "N=2", "--dim", "x:1=3")
-    assert found["checks"]["referee"]["outcome"] == "identical"
+    assert found["checks"]["reference_runtime"]["outcome"] == "identical"
     with pytest.raises(InputError, match="inputs name: N, x:1"):
         load(path, {"x:0": 2})

@@ -12,7 +12,7 @@ from tests.rows.nets import model
 from tvm_serenity.errors import UnsupportedError, WrongResultError
 from tvm_serenity.frontends import load
 from tvm_serenity.rows import Limits
-from tvm_serenity.validation.references import Referee
+from tvm_serenity.validation.references import ReferenceRuntime
 
 pytest.importorskip("ai_edge_litert")
 
@@ -52,14 +52,14 @@ def test_answers_are_those_of_float_edges(seed: int) -> None:
     assert [edge.index for edge in found.inputs] == [0, 1]
     assert [edge.index for edge in found.outputs] == [0]
     assert found.inputs[0].float_bytes == 4 * found.inputs[0].size_bytes
-    with Referee() as referee:
-        referee.open("litert", found.data)
-        stored = referee.inputs(seed)
+    with ReferenceRuntime() as reference:
+        reference.open("litert", found.data)
+        stored = reference.inputs(seed)
         assert [a.dtype for a in stored] == [np.dtype(edge.dtype) for edge in found.inputs]
-        ours = referee.run(stored).outputs
+        ours = reference.run(stored).outputs
         given = [edge.value(a) for edge, a in zip(found.inputs, stored, strict=True)]
-        referee.open("litert", data)
-        first, second = referee.run(given).outputs
+        reference.open("litert", data)
+        first, second = reference.run(given).outputs
     np.testing.assert_allclose(found.outputs[0].value(ours[0]), first, rtol=1e-6)
     assert np.array_equal(ours[1], second)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.cases import sampled, scaled
 from tests.conformance.relax_forms import evaluated
 from tests.kernels.test_packed import QUICK, WIDE, by_definition, compiled, drawn, layers
-from tests.quantize.running import integer_module, judge_of
+from tests.quantize.running import integer_module, reference_of
 from tests.rows.nets import model
 
 tvm = pytest.importorskip("tvm")
@@ -66,20 +66,20 @@ def results(
 def test_a_network_is_exact(name: str, target: Any, used: set[str], tmp_path: Path) -> None:
     data = model(name).read_bytes()
     made = prepared(integer_module(data, tmp_path), Steps(), target).kernels
-    judge = judge_of(data)
-    inputs = judge.inputs(0)
+    reference = reference_of(data)
+    inputs = reference.inputs(0)
     found, text = results(made, target, inputs, tmp_path)
     assert {word for word in ("sadalp", "sdot", "smmla") if word in text} == used
     assert "sqrdmulh" in text
-    for mine, theirs in zip(found, judge.run(inputs).outputs, strict=True):
+    for mine, theirs in zip(found, reference.run(inputs).outputs, strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
 
 def test_a_network_stored_as_it_runs_is_the_same_on_all(tmp_path: Path) -> None:
     """Weights of 8 bits, activations of floats; its softmax is the C library's."""
     path = model("mlperf_tiny/kws_dscnn_fp32.tflite")
-    judge = judge_of(path.read_bytes())
-    inputs, made = judge.inputs(0), []
+    reference = reference_of(path.read_bytes())
+    inputs, made = reference.inputs(0), []
     for target, used in USED:
         kernels = prepared(to_relax(path), Steps(), tvm.target.Target(target)).kernels
         found, text = results(kernels, target, inputs, tmp_path)
@@ -87,7 +87,7 @@ def test_a_network_stored_as_it_runs_is_the_same_on_all(tmp_path: Path) -> None:
         made.append(found[0])
     np.testing.assert_array_equal(made[0], made[1])
     np.testing.assert_array_equal(made[0], made[2])
-    np.testing.assert_allclose(made[0], judge.run(inputs).outputs[0], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(made[0], reference.run(inputs).outputs[0], rtol=0, atol=1e-6)
 
 
 def wrong(specs: Mapping[str, Any], unit: str, folder: Path) -> list[str]:

@@ -11,7 +11,7 @@ from tests.conformance.relax_forms import evaluated
 from tests.kernels.test_packed import compiled
 from tests.kernels.test_parallel import COLUMNS, PLACES, ROWS, parallel_loops, storing
 from tests.kernels.test_tiles import kernel_of
-from tests.quantize.running import integer_module, judge_of
+from tests.quantize.running import integer_module, reference_of
 from tests.rows.nets import model
 
 tvm = pytest.importorskip("tvm")
@@ -88,8 +88,8 @@ def test_a_network_does_not_race(tmp_path: Path) -> None:
     program = Sanitized(shared, "c", tmp_path)
     assert len(shared) >= 6
     assert program.loops == sum(len(parallel_loops(f)) for f in shared.values())
-    judge = judge_of(data)
-    inputs = judge.inputs(0)
+    reference = reference_of(data)
+    inputs = reference.inputs(0)
 
     def run(kernel: Any, _given: Any, arguments: Sequence[Any], types: Any) -> Any:
         name = kernel.name_hint
@@ -100,5 +100,5 @@ def test_a_network_does_not_race(tmp_path: Path) -> None:
         return [one.numpy() for one in made]
 
     found = evaluated(made, inputs, run)
-    for mine, theirs in zip(found, judge.run(inputs).outputs, strict=True):
+    for mine, theirs in zip(found, reference.run(inputs).outputs, strict=True):
         np.testing.assert_array_equal(mine, theirs)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.writer import Array, Node, T, tflite
-from tests.quantize.running import judge_of
+from tests.quantize.running import reference_of
 from tvm_serenity.frontends._flatbuffer import empty_table, root_table
 from tvm_serenity.frontends._tflite_schema import ModelField, OperatorField, SubgraphField
 from tvm_serenity.operators import OPERATORS, operator
@@ -90,7 +90,7 @@ def test_known_integers_and_shapes_are_those_of_litert(
     kind: str, values: Sequence[Array], options: dict[str, Any]
 ) -> None:
     data, known = model(kind, values, options), operator(kind)
-    (wanted,) = judge_of(data).run([values[0]]).outputs
+    (wanted,) = reference_of(data).run([values[0]]).outputs
     given: list[Array | None] = [None, *values[1:]]
     seen = Extents([v.shape for v in values], given, options_of(data), ())
     if known.shapes.result is not None or known.maps:

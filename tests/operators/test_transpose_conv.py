@@ -1,4 +1,4 @@
-"""TRANSPOSE_CONV, whole and by rows, as its referee computes it."""
+"""TRANSPOSE_CONV, whole and by rows, as its reference runtime computes it."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.test_references import cases
-from tests.quantize.running import Machine, judge_of
+from tests.quantize.running import Machine, reference_of
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.rows import Limits
@@ -25,14 +25,14 @@ def split(module: Any) -> Any:
 
 
 def assert_exact(data: bytes, path: Path, rows: bool = True) -> None:
-    """Find what the referee makes of three inputs, whole and by rows."""
+    """Find what the reference runtime makes of three inputs, whole and by rows."""
     path.write_bytes(data)
     module = to_relax(path)
     machines = [Machine(module), *([Machine(split(module))] if rows else [])]
-    judge = judge_of(data)
+    reference = reference_of(data)
     for fill in (0, "min", "max"):
-        inputs = judge.inputs(fill)
-        (wanted,) = judge.run(inputs).outputs
+        inputs = reference.inputs(fill)
+        (wanted,) = reference.run(inputs).outputs
         for machine in machines:
             (made,) = machine.run(inputs)
             assert made.dtype == wanted.dtype

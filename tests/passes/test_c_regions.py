@@ -85,7 +85,7 @@ def test_c_regions_run_in_order_and_in_shared_memory(
 def test_what_a_region_writes_too_little_is_seen(
     modules: tuple[Any, Any, dict[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The referee's referee: a backend that leaves the last row out changes the outputs."""
+    """The check is checked itself: a backend that leaves the last row out changes the outputs."""
     plain, *_ = modules
     short = c_backend.TEMPLATE.replace("ROWS = H ", "ROWS = H - 1 ")
     assert short != c_backend.TEMPLATE

@@ -25,7 +25,7 @@ from tvm_serenity.passes import (
 from tvm_serenity.relax import cortex_m
 from tvm_serenity.relax.quantize import kept_float, quantized_module
 from tvm_serenity.runtime.vm import run
-from tvm_serenity.validation.drawn import random_inputs
+from tvm_serenity.validation.network_inputs import random_inputs
 
 
 class Net:
@@ -132,7 +132,7 @@ def test_a_quantised_module_is_partitioned_and_computed_in_integers(name: str, s
 def test_each_kernel_is_within_a_step_of_its_function_in_float(name: str) -> None:
     write, shape, kinds = NETS[name]
     parts = partition_for_cortex_m(Net(3, *shape).module(write))
-    judged = 0
+    compared = 0
     for function in parts.functions.values():
         if "Composite" not in (function.attrs or {}):
             continue
@@ -142,8 +142,8 @@ def test_each_kernel_is_within_a_step_of_its_function_in_float(name: str) -> Non
         made = SerenityCortexM(rounding="float")(called(function))
         for a, b in zip(outputs(real, inputs), outputs(made, inputs), strict=True):
             assert np.abs(a.astype(int) - b.astype(int)).max() <= 1
-        judged += 1
-    assert judged == len(kinds)
+        compared += 1
+    assert compared == len(kinds)
 
 
 def called(function: Any) -> Any:

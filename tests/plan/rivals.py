@@ -2,7 +2,7 @@
 
 A planner takes buffers and seconds of wall time, and returns offsets or raises `NoPlacement`.
 omnimalloc, ethos-u-vela and OR-Tools run where they are installed, MiniMalloc and idealloc where
-the paths of their programs are given; docs/benchmarks.md says how these are built.
+the paths of their programs are given; docs/results/index.md says how these are built.
 """
 
 import argparse

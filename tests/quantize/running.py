@@ -1,4 +1,4 @@
-"""Integer modules compiled and run, to compare with a referee."""
+"""Integer modules compiled and run, to compare with a reference runtime."""
 
 import atexit
 from collections.abc import Iterable, Sequence
@@ -18,16 +18,16 @@ from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.passes import serenity_pipeline  # noqa: E402
 from tvm_serenity.relax.attributes import STATES  # noqa: E402
 from tvm_serenity.relax.quantize import kept_float, quantized_module  # noqa: E402
-from tvm_serenity.validation.references import Fill, Referee, runtime_for  # noqa: E402
+from tvm_serenity.validation.references import Fill, ReferenceRuntime, runtime_for  # noqa: E402
 
-JUDGE = Referee()
-atexit.register(JUDGE.close)
+REFERENCE = ReferenceRuntime()
+atexit.register(REFERENCE.close)
 
 
-def judge_of(data: bytes, keep: bool = False) -> Referee:
+def reference_of(data: bytes, keep: bool = False) -> ReferenceRuntime:
     """The runtime that the file is held against, with the file open; one at a time."""
-    JUDGE.open(runtime_for("model.tflite", data), data, keep=keep)
-    return JUDGE
+    REFERENCE.open(runtime_for("model.tflite", data), data, keep=keep)
+    return REFERENCE
 
 
 class Machine:
@@ -89,9 +89,9 @@ def with_all_results(module: Any) -> Any:
 
 def assert_every_result_exact(data: bytes, module: Any, fill: Fill) -> int:
     """Find every result of ``main``, bit by bit, among LiteRT's tensors; return their number."""
-    judge, machine = judge_of(data, keep=True), Machine(module)
-    inputs = judge.inputs(fill)
-    known = {array.tobytes() for array in judge.run(inputs).tensors.values()}
+    reference, machine = reference_of(data, keep=True), Machine(module)
+    inputs = reference.inputs(fill)
+    known = {array.tobytes() for array in reference.run(inputs).tensors.values()}
     found = machine.results(inputs)
     missing = [i for i, array in enumerate(found) if array.tobytes() not in known]
     assert not missing
@@ -105,12 +105,12 @@ def assert_exact(
     varied: bool = True,
     target: Any = "llvm",
 ) -> None:
-    """Compare with the referee, bit by bit; ``varied``: outputs must not all be the same."""
-    judge, machine = judge_of(data), Machine(module, target)
+    """Compare bit by bit with the reference runtime; ``varied``: runs must differ in outputs."""
+    reference, machine = reference_of(data), Machine(module, target)
     seen = set()
     for fill in fills:
-        inputs = judge.inputs(fill)
-        wanted = judge.run(inputs).outputs
+        inputs = reference.inputs(fill)
+        wanted = reference.run(inputs).outputs
         found = machine.run(inputs)
         assert [a.dtype for a in found] == [a.dtype for a in wanted]
         for mine, theirs in zip(found, wanted, strict=True):

@@ -1,4 +1,4 @@
-"""onnxruntime as a referee of 8-bit arithmetic, with the same sums on every processor."""
+"""onnxruntime as a reference runtime of 8-bit arithmetic, with the same sums on every processor."""
 
 from pathlib import Path
 from typing import Any

@@ -1,6 +1,6 @@
 """Channels that nothing reads, and channels whose weights are all 0: how many go is counted here.
 
-Of networks small enough to say it beforehand; what stays is judged by LiteRT.
+Of networks small enough to say it beforehand; what stays is checked by LiteRT.
 """
 
 import math
@@ -13,7 +13,7 @@ import pytest
 from tests.conformance.builder import Net
 from tests.conformance.case import DIFFERENT, EQUAL, Case, Verdict, check
 from tests.conformance.quantise import integer_file, ranges
-from tests.quantize.running import JUDGE
+from tests.quantize.running import REFERENCE
 from tvm_serenity.relax import constant_channels, pipeline
 from tvm_serenity.rewrite import constant_channels as rule
 
@@ -91,10 +91,12 @@ def without_weights(seed: int) -> Dead:
 FORMS = {f.__name__: f for f in (never_read, read_elsewhere, without_weights)}
 
 
-def judged(made: Dead, seed: int) -> Verdict:
+def verdict_of(made: Dead, seed: int) -> Verdict:
     """What LiteRT says of a network."""
     dtype = ("int8", "uint8")[seed // 2 % 2]
-    return check(Case("network", integer_file(made.net, ranges(made.net, JUDGE), dtype), f"{seed}"))
+    return check(
+        Case("network", integer_file(made.net, ranges(made.net, REFERENCE), dtype), f"{seed}")
+    )
 
 
 @pytest.fixture
@@ -115,7 +117,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize("form", FORMS)
 def test_dead_channels_are_all_left_out_and_no_other(form: str, counted: list[int]) -> None:
     nets = {seed: FORMS[form](seed) for seed in SEEDS}
-    verdicts = {seed: judged(made, seed) for seed, made in nets.items()}
+    verdicts = {seed: verdict_of(made, seed) for seed, made in nets.items()}
     assert {v.status for v in verdicts.values()} == {EQUAL}, verdicts
     assert counted == [made.count for made in nets.values()]
     assert sum(n > 0 for n in counted) > len(SEEDS) // 3
@@ -136,5 +138,5 @@ def any_reader(layer: rule.Mixing, _gone: rule.Flags) -> rule.Flags:
 )
 def test_a_fault_is_seen(fault: Any, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule, "_unread", fault)
-    verdicts = [judged(FORMS[form](seed), seed) for seed in SEEDS]
+    verdicts = [verdict_of(FORMS[form](seed), seed) for seed in SEEDS]
     assert any(v.status == DIFFERENT and v.reason.startswith("inputs") for v in verdicts)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.writer import Array, Node, T, tflite
-from tests.quantize.running import Machine, assert_exact, integer_module, judge_of
+from tests.quantize.running import Machine, assert_exact, integer_module, reference_of
 
 RELU, RELU6, SAME, VALID = 1, 3, 0, 1
 
@@ -212,12 +212,12 @@ def test_an_svdf_keeps_its_state_as_the_reference_does(dtype: str, tmp_path: Pat
     ]
     node = Node("SVDF", [0, 1, 2, 3, 4], [5], {"rank": 2, "fusedActivationFunction": RELU})
     data = tflite(tensors, [node], [0], [5])
-    judge, machine = judge_of(data), Machine(integer_module(data, tmp_path))
+    reference, machine = reference_of(data), Machine(integer_module(data, tmp_path))
     seen = set()
     for step in range(12):
-        inputs = judge.inputs(step)
+        inputs = reference.inputs(step)
         np.testing.assert_array_equal(
-            machine.step(inputs)[0], wanted := judge.step(inputs).outputs[0]
+            machine.step(inputs)[0], wanted := reference.step(inputs).outputs[0]
         )
         seen.add(wanted.tobytes())
     assert len(seen) > 3

@@ -2,7 +2,7 @@
 
 Where results are rounded as floats they are at most one step from onnxruntime's. Where they are
 rounded as LiteRT does, a region is read into the record of an operator whose numpy reference is
-what is computed, bit by bit; LiteRT itself judges that (``tests/conformance/test_references.py``).
+computed bit by bit; ``tests/conformance/test_references.py`` compares that reference with LiteRT.
 """
 
 from collections.abc import Iterator

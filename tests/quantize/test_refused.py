@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.writer import Node, T, tflite
-from tests.quantize.running import Machine, judge_of
+from tests.quantize.running import Machine, reference_of
 from tests.quantize.test_operators import IMAGE, conv, weights
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends.relax import to_relax
@@ -83,9 +83,9 @@ def test_what_has_no_integer_form_stays_float_and_is_listed(tmp_path: Path) -> N
     path.write_bytes(data)
     module = quantized_module(to_relax(path))
     assert kept_float(module) == ("sum 'lv2': it is float in the file",)
-    judge, machine = judge_of(data), Machine(module)
-    inputs = judge.inputs(0)
-    found, wanted = machine.run(inputs)[0], judge.run(inputs).outputs[0]
+    reference, machine = reference_of(data), Machine(module)
+    inputs = reference.inputs(0)
+    found, wanted = machine.run(inputs)[0], reference.run(inputs).outputs[0]
     np.testing.assert_array_equal(found, wanted)
 
 
@@ -112,10 +112,10 @@ def test_float16_weights_are_computed_in_float32(tmp_path: Path) -> None:
     path.write_bytes(data)
     module = quantized_module(to_relax(path))
     assert not is_quantised(module)
-    judge, machine = judge_of(data), Machine(module)
-    inputs = judge.inputs(0)
+    reference, machine = reference_of(data), Machine(module)
+    inputs = reference.inputs(0)
     np.testing.assert_allclose(
-        machine.run(inputs)[0], judge.run(inputs).outputs[0], rtol=1e-5, atol=1e-4
+        machine.run(inputs)[0], reference.run(inputs).outputs[0], rtol=1e-5, atol=1e-4
     )
 
 
@@ -133,11 +133,11 @@ def test_another_rounding_is_at_most_a_step_away(tmp_path: Path) -> None:
         Machine(quantized_module(to_relax(path, integers=rounding), rounding))
         for rounding in ("tflite", "single")
     ]
-    judge = judge_of(data)
+    reference = reference_of(data)
     steps = 0
     for seed in range(20):
-        inputs = judge.inputs(seed)
+        inputs = reference.inputs(seed)
         twice, once = (machine.run(inputs)[0].astype(int) for machine in found)
         steps = max(steps, int(np.abs(twice - once).max()))
-        np.testing.assert_array_equal(twice, judge.run(inputs).outputs[0])
+        np.testing.assert_array_equal(twice, reference.run(inputs).outputs[0])
     assert steps == 1

@@ -348,4 +348,4 @@ def test_open_shows_the_page_in_the_browser(
     capsys.readouterr()
     monkeypatch.setattr(webbrowser, "open", lambda _url: False)
     app(["report", str(graph), "--open", "-o", str(named)], standalone_mode=False)
-    assert "no browser was found" in capsys.readouterr().err
+    assert "no browser found" in capsys.readouterr().err

@@ -1,5 +1,9 @@
 """``serenity rewrite`` and ``--rewrite``: the keys of the JSON, what is refused."""
 
+from pathlib import Path
+
+import pytest
+
 from tests.cli.run import answer, serenity
 
 
@@ -17,6 +21,16 @@ def test_explain_names_every_match() -> None:
     assert done.returncode == 0
     assert "applied: residual at output: peak 326,144 -> 213,248" in done.stdout
     assert "not worth it: channelwise at op51_relu" in done.stdout
+
+
+def test_the_plot_shows_live_memory_before_and_after(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    file = tmp_path / "memory.svg"
+    done = serenity("rewrite", "zoo:swiftnet-cell-c", "--plot", str(file))
+    assert done.returncode == 0, done.stderr
+    drawn = file.read_text()
+    for label in ("given order: peak 215,600", "rewritten: peak 65,072"):
+        assert f"<!-- {label} bytes -->" in drawn
 
 
 def test_compile_with_rewrite() -> None:

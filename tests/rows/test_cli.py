@@ -36,8 +36,8 @@ def test_what_cannot_be_asked_for() -> None:
         (("rows", path, "--graph", "--rows", "0"), "--rows 0: write a number of rows"),
         (("rows", path, "--graph", "--ram", "much"), "size 'much'"),
         (
-            ("build", path, "--board", "microbit", "-o", "none", "--rows", "off", "--ram", "16K"),
-            "--rows off does not take --ram",
+            ("build", path, "--board", "microbit", "-o", "none", "--rows", "off", "--stream-input"),
+            "--rows off does not take --stream-input",
         ),
         (
             ("build", path, "--board", "microbit", "-o", "none", "--rows", "-1"),

@@ -10,7 +10,7 @@ import pytest
 from tests.cases import sampled
 from tests.conformance.builder import Net, float_file
 from tests.conformance.quantise import integer_file, ranges
-from tests.quantize.running import JUDGE
+from tests.quantize.running import REFERENCE
 from tests.rows.nets import Built, Host, build, needs_host, program, streaming
 from tests.rows.test_property import differing
 from tvm_serenity.firmware.program import Program, Row
@@ -42,7 +42,7 @@ def segmenting(seed: int) -> Net:
 def built(seed: int, integers: bool, folder: Path) -> Built:
     net = segmenting(seed)
     path = folder / "net.tflite"
-    path.write_bytes(integer_file(net, ranges(net, JUDGE)) if integers else float_file(net))
+    path.write_bytes(integer_file(net, ranges(net, REFERENCE)) if integers else float_file(net))
     return build(to_relax(str(path)))
 
 
@@ -63,8 +63,8 @@ def test_every_row_of_resized_maps_is_that_of_whole_ones(
 def test_the_answer_is_that_of_the_files_runtime(tmp_path: Path) -> None:
     made = built(3, True, tmp_path)
     rows = program(made, streaming(made, heights_of(made.kernels.network, 1)))
-    JUDGE.open("litert", (tmp_path / "net.tflite").read_bytes())
-    expected = JUDGE.run([np.asarray(x) for x in made.inputs]).outputs
+    REFERENCE.open("litert", (tmp_path / "net.tflite").read_bytes())
+    expected = REFERENCE.run([np.asarray(x) for x in made.inputs]).outputs
     run = Host(tmp_path).run(rows, made.inputs)
     assert run.outputs == tuple(np.asarray(a).tobytes() for a in expected)
 

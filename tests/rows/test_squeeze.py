@@ -7,7 +7,7 @@ import numpy as np
 from tests.conformance.builder import Net
 from tests.conformance.networks.parts import classifier, squeezed
 from tests.conformance.quantise import integer_file, ranges
-from tests.quantize.running import JUDGE
+from tests.quantize.running import REFERENCE
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.frontends.tflite_file import TfliteFile
@@ -31,10 +31,10 @@ def test_a_network_with_squeeze_and_excite_is_exact_by_rows(tmp_path: Path) -> N
     from tvm_serenity.rows import Limits
     from tvm_serenity.runtime.pipeline import serenity_pipeline
     from tvm_serenity.runtime.vm import run
-    from tvm_serenity.validation.drawn import random_inputs
+    from tvm_serenity.validation.network_inputs import random_inputs
 
     net = squeezing()
-    data = integer_file(net, ranges(net, JUDGE))
+    data = integer_file(net, ranges(net, REFERENCE))
     path = tmp_path / "net.tflite"
     path.write_bytes(data)
     model = load(path)
@@ -53,6 +53,6 @@ def test_a_network_with_squeeze_and_excite_is_exact_by_rows(tmp_path: Path) -> N
         tvm.compile(made, target="llvm", relax_pipeline=serenity_pipeline("given", validate=False)),
         inputs,
     )
-    JUDGE.open("litert", data)
-    expected = JUDGE.run([np.asarray(x) for x in inputs]).outputs
+    REFERENCE.open("litert", data)
+    expected = REFERENCE.run([np.asarray(x) for x in inputs]).outputs
     assert [a.tobytes() for a in result.outputs] == [a.tobytes() for a in expected]

@@ -310,7 +310,7 @@ def test_fit_has_it_as_candidates() -> None:
     sampled(
         [
             {"overlap": True},
-            {"fast": True},
+            {"workspace": "grow"},
             {"stream_input": True},
             {"external_arena": True, "stream_input": True},
             {"channels": "keep", "rows": 3},

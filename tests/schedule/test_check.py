@@ -1,4 +1,4 @@
-"""The profile and the referee, as arrays, equal a walk op by op; both refuse what is wrong."""
+"""The profile and the checker, as arrays, equal a walk op by op; both refuse what is wrong."""
 
 import random
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ def walked_peak(graph: Graph, order: Sequence[int]) -> int:
 
 @settings(derandomize=True, max_examples=300, deadline=None)
 @given(SEEDS)
-def test_profiles_and_the_referee_equal_a_walk(seed: int) -> None:
+def test_profiles_and_the_checker_equal_a_walk(seed: int) -> None:
     rng = random.Random(seed)
     graph = some_graph(rng)
     for order in (list(range(len(graph.ops))), some_order(graph, rng)):
@@ -81,7 +81,7 @@ def test_profiles_and_the_referee_equal_a_walk(seed: int) -> None:
 
 @settings(derandomize=True, max_examples=300, deadline=None)
 @given(SEEDS)
-def test_the_referee_refuses_what_a_walk_refuses(seed: int) -> None:
+def test_the_checker_refuses_what_a_walk_refuses(seed: int) -> None:
     rng = random.Random(seed)
     graph = some_graph(rng)
     order = some_order(graph, rng)
@@ -112,7 +112,7 @@ def test_the_referee_refuses_what_a_walk_refuses(seed: int) -> None:
 def test_variables_keep_the_order_of_what_touches_them() -> None:
     text = "state s[4]\ninput x[4]\na: x s -> y[4]\nb: x s -> z[4]\noutput y z"
     check_schedule(parse(text), [0, 1], 12)
-    with pytest.raises(CheckError, match="variable 's' changed their order"):
+    with pytest.raises(CheckError, match="variable 's' do not run in their given order"):
         check_schedule(parse(text), [1, 0], 12)
 
 

@@ -79,6 +79,6 @@ def test_a_view_of_no_bytes_keeps_nothing_alive() -> None:
     assert peak_bytes(graph) == 12
 
 
-def test_the_referee_reads_a_large_network_once() -> None:
+def test_the_checker_reads_a_large_network_once() -> None:
     graph = windowed_graph(random.Random(1), 50_000, 20)
     check_schedule(graph, range(50_000), peak_bytes(graph))

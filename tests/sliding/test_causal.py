@@ -12,7 +12,7 @@ from tests.firmware.projects import needs_board
 from tests.rows.nets import model
 from tvm_serenity import firmware
 from tvm_serenity.firmware.check.verify_report import report
-from tvm_serenity.validation.references import Referee
+from tvm_serenity.validation.references import ReferenceRuntime
 
 pytest.importorskip("ai_edge_litert")
 
@@ -25,9 +25,9 @@ BOARD = "mps2-an386"
 
 def tensors(data: bytes, inputs: Any) -> dict[int, Any]:
     """Every tensor that LiteRT keeps, by its index in the file."""
-    with Referee() as referee:
-        referee.open("litert", data, keep=True)
-        return dict(referee.run([inputs]).tensors)
+    with ReferenceRuntime() as reference:
+        reference.open("litert", data, keep=True)
+        return dict(reference.run([inputs]).tensors)
 
 
 def test_rows_that_saw_no_padding_are_the_same() -> None:

@@ -56,7 +56,7 @@ def test_steps_make_what_whole_windows_do(drawn: list[tuple[Any, Any, list[Slidi
 def windows(rows: Any, step: int, count: int) -> list[dict[int, Any]]:
     """The array of every feature in windows that follow each other, by TVM's kernels."""
     from tvm_serenity.firmware.validate.reference import made_by_tvm
-    from tvm_serenity.validation.drawn import random_inputs
+    from tvm_serenity.validation.network_inputs import random_inputs
 
     (first,) = random_inputs(rows.lowered, 1)
     (more,) = random_inputs(rows.lowered, 2)
@@ -136,13 +136,13 @@ def test_a_constant_that_differs_by_row_lets_nothing_stay(tmp_path: Path) -> Non
     """As positions that are added: rows of the same sound are others at another place."""
     from tests.conformance.builder import Net
     from tests.conformance.quantise import integer_file, ranges
-    from tests.quantize.running import JUDGE
+    from tests.quantize.running import REFERENCE
 
     net = Net(0)
     x = net.conv(net.input(1, 24, 6, 2), 4, 3, activation="RELU")
     x = net.conv(net.add(x, net.drawn(1, 24, 6, 4)), 4, 3)
     net.output(net.dense(net.mean(x), 3))
-    (tmp_path / "placed.tflite").write_bytes(integer_file(net, ranges(net, JUDGE)))
+    (tmp_path / "placed.tflite").write_bytes(integer_file(net, ranges(net, REFERENCE)))
     said = answer("rows", str(tmp_path / "placed.tflite"), "--sliding", "1", "--check")
     (first, *_) = said["anew"]
     assert "makes each of its rows in another way" in first

@@ -56,7 +56,7 @@ def test_windows_of_networks_drawn_at_random() -> None:
 def test_windows_are_those_of_the_runtime(name: str, step: int) -> None:
     said = answer("rows", str(model(name)), "--sliding", str(step), "--run", "--time-limit", "5")
     assert said["run"]["windows"] == 50
-    assert said["run"]["referee"].startswith("bit-identical to ")
+    assert said["run"]["reference_runtime"].startswith("bit-identical to ")
 
 
 def test_rows_that_are_lost_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ CASES: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
 def live_bytes(exported: Any, order: list[Any], inputs: tuple[torch.Tensor, ...]) -> int:
     """The most bytes of storage that is there while the nodes run one by one.
 
-    Shares no code with what it judges: real tensors, dropped after the last node that reads them.
+    Shares no code with what it checks: real tensors, dropped after the last node that reads them.
     """
     module = exported.graph_module
     state = [*exported.state_dict.values(), *exported.constants.values()]

@@ -46,7 +46,7 @@ def test_the_arena_stays_what_it_is_and_both_are_said(tmp_path: Path) -> None:
     said = " ".join(text.split())
     assert "for plain:" in said
     assert f"{taken[0]['kernel']} (TVM's own)" in said
-    assert "no room for the scratch of" in said
+    assert "no memory for the scratch of" in said
 
 
 def test_nothing_is_shipped_for_any_processor() -> None:

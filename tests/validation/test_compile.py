@@ -185,7 +185,7 @@ def test_another_order_than_scheduled_is_found(
 
 
 def test_results_that_were_never_written_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without validation of kernels, too: the two runs start from different garbage."""
+    """Without validation of kernels, too: the two runs start from different poison."""
     break_kernels(monkeypatch, dropped_row)
     with pytest.raises(WrongResultError, match="computes something else than the given order"):
         compile_and_compare(network_of(), checks=Checks(kernels=False))

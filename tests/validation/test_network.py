@@ -18,9 +18,13 @@ from tests.conformance.writer import Node, T, tflite  # noqa: E402
 from tvm_serenity.cli import main  # noqa: E402
 from tvm_serenity.commands.models import ModelSource  # noqa: E402
 from tvm_serenity.errors import InputError  # noqa: E402
-from tvm_serenity.validation.given import given_inputs  # noqa: E402
-from tvm_serenity.validation.judge import Judge  # noqa: E402
-from tvm_serenity.validation.network import judge_for, judge_program, judged  # noqa: E402
+from tvm_serenity.validation.input_files import given_inputs  # noqa: E402
+from tvm_serenity.validation.network import (  # noqa: E402
+    compared_with_reference,
+    reference_for,
+    reference_program,
+)
+from tvm_serenity.validation.reference_spec import ReferenceSpec  # noqa: E402
 
 
 def small_file(folder: Path) -> Path:
@@ -58,11 +62,15 @@ def test_compile_says_what_was_compared(tmp_path: Path, capsys: Any, monkeypatch
     checks = json.loads(out)["checks"]
     assert checks["kernels"] == 2
     assert not checks["skipped"]
-    referee = checks["referee"]
-    assert (referee["referee"], referee["outcome"], referee["runs"]) == ("LiteRT", "identical", 2)
+    reference = checks["reference_runtime"]
+    assert (reference["reference_runtime"], reference["outcome"], reference["runs"]) == (
+        "LiteRT",
+        "identical",
+        2,
+    )
     assert "validating 2 kernels" in err  # plain lines where there is no terminal
     status, out, err = command(capsys, monkeypatch, "compile", model, "--no-check")
-    assert (status, "NOT validated" in out) == (0, True)
+    assert (status, "NOT validated" in " ".join(out.split())) == (0, True)
 
 
 def test_another_rounding_is_a_wrong_result(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
@@ -80,14 +88,17 @@ def test_another_rounding_is_a_wrong_result(tmp_path: Path, capsys: Any, monkeyp
     assert "Traceback" not in err
 
 
-def test_referees_that_cannot_answer_are_absent(tmp_path: Path) -> None:
+def test_reference_runtimes_that_cannot_answer_are_absent(tmp_path: Path) -> None:
     data = small_file(tmp_path).read_bytes()
     x, y = np.zeros((1, 6, 6, 3), np.int8), np.zeros((1, 3, 3, 5), np.int8)
-    assert judged(Judge("litert", data), [([x], [y])]).outcome == "wrong"
-    assert "refuses it" in judged(Judge("litert", b"TFL3 nothing"), [([x], [y])]).text()
-    absent = judged(Judge("litert", data), [([], [y])])
+    assert compared_with_reference(ReferenceSpec("litert", data), [([x], [y])]).outcome == "wrong"
+    assert (
+        "refuses it"
+        in compared_with_reference(ReferenceSpec("litert", b"TFL3 nothing"), [([x], [y])]).text()
+    )
+    absent = compared_with_reference(ReferenceSpec("litert", data), [([], [y])])
     assert (absent.outcome, absent.json()["runs"]) == ("absent", 0)
-    assert "has 1 inputs, the module 0" in absent.reason
+    assert "has 1 inputs for the model, the module has 0" in absent.reason
 
 
 def test_exported_programs_are_held_against_torch() -> None:
@@ -95,9 +106,9 @@ def test_exported_programs_are_held_against_torch() -> None:
     exported = torch.export.export(torch.nn.Softplus(), (torch.zeros(3),))
     x = np.linspace(-1, 1, 3, dtype=np.float32)
     right = np.log1p(np.exp(x))
-    judge = judge_program(exported)
-    assert judged(judge, [([x], [right])]).outcome in ("identical", "accepted")
-    assert judged(judge, [([x], [right + np.float32(0.001)])]).outcome == "wrong"
+    spec = reference_program(exported)
+    assert compared_with_reference(spec, [([x], [right])]).outcome in ("identical", "accepted")
+    assert compared_with_reference(spec, [([x], [right + np.float32(0.001)])]).outcome == "wrong"
 
 
 def tokens() -> Any:
@@ -124,9 +135,9 @@ def test_given_inputs_are_checked(tmp_path: Path) -> None:
     np.save(second, x)
     assert [a.tobytes() for a in given_inputs([first, second], module)][1] == x.tobytes()
     for wrong, said in (
-        (ids.astype(np.int32), "is of type int32; the network takes int64"),
+        (ids.astype(np.int32), "has type int32, the network takes int64"),
         (ids[:3], r"has shape \(3,\)"),
-        (ids + 7, "values from 7 to 10 are used as indices; they may be 0 to 8"),
+        (ids + 7, "values from 7 to 10 are used as indices, which must lie from 0 to 8"),
     ):
         np.save(first, wrong)
         with pytest.raises(InputError, match=f"--input ids: {said}"):
@@ -148,8 +159,10 @@ def test_small_sigmoids_are_held_against_what_onnxruntime_can_compute(tmp_path: 
     opset = [onnx.helper.make_opsetid("", 17)]
     path = tmp_path / "sigmoid.onnx"
     onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), str(path))
-    judge, inputs = judge_for(str(path)), np.linspace(-16, -14, 64, dtype=np.float32)
-    assert judge is not None
+    spec, inputs = reference_for(str(path)), np.linspace(-16, -14, 64, dtype=np.float32)
+    assert spec is not None
     exact = (1 / (1 + np.exp(-inputs.astype(np.float64)))).astype(np.float32)
-    assert judged(judge, [([inputs], [exact])]).outcome == "accepted"
-    assert judged(judge, [([inputs], [exact + np.float32(1e-6)])]).outcome == "wrong"
+    assert compared_with_reference(spec, [([inputs], [exact])]).outcome == "accepted"
+    assert (
+        compared_with_reference(spec, [([inputs], [exact + np.float32(1e-6)])]).outcome == "wrong"
+    )

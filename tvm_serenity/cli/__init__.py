@@ -1,7 +1,8 @@
-"""The command ``serenity``: one file a command, here how it begins and how errors end.
+"""The command line ``serenity``: its entry point, its exit status and its error messages.
 
-Exit status: 0 done, 1 the answer is no (nothing fits, a wrong result), 2 bad input or a missing
-part (one line on standard error), 130 interrupted.
+Each command has a file of its own in this package. Exit status: 0 success; 1 a negative answer
+(nothing fits, a wrong result); 2 invalid input or a missing dependency (one line on standard
+error); 130 interrupted.
 """
 
 import atexit
@@ -26,7 +27,10 @@ INTERRUPTED = 130
 
 
 def __getattr__(name: str) -> Any:
-    """Import the application on first use: ``main`` must run before anything takes long."""
+    """Return ``app``, imported at first use.
+
+    ``main`` must install its handler of Ctrl-C before the slow imports.
+    """
     if name == "app":
         from tvm_serenity.cli._app import app
 
@@ -37,7 +41,8 @@ def __getattr__(name: str) -> Any:
 def main(held: "list[FrameType] | None" = None) -> None:
     """Run the command line and end the process with its exit status.
 
-    ``held`` keeps what a command had in its hands when Ctrl-C came.
+    ``held`` receives the stack frames that were live when Ctrl-C arrived, so that their objects are
+    not freed one by one.
     """
     signal.signal(signal.SIGINT, _interrupted)  # imports take seconds and swallow exceptions
     import typer
@@ -47,11 +52,11 @@ def main(held: "list[FrameType] | None" = None) -> None:
 
     Commands.held = held
     register(sys.argv[1:])
-    gc.freeze()  # what is imported stays; large models are many objects without cycles
+    gc.freeze()  # imports live until the end; large models are many objects without cycles
     gc.set_threshold(200_000, 50, 1000)
 
     try:
-        with without_torch():  # what commands run in PyTorch has a process of its own
+        with without_torch():  # commands run PyTorch in a separate process
             status = app(standalone_mode=False)
     except SerenityError as error:
         _end(" ".join(str(error).split()), error.exit_status)
@@ -61,18 +66,19 @@ def main(held: "list[FrameType] | None" = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
-        if hasattr(error, "format_message"):  # click's own: a wrong option or argument
+        if hasattr(error, "format_message"):  # an error of click: an invalid option or argument
             _end(error.format_message(), 2)
         raise
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the work is done: its status is the answer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C must not change the status now
     sys.exit(status if isinstance(status, int) else 0)
 
 
 def run() -> None:
-    """Do the same, and end the process without taking apart, object by object, what it holds.
+    """Run ``main`` and end the process without freeing its objects one by one.
 
-    Of a million operators that takes a second. What was registered to run at the end runs; with
-    threads that are still at work, or where output cannot be written, it ends as Python does.
+    Freeing a model of a million operators takes a second. Functions registered with ``atexit`` run.
+    The process ends as Python usually does if other threads are still running, or if the output
+    cannot be flushed.
     """
     held: list[FrameType] = []
     try:

@@ -1,4 +1,4 @@
-"""The Typer application that every command registers with."""
+"""The Typer application with which every command registers."""
 
 import signal
 import threading
@@ -14,17 +14,21 @@ from tvm_serenity import __version__
 
 
 class Commands(TyperGroup):
-    """The commands: while one runs, Ctrl-C raises in it, and what it leaves raised is an abort.
+    """A group of commands, listed by name; Ctrl-C raises ``KeyboardInterrupt`` in a running one.
 
-    Typer's own answer differs between its versions, and newer ones end without a word. ``held``
-    gets the frames in which Ctrl-C came, and with them all that the command has in its hands: to
-    take a million objects apart takes longer than anybody waits then.
+    A command that does not catch it aborts. Typer handles Ctrl-C differently in each of its
+    versions, and newer versions end without a message. ``held`` receives the stack frames in which
+    Ctrl-C arrived and so keeps their objects alive: freeing a million objects delays the end.
     """
 
     held: ClassVar[list[FrameType] | None] = None
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands, sorted."""
+        return sorted(super().list_commands(ctx))
+
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that ``ctx`` names."""
+        """Run the command that ``ctx`` names; return its result."""
         try:
             with _interrupts_raise(self.held):
                 return super().invoke(ctx)
@@ -34,13 +38,16 @@ class Commands(TyperGroup):
 
 @contextmanager
 def _interrupts_raise(held: list[FrameType] | None) -> Iterator[None]:
-    """Raise ``KeyboardInterrupt`` at Ctrl-C (only a main thread may say so), then as before."""
+    """Raise ``KeyboardInterrupt`` at Ctrl-C within the block, in the main thread.
+
+    Python allows only the main thread to install a signal handler; other threads are left alone.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def interrupt(_number: int, frame: FrameType | None) -> None:
-        while held is not None and frame is not None:  # a generator's does not keep its caller's
+        while held is not None and frame is not None:  # a frame may not hold its caller
             held.append(frame)
             frame = frame.f_back
         raise KeyboardInterrupt
@@ -56,6 +63,7 @@ app = typer.Typer(
     name="serenity",
     cls=Commands,
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
@@ -73,7 +81,7 @@ def common(
         False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
-    """Order a neural network's operators for the least memory, plan one arena, run it on TVM.
+    """Find the operator order of least memory, place all tensors in one arena, run it on TVM.
 
     MODEL is a .tflite, .onnx, .pt2 or .pte file, a graph in text form (.txt, .graph), or zoo:NAME.
     """

@@ -1,4 +1,4 @@
-"""``serenity boards``: the boards that are known."""
+"""``serenity boards``: list the known boards."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -13,53 +13,53 @@ from tvm_serenity.commands.boards import boards
 from tvm_serenity.options.output import Shown
 
 BoardName = Annotated[
-    str | None, typer.Argument(metavar="[BOARD]", help="One board, or a .toml file.")
+    str | None, typer.Argument(metavar="[BOARD]", help="Name of a board, or a .toml file.")
 ]
 
 
 @command("boards")
 def boards_command(board_name: BoardName = None, *, shown: Shown) -> None:
-    """List the boards that are known, or show one.
+    """List the known boards, or show one of them.
 
-    A file of your own, in the same form, is given by its path: serenity boards my-board.toml.
+    A board of your own is a .toml file of the same form: serenity boards my-board.toml
     """
-    found = boards(board_name)
+    listed = boards(board_name)
     if shown.json:
-        show.print_json({b.name: _json(b) for b in found})
+        show.print_json({one.name: _json(one) for one in listed})
         return
     if board_name is not None:
-        _show(found[0])
+        _show(listed[0])
         return
     table = Table(box=None)
     for column in ("board", "core", "MHz", "RAM KiB", "flash KiB", "QEMU"):
         right = column in ("MHz", "RAM KiB", "flash KiB")
         table.add_column(column, justify="right" if right else "left", no_wrap=True)
-    for b in found:
+    for one in listed:
         table.add_row(
-            b.name,
-            b.core.name,
-            str(b.core.clock_mhz),
-            f"{b.ram_bytes / 1024:g}",
-            f"{b.flash_bytes / 1024:g}",
-            b.qemu or "-",
+            one.name,
+            one.core.name,
+            str(one.core.clock_mhz),
+            f"{one.ram_bytes / 1024:g}",
+            f"{one.flash_bytes / 1024:g}",
+            one.qemu or "-",
         )
     show.console.print(table)
 
 
-def _json(found: Board) -> dict[str, object]:
-    facts = {k: v for k, v in asdict(found).items() if k not in ("file", "timing")}
-    return {**facts, "ram_bytes": found.ram_bytes, "flash_bytes": found.flash_bytes}
+def _json(target: Board) -> dict[str, object]:
+    facts = {k: v for k, v in asdict(target).items() if k not in ("file", "timing")}
+    return {**facts, "ram_bytes": target.ram_bytes, "flash_bytes": target.flash_bytes}
 
 
-def _show(found: Board) -> None:
+def _show(target: Board) -> None:
     rows = {
-        "core": f"{found.core.name} at {found.core.clock_mhz} MHz",
-        "instructions": ", ".join(found.core.instructions),
-        found.compiler: found.gcc,
-        "source": found.source,
-        "unsourced": ", ".join(found.unsourced) or "-",
-        "QEMU": found.qemu or "-",
+        "core": f"{target.core.name} at {target.core.clock_mhz} MHz",
+        "instructions": ", ".join(target.core.instructions),
+        target.compiler: target.gcc,
+        "source": target.source,
+        "unsourced": ", ".join(target.unsourced) or "-",
+        "QEMU": target.qemu or "-",
     }
-    for r in found.regions:
-        rows[r.name] = f"{r.kind}, {r.size_bytes:,} bytes at 0x{r.address:08x}"
-    show.facts(found.title, rows)
+    for region in target.regions:
+        rows[region.name] = f"{region.kind}, {region.size_bytes:,} bytes at 0x{region.address:08x}"
+    show.facts(target.title, rows)

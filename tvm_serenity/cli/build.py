@@ -1,23 +1,20 @@
-"""``serenity build``: from a model file to a firmware project that fits its board."""
+"""``serenity build``: write a firmware project for a model and check that it fits its board."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tvm_serenity.boards import board
 from tvm_serenity.cli import show
-from tvm_serenity.cli.channels import said_of_channels
+from tvm_serenity.cli.channels import channels_text
 from tvm_serenity.cli.derive import command
 from tvm_serenity.cli.options import Board, Model
-from tvm_serenity.commands.models import source
+from tvm_serenity.commands.build import BuildOptions, build, pinned
 from tvm_serenity.errors import FitError
-from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.options.option import Option, option
 from tvm_serenity.options.output import PROJECT, Shown
-from tvm_serenity.quantize.choices import OFF
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.result import Project
@@ -25,117 +22,145 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownBuild(Shown):
-    """``why``: the kernel of each operator, too."""
+    """The options of what ``build`` prints.
+
+    ``why``: also print the kernel of each operator.
+    """
 
     why: bool = option(
         False,
         Option(
-            flag="--why", help="Say which kernel each operator has, its cycles, and why no other."
+            flag="--why", help="Print each operator's kernel, its cycles and the rejected kernels."
         ),
     )
 
 
 @command("build", required=("output",))
-def build_command(model: Model, board_name: Board, options: Settings, shown: ShownBuild) -> None:
-    """Build firmware for MODEL: quantise, order, plan, write C, and check that it fits the board.
+def build_command(model: Model, board: Board, options: BuildOptions, shown: ShownBuild) -> None:
+    """Write the best firmware for MODEL as C sources, and check that it fits the board.
 
-    Without a runtime and without malloc: DIR receives NAME_model.h and NAME_model.c (the C
-    interface), kernels, weights, a linker script that refuses what does not fit, an example, a
-    harness, Makefile and CMakeLists.txt. It is linked, measured and compared in a folder of its
-    own first. A network that does not fit whole is built in the first way that does: kernels that
-    overwrite what dies, rewritten, by rows (serenity fit measures all of them and more). Exit
-    status 1, and nothing is written, when none does.
+    The firmware needs no runtime library and no malloc. DIR receives the C interface
+    (NAME_model.h and NAME_model.c), kernels, weights, a linker script that enforces the memory
+    sizes, an example, a test harness, Makefile and CMakeLists.txt. Before DIR is written, the
+    project is linked, measured and compared with the reference in a temporary folder.
 
-        serenity build kws.tflite --board netduinoplus2 -o kws && serenity verify kws
-        serenity build person.tflite --board microbit -o person
+    By default build takes the fastest firmware that fits the board. It searches the order of the
+    operators, in-place kernels and overlap, rewriting, kernels with more workspace, constants in
+    RAM, and bands of rows. --minimise, --ram, --flash and --deadline change the goal, and other
+    options force what they name; serenity fit prints all candidates. If none fits, nothing is
+    written and the exit status is 1.
+
+    [dim]Examples[/dim]
+      serenity build kws.tflite --board netduinoplus2 -o kws
+      serenity build person.tflite --board microbit --minimise ram -o person
     """
-    target = board(board_name)
-    opened = source(model, options, options.opaque)
-    opened.check_operators(options.quantized != OFF)  # before what takes seconds to import
-    from tvm_serenity import firmware
-
     show.warn_without_core()
     try:
-        with show.progress(f"building {model}") as said:
-            project = firmware.build(opened.to_build(), target, replace(options, notify=said.step))
+        project = build(model, board, options, show.progress)
     except FitError as error:
         if shown.json:
-            show.print_json(error.facts)
+            show.print_json({**error.facts, "search": None})
         else:
             show.facts(f"{model} {error}", _refused(error.facts))
         raise typer.Exit(1) from None
     _show(model, project, options, shown)
 
 
-def _show(model: str, project: "Project", options: Settings, shown: ShownBuild) -> None:
-    """Print what was built, with its estimate and its kernels where they are asked for."""
+def _show(model: str, project: "Project", options: BuildOptions, shown: ShownBuild) -> None:
+    """Print the build and its estimated latency; with ``why`` also its kernels."""
     from tvm_serenity.cli import kernel_choices, latency_line
 
     if shown.json and not shown.why:
         show.print_json(project.facts)
         return
-    found = latency_line.estimated(project)
+    estimate = latency_line.estimated(project)
     if shown.json:
-        show.print_json({**project.facts, "choices": kernel_choices.priced(project, found)})
+        show.print_json({**project.facts, "choices": kernel_choices.priced(project, estimate)})
         return
-    rows_said = {**_built(project), **latency_line.rows(found)}
     output = str(options.output)
-    rows_said["next"] = advice(options.format, output, project.metadata["name"])
-    show.facts(f"{model} on {project.metadata['board']}: {output}", rows_said)
+    rows = {**_search(project, model, output), **_built(project), **latency_line.rows(estimate)}
+    rows["next"] = advice(options.format, output, project.metadata["name"])
+    show.facts(f"{model} on {project.metadata['board']}: {output}", rows)
     if shown.why:
-        kernel_choices.show_choices(kernel_choices.priced(project, found), found)
+        kernel_choices.show_choices(kernel_choices.priced(project, estimate), estimate)
+
+
+def _search(project: "Project", model: str, output: str) -> dict[str, str]:
+    """Return the chosen build with its cost, the alternatives, and the command that pins it."""
+    search = project.facts["search"]
+    if search is None:
+        return {}
+    others = "; ".join(map(_cost, search["alternatives"]))
+    rows = {
+        f"least {search['minimise']}": _cost(search["build"]),
+        "alternatives": others or "no build that was tried has less of anything",
+        "pinned by": pinned(project, model, output),
+    }
+    if not search["complete"]:
+        rows["not finished"] = "the time limit ended the search: the best so far"
+    return rows
+
+
+def _cost(one: Mapping[str, Any]) -> str:
+    """Return a build in words, with its time, RAM and flash."""
+    time = ""
+    if one["milliseconds"] is not None:
+        time = f"{one['milliseconds'][1]:.3g} ms, "
+    elif one["instructions"] is not None:
+        time = f"{one['instructions']:,} instructions, "
+    return f"{one['how']}: {time}{one['ram_bytes']:,} bytes RAM, {one['flash_bytes']:,} flash"
 
 
 def advice(formats: str, output: str, name: str) -> str:
-    """Return what to do next with a project of the form ``formats``."""
+    """Return the command that uses a project of the format ``formats`` next."""
     return {
         PROJECT: f"serenity verify {output}",
         "mlf": f"unpack {output}/{name}.tar; include codegen/host/include/tvmgen_{name}.h",
         "zephyr": f"cmake -DZEPHYR_EXTRA_MODULES={Path(output).resolve()}",
         "arduino": f"arduino-cli compile --library {output}",
-    }[formats] + ("" if formats == PROJECT else "; serenity verify takes --format project")
+    }[formats] + ("" if formats == PROJECT else "; serenity verify needs --format project")
 
 
 def _regions(facts: Mapping[str, Any]) -> dict[str, str]:
     rows = {}
-    for line in facts["regions"]:
-        short = line["shortfall_bytes"]
-        said = f"{line['need_bytes']:,} of {line['size_bytes']:,} bytes ({line['detail']})"
-        rows[line["name"]] = said + (f", {short:,} bytes short" if short else "")
+    for region in facts["regions"]:
+        shortfall = region["shortfall_bytes"]
+        text = f"{region['need_bytes']:,} of {region['size_bytes']:,} bytes ({region['detail']})"
+        rows[region["name"]] = text + (f", {shortfall:,} bytes short" if shortfall else "")
     return rows
 
 
 def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
-    """What is said of a network in rows."""
+    """Return the facts of a network in bands of rows; none of an unsplit network."""
     from tvm_serenity.rows.described import recomputed_text
 
     bands = facts["rows"]
     if bands is None:
         return {}
-    moved = facts["sliding"]
-    of = "at these bands" if moved is None else "of a step"
+    window = facts["sliding"]
+    scope = "at these bands" if window is None else "of a step"
     rows = {
-        "arena": f"{bands['arena_bytes']:,} bytes; no order {of} needs less than "
+        "arena": f"{bands['arena_bytes']:,} bytes; no order {scope} needs less than "
         f"{bands['lower_bound_bytes']:,}"
     }
-    if moved is None:
-        rows["rows in a band"] = bands["rows"]
+    if window is None:
+        rows["rows per band"] = bands["rows"]
     else:
-        rows["kept"] = f"{moved['kept_bytes']:,} bytes of it, from one step to the next"
+        rows["retained rows"] = f"{window['kept_bytes']:,} bytes of the arena, between two steps"
         rows["steps"] = (
-            f"of {moved['step']} of {moved['window']} rows; the first window is full after "
-            f"{moved['steps_to_fill']}"
+            f"{window['step']} new rows of a window of {window['window']}; the first window is "
+            f"full after {window['steps_to_fill']} steps"
         )
-    rows["tables"] = f"{bands['table_bytes']:,} bytes for {facts['steps']:,} calls"
+    rows["tables"] = f"{bands['table_bytes']:,} bytes for {facts['steps']:,} kernel calls"
     if bands["recompute"] is not None:
-        rows["computed again"] = recomputed_text(bands["recompute"])
+        rows["recomputation"] = recomputed_text(bands["recompute"])
     if bands["left_whole"]:
-        rows["left whole"] = "; ".join(bands["left_whole"])
+        rows["unsplit"] = "; ".join(bands["left_whole"])
     return rows
 
 
 def _tried(facts: Mapping[str, Any]) -> dict[str, str]:
-    """In which ways it was tried, where it does not fit as it is."""
+    """Return the fallback strategies that were tried; none if the network fits unsplit."""
     from tvm_serenity.firmware.board.fit import Attempt
 
     ways = [Attempt(**way).text() for way in facts["tried"]]
@@ -146,11 +171,12 @@ def _refused(facts: Mapping[str, Any]) -> dict[str, str]:
     rows = {**_regions(facts), **_banded(facts), **_tried(facts)}
     if facts["arena_limit_bytes"] is not None:
         arena = sum(facts["arena_bytes"].values())
-        rows["limit"] = f"{arena:,} bytes of arena, {facts['arena_limit_bytes']:,} allowed"
-    rows["alive at the peak"] = ", ".join(
+        rows["limit"] = f"an arena of {facts['arena_limit_bytes']:,} bytes; it needs {arena:,}"
+    rows["live at the peak"] = ", ".join(
         f"{r['name']} {r['size_bytes']:,}" for r in facts["peak"][:8]
     )
-    rows["boards that do"] = ", ".join(facts["boards"]) or "none that is known"
+    if any(line["shortfall_bytes"] for line in facts["regions"]):
+        rows["boards that fit"] = ", ".join(facts["boards"]) or "no known board"
     return rows
 
 
@@ -162,10 +188,10 @@ def _built(project: "Project") -> dict[str, str]:
     rows = {**_regions(facts), **_banded(facts), **_tried(facts)}
     rows["kernels"] = f"{facts['kernels']}, called in {facts['steps']:,} steps"
     if facts["kept_float"]:
-        rows["stays float"] = "; ".join(facts["kept_float"])
-    if fewer := said_of_channels(facts["channels"]):
-        rows["channels"] = fewer
+        rows["float kernels"] = "; ".join(facts["kept_float"])
+    if skipped := channels_text(facts["channels"]):
+        rows["channels"] = skipped
     if not image.linkable():
         rows["not compiled"] = f"apt-get install {PACKAGES['arm-none-eabi-gcc']}"
-    rows["checked"] = facts["check"]["text"]
+    rows["checks"] = facts["check"]["text"]
     return rows

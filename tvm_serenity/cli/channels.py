@@ -1,15 +1,12 @@
-"""What commands print of channels that are not computed."""
+"""The text that commands print about channels that are not computed."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
-def said_of_channels(found: Mapping[str, Any]) -> str:
-    """Return in words what ``FoldedChannels.json`` says; nothing where all are computed."""
-    if not found["left_out"]:
+def channels_text(channels: Mapping[str, Any]) -> str:
+    """Return the counts of ``FoldedChannels.json`` as text; "" if all channels are computed."""
+    if not channels["left_out"]:
         return ""
-    tensors = len(found["tensors"])
-    return (
-        f"{found['left_out']:,} of {found['of']:,}, in {tensors} tensors, are constant or not "
-        "read: not computed"
-    )
+    skipped, total, tensors = channels["left_out"], channels["of"], len(channels["tensors"])
+    return f"{skipped:,} of {total:,} (in {tensors} tensors) are constant or unread: not computed"

@@ -1,4 +1,4 @@
-"""``serenity check``: verify a certificate without the search that made it."""
+"""``serenity check``: verify a certificate independently of the search that wrote it."""
 
 from typing import Annotated
 
@@ -19,33 +19,33 @@ Certificate = Annotated[
 def check_command(
     model: Model, certificate: Certificate, options: CheckOptions, shown: Shown
 ) -> None:
-    """Verify a certificate: the order's peak, and the bound that no order can be below.
+    """Verify a certificate: the peak of its order, and the lower bound of every order.
 
-    One from serenity rows holds for every order, placement and height of bands.
+    A certificate of serenity rows bounds every order, placement and band height.
 
-    The peak is recomputed by a referee that shares no code with the search; a cut is computed
-    again by networkx; a window or an exhausted search is searched again without the rules, or,
-    when that takes too long, by the reference in Python: the verdict says which. Exit status 2
-    where a claim is wrong.
+    An independent checker, which shares no code with the search, recomputes the peak. networkx
+    recomputes a cut. A window or an exhausted search is searched again without pruning rules or,
+    if that takes too long, by the reference search in Python; the verdict names the method. Exit
+    status 2 if a claim is wrong.
     """
-    found = check(model, certificate, options, show.progress)
+    confirmed = check(model, certificate, options, show.progress)
     if shown.json:
         show.print_json(
             {
                 "model": model,
                 "certificate": certificate,
-                "peak_bytes": found.peak_bytes,
-                "lower_bound_bytes": found.lower_bound_bytes,
-                "bound_checked": found.bound_checked,
-                "how": found.how,
+                "peak_bytes": confirmed.peak_bytes,
+                "lower_bound_bytes": confirmed.lower_bound_bytes,
+                "bound_checked": confirmed.bound_checked,
+                "how": confirmed.method,
             }
         )
         return
-    bound = "confirmed" if found.bound_checked else "NOT confirmed"
+    bound = "confirmed" if confirmed.bound_checked else "NOT confirmed"
     show.facts(
         f"{model}: {certificate}",
         {
-            "peak": f"{found.peak_bytes:,} bytes, confirmed",
-            "bound": f"{found.lower_bound_bytes:,} bytes, {bound}: {found.how}",
+            "peak": f"{confirmed.peak_bytes:,} bytes, confirmed",
+            "bound": f"{confirmed.lower_bound_bytes:,} bytes, {bound}: {confirmed.method}",
         },
     )

@@ -1,4 +1,4 @@
-"""The commands, each registered by importing its file: one that is asked for, or all of them."""
+"""The registry of commands; importing the file of a command registers it."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -15,6 +15,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "interface": ("interface",),
     "latency": ("latency",),
     "offchip": ("offchip",),
+    "paper": ("paper",),
     "plan": ("plan",),
     "replay": ("replay",),
     "report": ("report",),
@@ -27,13 +28,13 @@ FILES: dict[str, tuple[str, ...]] = {
     "verify": ("verify",),
     "zoo": ("zoo",),
 }
-"""The files of this package that register each command."""
+"""The files of this package that register each command, by the name of the command."""
 
 
 def register(arguments: Sequence[str] | None = None) -> None:
-    """Register the command that ``arguments`` begin with; all of them where they name none.
+    """Register the command that ``arguments`` name first; all commands if they name none.
 
-    What is not asked for is not imported: a command that refuses a model ends at once.
+    The files of other commands are not imported, so that a command starts without their imports.
     """
     asked = next((word for word in arguments or () if not word.startswith("-")), "")
     for name in [asked] if asked in FILES else FILES:

@@ -1,10 +1,10 @@
-"""Commands from dataclasses: Typer's parameters, made of what options say of themselves.
+"""Commands from dataclasses: Typer's parameters are derived from the fields of option groups.
 
     @command("build", required=("output",))
     def build_command(model: Model, options: Settings, shown: Shown) -> None:
 
-Each parameter that is a group of options becomes the options of its fields, and the command is
-called with the group; other parameters are Typer's own.
+A parameter whose type is an option group becomes one option for each field, and the command is
+called with an instance of the group. Other parameters are passed to Typer unchanged.
 """
 
 import inspect
@@ -42,16 +42,16 @@ METAVARS = {
     MILLISECONDS: "MS",
     MEGAHERTZ: "MHz",
 }
-"""What help writes for a number, by its unit."""
+"""The placeholder of a number in the help text, by its unit."""
 TYPES = (bool, int, float, str)
-"""Types of values that a command line gives; all else is read from text."""
+"""Types that Typer parses; the command line gives all other values as text."""
 
 Handler = Callable[..., None]
 
 
 @dataclass(frozen=True)
 class Registered:
-    """A command and the function that parses, calls and shows; ``prefix``: what it belongs to."""
+    """A command and its handler, which parses, calls and prints; ``prefix``: its parent command."""
 
     name: str
     handler: Handler
@@ -59,28 +59,41 @@ class Registered:
 
 
 REGISTERED: list[Registered] = []
-"""Every command that was registered, in turn."""
+"""All registered commands, in the order of registration."""
 
 
 def command(
     name: str, *, required: Sequence[str] = (), within: typer.Typer = app
 ) -> Callable[[Handler], Handler]:
-    """Return what registers a function as the command ``name``.
+    """Return a decorator that registers a function as the command ``name``.
 
-    ``required``: fields of its options that have a default but must be given here.
+    ``required``: names of option fields that have a default but are mandatory in this command.
     """
 
     def register(handler: Handler) -> Handler:
         prefix = "" if within is app else str(within.info.name)
         REGISTERED.append(Registered(name, handler, prefix))
-        within.command(name)(_flat(handler, required))
+        within.command(name, help=unwrapped(handler.__doc__ or ""))(_flat(handler, required))
         return handler
 
     return register
 
 
+def unwrapped(text: str) -> str:
+    """Return a docstring as help: each paragraph one line, which the terminal wraps.
+
+    Indented lines (examples) stay lines of their own, with the heading before them.
+    """
+    paragraphs = []
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        lines = paragraph.splitlines()
+        is_laid_out = any(line.startswith(" ") for line in lines)
+        paragraphs.append(paragraph if is_laid_out else " ".join(lines))
+    return "\n\n".join(paragraphs)
+
+
 def groups_of(handler: Handler) -> Mapping[str, type[OptionGroup]]:
-    """Return the parameters of a command that are groups of options."""
+    """Return the option groups of a command by the names of its parameters."""
     hints = get_type_hints(handler)
     return {
         name: hints[name]
@@ -90,7 +103,7 @@ def groups_of(handler: Handler) -> Mapping[str, type[OptionGroup]]:
 
 
 def _flat(handler: Handler, required: Sequence[str]) -> Handler:
-    """The command with an option for each field of its groups."""
+    """Return ``handler`` with one parameter for each field of its option groups."""
     groups = groups_of(handler)
     hints = get_type_hints(handler, include_extras=True)
     arguments = [
@@ -98,15 +111,15 @@ def _flat(handler: Handler, required: Sequence[str]) -> Handler:
         for name, parameter in inspect.signature(handler).parameters.items()
         if name not in groups
     ]
-    made = [one for group in groups.values() for one in _parameters(group, required)]
-    listed = [*arguments, *sorted(made, key=_place)]
+    flat = [one for group in groups.values() for one in _parameters(group, required)]
+    listed = [*arguments, *sorted(flat, key=_place)]
 
     @wraps(handler)
     def run(**given: Any) -> None:
-        asked = {name: _made(group, given) for name, group in groups.items()}
-        left = {one.name: given[one.name] for one in arguments}
-        with show.warnings_said():
-            handler(**left, **asked)
+        options = {name: _group(group, given) for name, group in groups.items()}
+        others = {one.name: given[one.name] for one in arguments}
+        with show.warnings_on_stderr():
+            handler(**others, **options)
 
     run.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in listed}
@@ -114,13 +127,13 @@ def _flat(handler: Handler, required: Sequence[str]) -> Handler:
 
 
 def _place(parameter: inspect.Parameter) -> int:
-    """Where help lists an option: by its group."""
+    """Return the position of an option in the help text: that of its help group."""
     info = parameter.annotation.__metadata__[0]
     return list(HelpGroup).index(info.rich_help_panel)
 
 
 def _parameters(group: type[OptionGroup], required: Sequence[str]) -> Iterator[inspect.Parameter]:
-    """The options of a group as parameters of a function that Typer reads."""
+    """Yield a parameter with Typer's annotation for each option of ``group``."""
     hints, defaults = get_type_hints(group), defaults_of(group)
     for name, one in options_of(group).items():
         default = defaults[name]
@@ -144,12 +157,12 @@ def _parameters(group: type[OptionGroup], required: Sequence[str]) -> Iterator[i
 
 
 def _is_repeated(hint: Any) -> bool:
-    """Whether a field holds several values, each given by an option of its own."""
+    """Return whether an option may be repeated: its field holds several values."""
     return get_origin(hint) in (Mapping, Sequence)
 
 
 def _bare(hint: Any) -> Any:
-    """The type that the command line gives a field: text where it is none of Typer's own."""
+    """Return the type that Typer parses for a field; ``str`` if Typer does not know the type."""
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     known = [part for part in parts if part is not NoneType]
     (only,) = known if len(known) == 1 else (str,)
@@ -161,7 +174,7 @@ def _is_plain(value: type) -> bool:
 
 
 def _info(one: Option) -> Any:
-    """What Typer is told of an option."""
+    """Return Typer's description of an option."""
     names = [one.flag] if not one.short else [one.short, one.flag]
     more: dict[str, Any] = {}
     if one.unit == BYTES:
@@ -177,13 +190,13 @@ def _info(one: Option) -> Any:
 
 
 def help_of(one: Option) -> str:
-    """Return the sentence that describes an option, with values that nothing else names."""
+    """Return the help text of an option, with its choices if its metavar does not show them."""
     named = one.metavar and one.choices
     return f"{one.help} One of: {', '.join(one.choices)}." if named else one.help
 
 
 def metavar_of(one: Option) -> str | None:
-    """Return what help writes for the value of an option, or None."""
+    """Return the placeholder of the value of an option in the help text, or None."""
     if one.metavar:
         return one.metavar
     number = METAVARS.get(one.unit, one.unit.upper())
@@ -199,8 +212,8 @@ def _size(text: str, least: int) -> int:
         raise typer.BadParameter(str(error)) from None
 
 
-def _made(group: type[OptionGroup], given: Mapping[str, Any]) -> OptionGroup:
-    """The group with the values that were given, read from their text."""
+def _group(group: type[OptionGroup], given: Mapping[str, Any]) -> OptionGroup:
+    """Return an instance of ``group`` with the values of the command line."""
     defaults = defaults_of(group)
     return group(
         **{name: _read(one, given[name], defaults[name]) for name, one in options_of(group).items()}
@@ -208,6 +221,7 @@ def _made(group: type[OptionGroup], given: Mapping[str, Any]) -> OptionGroup:
 
 
 def _read(one: Option, value: Any, default: Any) -> Any:
+    """Return the value of an option that the command line gives as ``value``."""
     if one.switch:
         return one.switch if value else default
     if value is None:

@@ -1,6 +1,9 @@
-"""``serenity explain``: why the peak is where it is, and what would lower it."""
+"""``serenity explain``: the cause of the peak, and the measures that lower it."""
 
 from collections.abc import Sequence
+
+from rich.padding import Padding
+from rich.text import Text
 
 from tvm_serenity.cli import show
 from tvm_serenity.cli.derive import command
@@ -11,42 +14,41 @@ from tvm_serenity.explain.signatures import SIGNATURES
 from tvm_serenity.options.output import Shown
 
 HEADINGS = {
-    SIGNATURES: "What is read",
-    "peak": "Where the peak is",
-    "order": "Where the peak is",
-    "bound": "What no order can change",
-    "measure": "What would lower it",
-    "refused": "What would lower it",
-    "rows-floor": "Where bands of rows stop",
-    "verdict": "So",
-    "channels": "What need not be computed",
-    "ram": "On the board",
-    "flash": "On the board",
-    "conflict": "On the board",
-    "way-out": "On the board",
+    SIGNATURES: "Entry points",
+    "peak": "The peak",
+    "order": "The peak",
+    "bound": "Lower bound of every order",
+    "measure": "Measures that lower the peak",
+    "refused": "Measures that lower the peak",
+    "rows-floor": "Limit of bands of rows",
+    "verdict": "Conclusion",
+    "channels": "Channels without effect",
+    "ram": "Fit on the board",
+    "flash": "Fit on the board",
+    "conflict": "Fit on the board",
+    "way-out": "Fit on the board",
 }
 
 
 @command("explain")
 def explain_command(model: Model, options: ExplainOptions, shown: Shown) -> None:
-    """Say why MODEL's peak is where it is, and what would lower it.
+    """Explain the peak of MODEL, and which measures lower it.
 
-    Every claim is computed: the best order and its proof, elementwise operators in place, copies
-    as views, folded concats, rewriting, operators split into bands of rows, and what is left at the
-    peak where bands stop helping. With --board, whether
-    the network fits it, and if not, which tensors stand in the way. Of a quantised file, also which
-    channels are constant or not read.
+    Each measure is computed, not estimated: the best order with its proof, in-place elementwise
+    operators, copies as views, folded concats, rewriting, and bands of rows with the tensors that
+    limit them. With --board, explain says whether the network fits the board and, if not, which
+    tensors prevent it. For a quantised file, it also counts channels that are constant or unread.
 
     [dim]Examples[/dim]
       serenity explain model.tflite
       serenity explain zoo:swiftnet --board nucleo-f767zi
     """
     show.warn_without_core()
-    found = explain(model, options, show.progress)
+    explained = explain(model, options, show.progress)
     if shown.json:
-        show.print_json(found.json())
+        show.print_json(explained.json())
     else:
-        _print(model, found.claims)
+        _print(model, explained.claims)
 
 
 def _print(model: str, claims: Sequence[Claim]) -> None:
@@ -56,4 +58,7 @@ def _print(model: str, claims: Sequence[Claim]) -> None:
         if HEADINGS[claim.kind] != heading:
             heading = HEADINGS[claim.kind]
             show.console.print(f"\n{heading}", style="bold cyan", markup=False)
-        show.console.print(f"  {claim.text}", markup=False, soft_wrap=not show.console.is_terminal)
+        if show.console.is_terminal:
+            show.console.print(Padding(Text(claim.text), (0, 0, 0, 2)))
+        else:  # one line for a claim, which other programs can search
+            show.console.print(f"  {claim.text}", markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``serenity fit``: the best build of a model for a board, chosen from all there are."""
+"""``serenity fit``: search all builds of a model for the best one for a board."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +9,9 @@ from rich.table import Table
 from tvm_serenity.cli import show
 from tvm_serenity.cli.derive import command
 from tvm_serenity.cli.fit_sweep import print_fits
+from tvm_serenity.cli.options import BOARD_HELP
 from tvm_serenity.commands.fit import FitFound, FitOptions, fit
+from tvm_serenity.options.option import HelpGroup
 from tvm_serenity.options.output import Shown
 
 if TYPE_CHECKING:
@@ -17,79 +19,80 @@ if TYPE_CHECKING:
     from tvm_serenity.fitting.measure import BuildFigures
 
 BOARD = "mps2-an386"
-"""What is measured where no board is named: a Cortex-M4 with as much memory as it takes."""
+"""The default board: a Cortex-M4 in QEMU with ample memory."""
 
 Models = Annotated[
     list[str], typer.Argument(metavar="MODEL...", help="Files, or zoo:NAME?param=value.")
 ]
 Board = Annotated[
-    str, typer.Option("--board", metavar="NAME", help="A known board, or a .toml file.")
+    str, typer.Option("--board", metavar="NAME", help=BOARD_HELP, rich_help_panel=HelpGroup.MODEL)
 ]
 
 
 @command("fit")
 def fit_command(models: Models, board: Board = BOARD, *, options: FitOptions, shown: Shown) -> None:
-    """Find the best build of MODEL for a board: whole, written over, or by rows.
+    """Find the best build of MODEL for a board: unsplit, with overlap, or in bands of rows.
 
-    Every way to build it is ordered and placed; those that may be worth it are linked, and one
-    run of each is timed as serenity latency does it, or counted. The table marks the choice and,
-    with a *, what no other build beats in RAM, flash and time. All of them compute the same.
-    "bound" holds for the arena of every order, placement and band height. Ctrl-C keeps the best
-    so far. Exit status 1 when no build keeps within the limits.
+    All builds are ordered and placed. Builds that no other dominates are linked, and the latency
+    of one run is estimated as serenity latency does, or its instructions are counted. All builds
+    compute the same outputs. In the table, > marks the chosen build and * a build that no other
+    beats in RAM, flash and time. "bound" is a lower bound of the arena for every order, placement
+    and band height. Ctrl-C keeps the best so far. Exit status 1 if no build keeps the limits.
 
     [dim]Examples[/dim]
       serenity fit vww.tflite --board nucleo-l4r5zi -o vww
       serenity fit vww.tflite --ram 16K --stream-input either --minimise ram
       serenity fit *.tflite --boards microbit,netduinoplus2 --resume fits.points
 
-    Several models or --boards: a sweep of all pairs, each in a process of its own. Of each the
-    least that makes it fit is shown: whole, by rows, or by what else there is (fit).
+    With several models or --boards, fit tests each pair of a model and a board in a process of its
+    own. It prints the first strategy that fits: the unsplit network, bands of rows, or the full
+    search ("fit").
     """
     show.warn_without_core()
-    found = fit(models, board, options, show.progress)
-    if not isinstance(found, FitFound):
-        print_fits(found, shown.json)
+    result = fit(models, board, options, show.progress)
+    if not isinstance(result, FitFound):
+        print_fits(result, shown.json)
         return
     if shown.json:
-        show.print_json(found.json())
+        show.print_json(result.json())
     else:
-        _print(found.model, found.fitted, found.output)
-    if found.fitted.chosen is None:
+        _print(result.model, result.fitted, result.output)
+    if result.fitted.chosen is None:
         raise typer.Exit(1)
 
 
-def _print(model: str, found: "Fitted", output: str | None) -> None:
+def _print(model: str, fitted: "Fitted", output: str | None) -> None:
     from tvm_serenity.fitting.described import boards
 
-    table = Table(box=None, title=escape(f"{model} on {found.board.name}"), title_justify="left")
+    table = Table(box=None, title=escape(f"{model} on {fitted.board.name}"), title_justify="left")
     for column in ("", "build", "arena", "RAM", "flash", "one run"):
         table.add_column(column, justify="left" if column in ("", "build") else "right")
-    for one in sorted(found.points, key=lambda one: -one.arena_bytes):
-        mark = ">" if one is found.chosen else "*" if one in found.front else ""
+    for one in sorted(fitted.points, key=lambda one: -one.arena_bytes):
+        mark = ">" if one is fitted.chosen else "*" if one in fitted.front else ""
         code = "" if one.linked else " + code"
         sizes = f"{one.arena_bytes:,}", f"{one.ram_bytes:,}", f"{one.flash_bytes:,}{code}"
         table.add_row(mark, escape(one.how), *sizes, escape(_run(one)))
     show.console.print(table)
     rows = {}
-    if found.chosen is None:
-        rows["no build fits"] = _shortage(found)
+    if fitted.chosen is None:
+        rows["no build fits"] = _shortage(fitted)
     elif output is not None:
-        rows["written"] = f"{output} ({found.chosen.how}); serenity verify {output}"
+        rows["written"] = f"{output} ({fitted.chosen.how}); serenity verify {output}"
     else:
-        rows["best"] = f"{found.chosen.how}, least {found.goal.minimise}"
-    if found.lower_bound_bytes:
-        least = min(one.arena_bytes for one in found.points)
-        gap = least / found.lower_bound_bytes - 1
+        rows["best"] = f"{fitted.chosen.how}: least {fitted.goal.minimise}"
+    if fitted.lower_bound_bytes:
+        smallest = min(one.arena_bytes for one in fitted.points)
+        gap = smallest / fitted.lower_bound_bytes - 1
         rows["bound"] = (
-            f"no order, placement or bands need an arena below {found.lower_bound_bytes:,} bytes; "
-            f"the least here is {gap:.1%} above"
+            f"no order, placement or bands need less than {fitted.lower_bound_bytes:,} bytes "
+            f"of arena; the smallest arena here is {gap:.1%} above"
         )
-    if found.left_out:
-        rows["not by rows"] = "; ".join(found.left_out)
-    rows["boards that do"] = ", ".join(boards(found)) or "none that is known"
-    if not found.complete:
-        rows["not finished"] = "the time was over, or the search interrupted: the best so far"
-    rows["search"] = f"{found.seconds:.1f} s"
+    if fitted.left_out:
+        rows["no bands of rows"] = "; ".join(fitted.left_out)
+    rows["boards that fit"] = ", ".join(boards(fitted)) or "no known board"
+    if not fitted.complete:
+        rows["unfinished"] = "time limit or Ctrl-C: the best so far"
+    rows["search"] = f"{fitted.seconds:.1f} s"
     show.facts("", rows)
 
 
@@ -102,12 +105,12 @@ def _run(one: "BuildFigures") -> str:
     return f"{one.run.least:,} {one.run.unit}"
 
 
-def _shortage(found: "Fitted") -> str:
-    """What stands in the way of the build that needs least RAM."""
-    least = min(found.points, key=lambda one: (one.ram_bytes, one.flash_bytes))
+def _shortage(fitted: "Fitted") -> str:
+    """Return the missing bytes of the build that needs the least RAM."""
+    least = min(fitted.points, key=lambda one: (one.ram_bytes, one.flash_bytes))
     short = [
         f"{line.region} is {line.shortfall_bytes:,} bytes short"
         for line in least.taken.lines
         if line.shortfall_bytes
     ]
-    return f"{least.how}: " + ("; ".join(short) or "it is beyond the limits that were given")
+    return f"{least.how}: " + ("; ".join(short) or "it exceeds the given limits")

@@ -1,4 +1,4 @@
-"""``serenity fit MODELS --boards ...``: which networks fit which boards, and by what."""
+"""``serenity fit MODELS --boards ...``: which networks fit which boards, by which strategy."""
 
 from pathlib import Path
 
@@ -8,11 +8,11 @@ from rich.table import Table
 from tvm_serenity.cli import show
 from tvm_serenity.search.sweeps import Row
 
-STEPS = {"whole": "whole", "rows": "rows", "fit": "fit", None: "-"}
+STEPS = {"whole": "unsplit", "rows": "rows", "fit": "fit", None: "-"}
 
 
 def print_fits(rows: list[Row], json: bool) -> None:
-    """Print what a sweep found: models down, boards across, then the counts."""
+    """Print the strategy that fits, a row per model and a column per board, then the counts."""
     from tvm_serenity.fitting.sweep import counts
 
     counted = counts(rows)
@@ -33,17 +33,18 @@ def print_fits(rows: list[Row], json: bool) -> None:
         if row["fits_by"] is None:
             text = f"{Path(row['model']).name} on {row['board']}: {row['why_not']}"
             show.console.print(escape(text))
-    facts = {"pairs": f"{len(rows):,}", "fit whole": f"{counted['whole']:,}"}
-    facts |= {"and by rows": f"{counted['rows']:,}", "and by all": f"{counted['fit']:,}"}
+    facts = {"pairs": f"{len(rows):,}", "fit unsplit": f"{counted['whole']:,}"}
+    facts["also fit in rows"] = f"{counted['rows']:,}"
+    facts["also fit by search"] = f"{counted['fit']:,}"
     show.facts("", facts | _others(rows))
 
 
 def _others(rows: list[Row]) -> dict[str, str]:
-    """The boards that do for models that fit none of those that were asked for."""
-    found = {}
+    """Return the boards that fit each model which fits none of the given boards."""
+    fitting = {}
     for model in dict.fromkeys(row["model"] for row in rows):
-        mine = [row for row in rows if row["model"] == model]
-        if not any(row["fits_by"] for row in mine):
-            do = dict.fromkeys(name for row in mine for name in row["boards"])
-            found[f"{Path(model).name} fits"] = ", ".join(do) or "no board that is known"
-    return found
+        pairs = [row for row in rows if row["model"] == model]
+        if not any(row["fits_by"] for row in pairs):
+            names = dict.fromkeys(name for row in pairs for name in row["boards"])
+            fitting[f"{Path(model).name} fits"] = ", ".join(names) or "no known board"
+    return fitting

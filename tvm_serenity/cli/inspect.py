@@ -1,4 +1,4 @@
-"""``serenity inspect``: the live profile, step by step."""
+"""``serenity inspect``: live memory, step by step."""
 
 from collections.abc import Mapping
 
@@ -17,27 +17,28 @@ from tvm_serenity.options.output import Shown
 
 BAR = 40
 MOST_ROWS, AROUND = 5_000, 100
-"""Up to so many steps are all printed; of more, those up to so many before and after the peak."""
+"""A profile of at most ``MOST_ROWS`` steps is printed in full; of a longer one, ``AROUND`` steps
+before and after the peak."""
 MOST_LIVE = 200
-"""Tensors that make the peak, largest first, of which so many are printed."""
+"""Number of tensors live at the peak that are printed, largest first."""
 
 
 @command("inspect")
 def inspect_command(model: Model, options: InspectOptions, shown: Shown) -> None:
-    """Show what is in memory at every step of MODEL, and what makes the peak.
+    """Print the live memory of MODEL at each step, and the tensors live at the peak.
 
     [dim]Examples[/dim]
       serenity inspect model.tflite --compact
       serenity inspect model.tflite --plot profile.svg
     """
-    found = inspect(model, options, show.progress)
+    inspected = inspect(model, options, show.progress)
     if shown.json:
-        show.print_json(found.json())
+        show.print_json(inspected.json())
     elif options.compact:
-        _print_compact(model, found.reduced, found.both)
+        _print_compact(model, inspected.reduced, inspected.both)
     else:
-        _print(model, found.reduced, found.shown, found.first)
-        if facts := program_facts(found.opened):
+        _print(model, inspected.reduced, inspected.shown, inspected.first)
+        if facts := program_facts(inspected.opened):
             show.facts("ExecuTorch", facts)
 
 
@@ -53,24 +54,25 @@ def _print_compact(model: str, reduced: Reduced, profiles: Mapping[str, Profile]
         show.console.print(profile_chart(shown, show.console.width, most_bytes=most))
 
 
-def _rows_of(shown: Profile) -> tuple[int, int]:
-    """Which steps are printed: from the first one to before the last one."""
-    if len(shown.steps) <= MOST_ROWS or shown.peak_step is None:
-        return 0, len(shown.steps)
-    return max(0, shown.peak_step - AROUND), min(len(shown.steps), shown.peak_step + AROUND + 1)
+def _rows_of(profile: Profile) -> tuple[int, int]:
+    """Return the range of steps that are printed: first, and last + 1."""
+    steps, peak = len(profile.steps), profile.peak_step
+    if steps <= MOST_ROWS or peak is None:
+        return 0, steps
+    return max(0, peak - AROUND), min(steps, peak + AROUND + 1)
 
 
-def _print(model: str, reduced: Reduced, shown: Profile, first: int) -> None:
+def _print(model: str, reduced: Reduced, profile: Profile, first: int) -> None:
     bar = max(8, min(BAR, show.console.width - 48))
     table = Table(box=None, title=f"{model}: {reduced.nodes} ops", title_justify="left")
     table.add_column("op", justify="right", min_width=4)
-    table.add_column("bytes", justify="right", min_width=len(f"{shown.peak_bytes:,}"))
+    table.add_column("bytes", justify="right", min_width=len(f"{profile.peak_bytes:,}"))
     table.add_column("live", min_width=bar)
     table.add_column("name", no_wrap=True, overflow="ellipsis", ratio=1)
-    first_shown, last_shown = _rows_of(shown)
-    for step in shown.steps[first_shown:last_shown]:
-        filled = round(bar * step.live_bytes / max(shown.peak_bytes, 1))
-        mark = "[bold red]" if step.live_bytes == shown.peak_bytes else "[cyan]"
+    first_shown, last_shown = _rows_of(profile)
+    for step in profile.steps[first_shown:last_shown]:
+        filled = round(bar * step.live_bytes / max(profile.peak_bytes, 1))
+        mark = "[bold red]" if step.live_bytes == profile.peak_bytes else "[cyan]"
         table.add_row(
             str(first + reduced.ops[step.op]),
             f"{step.live_bytes:,}",
@@ -78,16 +80,16 @@ def _print(model: str, reduced: Reduced, shown: Profile, first: int) -> None:
             escape(reduced.graph.ops[step.op].name),
         )
     show.console.print(table)
-    if left := len(shown.steps) - (last_shown - first_shown):
+    if omitted := len(profile.steps) - (last_shown - first_shown):
         show.console.print(
-            f"steps {first_shown} to {last_shown - 1}, around the peak; {left:,} more in --json, "
-            "and all as a chart with --compact"
+            f"steps {first_shown} to {last_shown - 1}, around the peak; --json has the other "
+            f"{omitted:,}, --compact draws all of them"
         )
-    live = [r for r in shown.peak_ranges if r.size_bytes]
+    live = [r for r in profile.peak_ranges if r.size_bytes]
     rows = {
         r.name: f"{r.size_bytes:,} bytes, steps {r.start} to {r.stop - 1}" for r in live[:MOST_LIVE]
     }
-    if left := len(live) - len(rows):
+    if omitted := len(live) - len(rows):
         smaller = sum(r.size_bytes for r in live[MOST_LIVE:])
-        rows[f"{left:,} more"] = f"{smaller:,} bytes, none of them larger, in --json"
-    show.facts(f"peak {shown.peak_bytes:,} bytes, made of", rows)
+        rows[f"{omitted:,} more"] = f"{smaller:,} bytes, none larger; see --json"
+    show.facts(f"peak {profile.peak_bytes:,} bytes, live there:", rows)

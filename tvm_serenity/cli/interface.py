@@ -1,4 +1,4 @@
-"""``serenity interface``: a network whose inputs and outputs are integers, as it stores them."""
+"""``serenity interface``: give a quantised network integer inputs and outputs."""
 
 from typing import TYPE_CHECKING
 
@@ -14,26 +14,25 @@ if TYPE_CHECKING:
 
 @command("interface")
 def interface_command(model: Model, options: InterfaceOptions, shown: Shown) -> None:
-    """Write the network with the integers that it stores as its inputs and outputs.
+    """Write a quantised network whose inputs and outputs are integers instead of floats.
 
-    A quantised network with float at its edges takes a frame of four times the
-    bytes, and quantises it first. Here the QUANTIZE behind each input and the
-    DEQUANTIZE before each output are left out: give and take stored values, of
-    which scale and zero point are printed. LiteRT runs both networks on the
-    same values before the file is written, and their answers must be equal.
+    A quantised network with float inputs and outputs needs four times the bytes for its input and
+    quantises it first. This command removes the QUANTIZE after each input and the DEQUANTIZE before
+    each output, and prints the scale and zero point of the stored integers. Before the file is
+    written, LiteRT runs both networks on the same values; their outputs must be equal.
 
     [dim]Examples[/dim]
       serenity interface mcunet.tflite -o mcunet-stored.tflite
       serenity fit mcunet-stored.tflite --board microbit
     """
-    made = interface(model, options, show.progress)
+    result = interface(model, options, show.progress)
     if shown.json:
-        show.print_json(made.json())
+        show.print_json(result.json())
         return
-    facts = {f"input {e.index}": _line(e) for e in made.found.inputs}
-    facts |= {f"output {e.index}": _line(e) for e in made.found.outputs}
-    facts["compared"] = f"LiteRT's answers on {COMPARED} sets of inputs are equal"
-    show.facts(f"{model}: {made.output}", facts)
+    facts = {f"input {e.index}": _line(e) for e in result.found.inputs}
+    facts |= {f"output {e.index}": _line(e) for e in result.found.outputs}
+    facts["compared"] = f"LiteRT's outputs of both networks are equal on {COMPARED} sets of inputs"
+    show.facts(f"{model}: {result.output}", facts)
 
 
 def _line(edge: "StoredEdge") -> str:

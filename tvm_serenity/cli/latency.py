@@ -1,4 +1,4 @@
-"""``serenity latency``: milliseconds of a firmware project, or of an ELF, on a board."""
+"""``serenity latency``: the time of one run of a firmware project or an ELF on a board."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -18,89 +18,93 @@ from tvm_serenity.options.output import Shown
 MOST_PARTS = 12
 
 Built = Annotated[
-    str, typer.Argument(metavar="DIR|ELF", help="What serenity build wrote, or a program.")
+    str, typer.Argument(metavar="DIR|ELF", help="A project of serenity build, or an ELF program.")
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShownLatency(Shown):
-    """``profile``: cycles of each function, too."""
+    """The options of what ``latency`` prints; ``profile``: also the cycles of each function."""
 
-    profile: bool = option(False, Option(flag="--profile", help="Cycles of each function, too."))
+    profile: bool = option(False, Option(flag="--profile", help="Also print cycles by function."))
 
 
 @command("latency")
 def latency_command(path: Built, options: LatencyOptions, shown: ShownLatency) -> None:
-    """Say what one run takes on a board, in milliseconds, without the board.
+    """Estimate the milliseconds of one run on a board, without the board.
 
-    The program is emulated and every instruction priced: by a table of the core and a model of the
-    board's memories. The answer is a range: branches refill the pipeline in the least or the most
-    cycles of the manual. "checked" boards were compared with published results (docs/latency.md),
-    "modelled" ones were not. Without the extra "cycles", or a model of the board, what QEMU
-    counts is priced by the core's table alone ("static"), or not at all ("counts only").
+    The program is emulated, and each instruction is priced by the core's cycle table and a model of
+    the board's memories. The result is a range: a branch refills the pipeline in the minimum or the
+    maximum number of cycles that the manual states. "checked" boards were compared with published
+    measurements (docs/latency.md), "modelled" boards were not. Without the extra "firmware" or a
+    model of the board, the instructions that QEMU counts are priced by the core's table alone
+    ("static") or not at all ("counts only").
 
-        serenity latency kws
-        serenity latency app.elf --board nucleo-l4r5zi --function infer --profile
+    [dim]Examples[/dim]
+      serenity latency kws
+      serenity latency app.elf --board nucleo-l4r5zi --function infer
     """
-    found = latency(path, options, show.progress)
-    if isinstance(found, InstructionCount):
+    estimate = latency(path, options, show.progress)
+    if isinstance(estimate, InstructionCount):
         if shown.json:
-            show.print_json(found.json())
+            show.print_json(estimate.json())
         else:
-            _print_count(path, found)
+            _print_count(path, estimate)
     elif shown.json:
-        show.print_json(as_json(found))
+        show.print_json(as_json(estimate))
     else:
-        _print(path, found, shown.profile)
+        _print(path, estimate, shown.profile)
 
 
-def _print_count(path: str, found: InstructionCount) -> None:
-    core = found.board.core
+def _print_count(path: str, count: InstructionCount) -> None:
+    core = count.board.core
     rows = {
-        "class": found.claim,
-        "instructions": f"{found.instructions:,} emulated by QEMU, not cycles",
+        "class": count.claim,
+        "instructions": f"{count.instructions:,} emulated by QEMU, not cycles",
     }
-    if found.cycles is not None and found.milliseconds is not None:
+    if count.cycles is not None and count.milliseconds is not None:
         rows["cycles"] = (
-            f"{found.cycles[0]:,} to {found.cycles[1]:,}: blocks by the table of {core.cycles}"
+            f"{count.cycles[0]:,} to {count.cycles[1]:,}: basic blocks priced by the "
+            f"table of {core.cycles}"
         )
-        low, high = found.milliseconds
-        rows["time"] = f"{low:.3g} to {high:.3g} ms at {core.clock_mhz} MHz, where no memory waits"
-    show.facts(f"{path} on {found.board.name}", rows)
+        low, high = count.milliseconds
+        rows["time"] = f"{low:.3g} to {high:.3g} ms at {core.clock_mhz} MHz, without wait states"
+    show.facts(f"{path} on {count.board.name}", rows)
 
 
-def _print(path: str, found: CycleEstimate, profile: bool) -> None:
-    total = found.cycles[1]
+def _print(path: str, estimate: CycleEstimate, profile: bool) -> None:
+    total = estimate.cycles[1]
+    shares = (f"{name} {100 * c / total:.1f} %" for name, c in estimate.shares.items())
     rows = {
-        "time": line(found),
-        "cycles": f"{found.cycles[0]:,} to {found.cycles[1]:,}",
-        "instructions": f"{found.instructions:,}",
-        "spent on": ", ".join(f"{n} {100 * c / total:.1f} %" for n, c in found.shares.items()),
+        "time": line(estimate),
+        "cycles": f"{estimate.cycles[0]:,} to {estimate.cycles[1]:,}",
+        "instructions": f"{estimate.instructions:,}",
+        "cycles by cause": ", ".join(shares),
     }
-    for name, (hits, misses) in found.caches.items():
+    for name, (hits, misses) in estimate.caches.items():
         rows[f"cache {name}"] = f"{misses:,} misses of {hits + misses:,}"
-    if found.microjoules is not None:
-        low, high = found.microjoules
-        rows["energy"] = f"{low:,.0f} to {high:,.0f} microjoules ({found.energy_source})"
-    rows["compiler"] = found.compiler
-    if found.flags:
-        rows["flags"] = found.flags
-    rows["sources"] = "; ".join(found.sources)
-    show.facts(f"{path} on {found.board}, {found.function}", rows)
-    if found.operators:
-        _table("operator", found.operators, found)
-    if profile or not found.operators:
-        _table("function", found.functions[: None if profile else MOST_PARTS], found)
+    if estimate.microjoules is not None:
+        low, high = estimate.microjoules
+        rows["energy"] = f"{low:,.0f} to {high:,.0f} microjoules ({estimate.energy_source})"
+    rows["compiler"] = estimate.compiler
+    if estimate.flags:
+        rows["flags"] = estimate.flags
+    rows["sources"] = "; ".join(estimate.sources)
+    show.facts(f"{path} on {estimate.board}, {estimate.function}", rows)
+    if estimate.operators:
+        _table("operator", estimate.operators, estimate)
+    if profile or not estimate.operators:
+        _table("function", estimate.functions[: None if profile else MOST_PARTS], estimate)
 
 
-def _table(title: str, parts: Any, found: CycleEstimate) -> None:
+def _table(title: str, parts: Any, estimate: CycleEstimate) -> None:
     table = Table(box=None)
     for column in (title, "calls", "instructions", "ms", "%"):
         table.add_column(column, justify="left" if column == title else "right", no_wrap=True)
     for part in parts:
-        low, high = found.in_milliseconds(part.cycles)
+        low, high = estimate.in_milliseconds(part.cycles)
         span = f"{high:.3f}" if low == high else f"{low:.3f} to {high:.3f}"
-        share = f"{100 * part.cycles[1] / found.cycles[1]:.1f}"
+        share = f"{100 * part.cycles[1] / estimate.cycles[1]:.1f}"
         calls = str(part.calls) if part.calls else ""
         table.add_row(escape(part.name), calls, f"{part.instructions:,}", span, share)
     show.console.print(table)

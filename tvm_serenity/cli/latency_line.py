@@ -1,4 +1,4 @@
-"""An estimate in one line, for ``serenity latency`` and at the end of ``build`` and ``run``."""
+"""A latency estimate in one line, for ``serenity latency``, ``build`` and ``run``."""
 
 from dataclasses import dataclass
 
@@ -11,44 +11,47 @@ from tvm_serenity.firmware.board.latency import latency
 from tvm_serenity.firmware.result import Project
 
 
-def line(found: CycleEstimate) -> str:
-    """Return an estimate in one line."""
-    low, high = found.milliseconds
-    least, most = found.expected_ms
+def line(estimate: CycleEstimate) -> str:
+    """Return the latency range, the clock and the error of ``estimate`` in one line."""
+    low, high = estimate.milliseconds
+    least, most = estimate.expected_ms
     return (
-        f"{low:.3g} to {high:.3g} ms at {found.clock_mhz} MHz ({found.claim}; "
-        f"with {found.error_percent} % error {least:.3g} to {most:.3g})"
+        f"{low:.3g} to {high:.3g} ms at {estimate.clock_mhz} MHz ({estimate.claim}; "
+        f"with {estimate.error_percent} % error {least:.3g} to {most:.3g})"
     )
 
 
 @dataclass(frozen=True)
 class Unpriced:
-    """Why a project has no estimate; ``usual``: a part is missing, which is not worth a line."""
+    """The reason why a project has no estimate.
+
+    ``usual``: an optional dependency or a board model is missing; the commands do not print this.
+    """
 
     reason: str
     usual: bool = True
 
 
 def estimated(project: Project) -> CycleEstimate | Unpriced:
-    """Return the estimate of a project, or why there is none.
+    """Return the latency estimate of a project, or the reason why there is none.
 
-    Its board has a timing, and Unicorn, the driver and a compiler are installed.
+    An estimate needs a board with a timing model, Unicorn, the driver and the board's compiler.
     """
     if not linkable() or not installed():
-        return Unpriced("the extra 'cycles' or the board's compiler is not installed")
+        return Unpriced("the extra 'firmware' or the board's compiler is not installed")
     if project.directory is None or not (project.directory / "Makefile").is_file():
-        return Unpriced("it has no Makefile")
+        return Unpriced("the project has no Makefile")
     try:
         target = board(project.metadata["board"])
         if target.timing is None:
-            return Unpriced(f"{target.name} has no [timing]")
+            return Unpriced(f"the board file of {target.name} has no [timing]")
         return latency(project, target)
     except SerenityError as error:
         return Unpriced(str(error), usual=False)
 
 
-def rows(found: CycleEstimate | Unpriced) -> dict[str, str]:
-    """Return the line under "estimate", or why a program cannot be priced."""
-    if isinstance(found, CycleEstimate):
-        return {"estimate": line(found)}
-    return {} if found.usual else {"not estimated": found.reason}
+def rows(estimate: CycleEstimate | Unpriced) -> dict[str, str]:
+    """Return the row "estimate", or the row "not estimated" with the reason."""
+    if isinstance(estimate, CycleEstimate):
+        return {"estimate": line(estimate)}
+    return {} if estimate.usual else {"not estimated": estimate.reason}

@@ -1,4 +1,4 @@
-"""``serenity offchip``: traffic between on-chip and off-chip memory, and orders made for it."""
+"""``serenity offchip``: off-chip traffic of orders, and the search for an order of low traffic."""
 
 import csv
 import io
@@ -28,26 +28,26 @@ Models = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ShownRows(Shown):
-    """``csv``: rows as CSV."""
+    """The options of what ``offchip`` prints; ``csv``: the rows as CSV."""
 
     csv: bool = option(
         False,
         Option(
             flag="--csv",
             help="Print rows as CSV.",
-            conflicts=(Conflict("json", "rows are printed once"),),
+            conflicts=(Conflict("json", "the rows have one output format"),),
         ),
     )
 
 
 @command("offchip")
 def offchip_command(models: Models = None, *, options: OffchipOptions, shown: ShownRows) -> None:
-    """Measure what an order costs in off-chip traffic, or find a cheaper one.
+    """Simulate the off-chip traffic of orders, or search for an order of less traffic.
 
-    Every op reads the blocks of its inputs and writes those of its outputs.
-    What does not fit on-chip is evicted by the policy ("belady" knows the
-    future) and read again; what is dead is dropped. "compulsory" bytes move
-    whatever the capacity: inputs, outputs, weights.
+    Each operator reads the blocks of its inputs and writes the blocks of its outputs. If on-chip
+    memory is full, the policy evicts a block, which is read again later; dead blocks are dropped.
+    "belady" is the optimal policy, which knows all future accesses. "compulsory" bytes move at
+    every capacity: inputs, outputs and weights.
 
     [dim]Examples[/dim]
       serenity offchip zoo:swiftnet-cell-a --capacities 32K:1M:x2
@@ -55,20 +55,20 @@ def offchip_command(models: Models = None, *, options: OffchipOptions, shown: Sh
       serenity offchip a.tflite --order-for traffic --capacity 256K -o b.tflite
       serenity offchip a.tflite --block tensor --memory scratchpad
 
-    Ctrl-C keeps what is finished and says how to go on. At the --time-limit
-    an order is the best so far, and what was not measured is left empty: the
-    column limit says "time".
+    Ctrl-C keeps the finished points and prints the command that resumes the sweep. At the time
+    limit, an order is the best so far, and points that were not simulated are empty: their column
+    "limit" says "time".
     """
     show.warn_without_core()
-    found = offchip(models or (), options, show.progress)
-    if not isinstance(found, TrafficFound):
-        _show(found, shown.json, shown.csv)
+    result = offchip(models or (), options, show.progress)
+    if not isinstance(result, TrafficFound):
+        _show(result, shown.json, shown.csv)
         return
     if shown.json:
-        show.print_json(found.json())
+        show.print_json(result.json())
     else:
-        _print_order(found.model, found.ops, found.order, found.output)
-    if found.interrupted:
+        _print_order(result.model, result.ops, result.order, result.output)
+    if result.interrupted:
         show.end_interrupted("order")
 
 
@@ -87,7 +87,7 @@ def _show(rows: list[dict[str, Any]], json: bool, csv_rows: bool) -> None:
 
 
 def _table(model: str, rows: list[dict[str, Any]]) -> None:
-    """Print a model's rows; never shortened: a narrow terminal wraps the lines."""
+    """Print the rows of a model in full width; a narrow terminal wraps the lines."""
     table = Table(title=escape(model), title_justify="left", box=None)
     limited = any(row["limit"] for row in rows)
     shown = [name for name in rows[0] if name != "model" and (limited or name != "limit")]
@@ -109,15 +109,15 @@ def _cell(value: object) -> str:
     return f"{value:,}" if type(value) in (int, float) else str(value)
 
 
-def _print_order(spec: str, ops: int, found: TrafficOrder, output: str | None) -> None:
-    starts = ", ".join(f"{name} {total:,}" for name, total in found.starts.items())
+def _print_order(spec: str, ops: int, order: TrafficOrder, output: str | None) -> None:
+    others = ", ".join(f"{name} {total:,}" for name, total in order.starts.items())
     show.facts(
-        f"{spec}: {ops} ops, {found.capacity_bytes:,} bytes on-chip",
+        f"{spec}: {ops} ops, {order.capacity_bytes:,} bytes on-chip",
         {
-            "traffic": f"{found.total_bytes:,} bytes ({found.compulsory_bytes:,} compulsory)",
-            "orders before": starts or "-",
-            "proof": f"{found.outcome}: at least {found.lower_bound_bytes:,} (gap {found.gap:.1%})",
-            "search": f"{found.seconds:.2f} s",
+            "traffic": f"{order.total_bytes:,} bytes ({order.compulsory_bytes:,} compulsory)",
+            "other orders": others or "-",
+            "proof": f"{order.outcome}: at least {order.lower_bound_bytes:,} (gap {order.gap:.1%})",
+            "search": f"{order.seconds:.2f} s",
         },
     )
     if output is not None:

@@ -1,4 +1,4 @@
-"""``serenity schedule``: what is printed of files for onnxruntime, and of data beside a file."""
+"""``serenity schedule``: the text about files for onnxruntime and about external data files."""
 
 from pathlib import Path
 
@@ -9,44 +9,46 @@ from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.onnx_session import snippet
 
 
-def said_of(opened: ModelFile) -> str:
-    """Return what to know about who follows the order of a file that was written."""
+def order_note(opened: ModelFile) -> str:
+    """Return the note on which runtimes follow the operator order of the written file."""
     form = format_of(opened)
     return "" if form is None else form.after_order
 
 
-def say_what_to_copy(opened: ModelFile, output: str) -> None:
-    """Print which files with data of a model the file that was written looks for beside it."""
+def print_external_files(opened: ModelFile, output: str) -> None:
+    """Print the external data files that must be copied beside the written model."""
     for name in left_beside(opened, output):
         source, target = opened.path.parent / name, Path(output).parent / name
-        show.console.print(f"its data is in another file: copy {source} to {target}")
+        show.console.print(f"the weights are in another file: copy {source} to {target}")
 
 
-def print_session(found: SessionFile) -> None:
-    """Print what was written for onnxruntime, and what it takes."""
-    result, opened = found.figures, found.opened
-    measured = result["measured"]
+def print_session(session: SessionFile) -> None:
+    """Print the files written for onnxruntime, and the memory and time of a run."""
+    figures, opened = session.figures, session.opened
+    measured = figures["measured"]
     rows = {
-        "predicted": f"{result['peak_bytes']:,} bytes, in the order before "
-        f"{result['given_peak_bytes']:,}",
-        "proof": f"{result['outcome']}: no order needs less than "
-        f"{result['lower_bound_bytes']:,} bytes",
+        "predicted": f"{figures['peak_bytes']:,} bytes, in the given order "
+        f"{figures['given_peak_bytes']:,}",
+        "proof": f"{figures['outcome']}: no order needs less than "
+        f"{figures['lower_bound_bytes']:,} bytes",
         "measured": "not on this system (needs /proc/self/clear_refs)",
     }
     if measured is not None:
         rows["measured"] = (
-            f"{measured['ordered_bytes']:,} bytes more resident for runs; "
-            f"as given, by default {measured['default_bytes']:,}"
+            f"{measured['ordered_bytes']:,} bytes of resident memory for runs; "
+            f"the given file with default options takes {measured['default_bytes']:,}"
         )
-        rows["a run"] = (
-            f"{1000 * measured['ordered_seconds']:,.1f} ms, by default "
+        rows["time of a run"] = (
+            f"{1000 * measured['ordered_seconds']:,.1f} ms, with default options "
             f"{1000 * measured['default_seconds']:,.1f}, one thread"
         )
         rows["outputs"] = (
-            "the same bits in both orders; beside the default session "
-            f"{measured['max_error']:.1e} of the largest"
+            "bit-identical in both orders; largest difference to the default session "
+            f"{measured['max_error']:.1e} of the largest value"
         )
-    show.facts(f"{result['model']} in onnxruntime: {result['ops']} ops", rows)
-    show.console.print(f"written to {result['output']}, its options to {result['options_file']}")
-    say_what_to_copy(opened, result["output"])
-    show.plain(snippet(result["output"]))
+    show.facts(f"{figures['model']} in onnxruntime: {figures['ops']} ops", rows)
+    show.console.print(
+        f"written to {figures['output']}, the session options to {figures['options_file']}"
+    )
+    print_external_files(opened, figures["output"])
+    show.plain(snippet(figures["output"]))

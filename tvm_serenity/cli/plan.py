@@ -1,4 +1,4 @@
-"""``serenity plan``: offsets for buffers with live ranges, from CSV to CSV."""
+"""``serenity plan``: place the buffers of a CSV file in one arena."""
 
 from typing import Annotated
 
@@ -17,15 +17,16 @@ File = Annotated[str, typer.Argument(metavar="FILE.csv", help="id,lower,upper,si
 def plan_command(file: File, options: PlanFileOptions, shown: Shown) -> None:
     """Place buffers in the smallest arena.
 
-    FILE.csv has the columns id,lower,upper,size and optionally alignment and offset (fixed); a
-    buffer is live in the steps lower <= t < upper. Exit status 1 when it does not fit --capacity.
+    FILE.csv has the columns id,lower,upper,size and, optionally, alignment and offset. A buffer is
+    live in the steps lower <= t < upper; a given offset is fixed. Exit status 1 if no placement
+    fits --capacity.
     """
-    found = plan(file, options, show.progress)
+    result = plan(file, options, show.progress)
     if shown.json:
-        show.print_json(found.json())
+        show.print_json(result.json())
     else:
-        show.console.print(str(found.plan))
-    if found.plan.interrupted:
+        show.console.print(str(result.plan))
+    if result.plan.interrupted:
         show.end_interrupted("placement")
-    if found.plan.outcome is Outcome.INFEASIBLE:
+    if result.plan.outcome is Outcome.INFEASIBLE:
         raise typer.Exit(1)

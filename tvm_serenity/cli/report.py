@@ -1,4 +1,4 @@
-"""``serenity report``: everything about a model's memory on one page that needs no network."""
+"""``serenity report``: one self-contained HTML page about the memory of a model."""
 
 import sys
 import tempfile
@@ -17,22 +17,22 @@ from tvm_serenity.options.output import Shown
 
 @dataclass(frozen=True, kw_only=True)
 class ShownReport(Shown):
-    """``open``: show the page in the browser."""
+    """The options of what ``report`` shows; ``open``: open the page in the browser."""
 
     open: bool = option(
         False,
-        Option(flag="--open", help="Show it in the browser; without -o a temporary one."),
+        Option(flag="--open", help="Open the page in the browser; without -o, a temporary file."),
     )
 
 
 @command("report")
 def report_command(model: Model, options: ReportOptions, shown: ShownReport) -> None:
-    """Write one HTML page about MODEL's memory: no network needed, all parts interactive.
+    """Write one interactive HTML page about MODEL's memory, which opens offline.
 
-    The network with its best order, live memory step by step for the given and the best order
-    (of more than 5,000 operators, around the peaks), the arena, rewrites, off-chip traffic,
-    boards, and what is proved; with --firmware milliseconds by operator. Each number is the one
-    that schedule, rewrite, explain, offchip and latency print with --json.
+    The page shows the network in its best order, live memory step by step in the given and the best
+    order (around the peaks for more than 5,000 operators), the arena, rewrites, off-chip traffic,
+    boards and proofs; with --firmware also milliseconds by operator. Each number equals the one
+    that schedule, rewrite, explain, offchip or latency prints with --json.
 
     [dim]Examples[/dim]
       serenity report model.tflite --open
@@ -40,7 +40,7 @@ def report_command(model: Model, options: ReportOptions, shown: ShownReport) -> 
       serenity report zoo:swiftnet --board nucleo-f767zi -o report.html
     """
     if options.output is None and not shown.json and not shown.open:
-        raise InputError("name the page: -o report.html (or --open, or print its numbers: --json)")
+        raise InputError("no output: give -o report.html, --open, or --json to print the numbers")
     if options.output is None and shown.open:
         folder = tempfile.mkdtemp(prefix="serenity-report-")
         options = replace(options, output=str(Path(folder) / "report.html"))
@@ -48,7 +48,7 @@ def report_command(model: Model, options: ReportOptions, shown: ShownReport) -> 
     data = report(model, options, show.progress)
     output = options.output
     if shown.open and output is not None and not webbrowser.open(Path(output).resolve().as_uri()):
-        print(f"serenity: no browser was found; the page is {output}", file=sys.stderr)
+        print(f"serenity: no browser found; open {output} yourself", file=sys.stderr)
     if shown.json:
         show.print_json(data)
     else:

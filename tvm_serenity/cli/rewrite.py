@@ -1,4 +1,4 @@
-"""``serenity rewrite``: subgraphs exchanged for identical ones whose best order needs less."""
+"""``serenity rewrite``: replace subgraphs by equivalent ones whose best order has a lower peak."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ PARTS_SHOWN = 12
 
 @dataclass(frozen=True, kw_only=True)
 class ShownRewrite(Shown):
-    """``explain``: what was done with every match, and why."""
+    """The options of what ``rewrite`` prints; ``explain``: the outcome of each match, and why."""
 
     explain: bool = option(
-        False, Option(flag="--explain", help="Say of every match what was done and why.")
+        False, Option(flag="--explain", help="Print the outcome of each match, and why.")
     )
 
 
@@ -27,40 +27,41 @@ class ShownRewrite(Shown):
 def rewrite_command(model: Model, options: RewriteRunOptions, shown: ShownRewrite) -> None:
     """Rewrite MODEL so that its best order needs less memory, and order it.
 
-    A network of the zoo is read operator by operator (a convolution with its bias and activation
-    is one), a file as it is. What a rewrite is worth is the peak of the best order of all of it.
+    The operators of a file are rewritten as they are; in a zoo network, a convolution with its bias
+    and activation is one operator. A rewrite is kept if it lowers the peak of the best order of the
+    whole network.
 
     [dim]Examples[/dim]
       serenity rewrite zoo:swiftnet-cell-a --explain
       serenity rewrite model.tflite --rules channelwise,fold --json
     """
     show.warn_without_core()
-    found = rewrite(model, options, show.progress)
+    result = rewrite(model, options, show.progress)
     if shown.json:
-        show.print_json(found.json())
+        show.print_json(result.json())
     else:
-        print_rewriting(found, shown.explain)
-    if found.interrupted:
+        print_rewriting(result, shown.explain)
+    if result.interrupted:
         show.end_interrupted("rewriting")
 
 
 def print_rewriting(run: RewriteRun, explain: bool = False) -> None:
-    """Print what came out; ``explain``: each match, too."""
+    """Print the peaks before and after rewriting; ``explain``: also each match."""
     model, found, plans = run.model, run.found, run.plans
     best, before = found.best, found.ordered
-    less = 1 - best.peak_bytes / max(before.peak_bytes, 1)
+    saving = 1 - best.peak_bytes / max(before.peak_bytes, 1)
     report = found.report
-    counts = f"{len(report.applied)} applied, {len(report.rejected)} not worth it"
+    counts = f"{len(report.applied)} applied, {len(report.rejected)} without gain"
     counts = f"{counts}, {len(report.refused)} refused"
     if isinstance(found, Unrewritten):
-        counts = "none looked for: the time was too short for so many ops"
+        counts = "not searched: the time limit is too short for so many operators"
     show.facts(
         f"{model}: {found.ops[0]} ops, {found.ops[1]} after rewriting",
         {
             "given order": f"peak {found.given_bytes:,} bytes, arena {show.arena_text(plans[0])}",
             "best order": f"peak {before.peak_bytes:,} bytes ({before.outcome}), "
             f"arena {show.arena_text(plans[1])}",
-            "rewritten": f"peak {best.peak_bytes:,} bytes ({best.outcome}, {less:.1%} less), "
+            "rewritten": f"peak {best.peak_bytes:,} bytes ({best.outcome}, {saving:.1%} less), "
             f"arena {show.arena_text(plans[2])}",
             "rewrites": counts,
             **_parts(found.region_peaks),
@@ -73,7 +74,7 @@ def print_rewriting(run: RewriteRun, explain: bool = False) -> None:
 
 
 def _parts(peaks: Sequence[int]) -> dict[str, str]:
-    """The peaks of the parts that are optimised apart, as they run; nothing where it is one."""
+    """Return the peaks of the independently optimised parts, in order; none of a single part."""
     if len(peaks) < 2:
         return {}
     shown = ", ".join(f"{peak:,}" for peak in peaks[:PARTS_SHOWN])

@@ -1,4 +1,4 @@
-"""``serenity rows``: what a network needs when its operators run row by row."""
+"""``serenity rows``: split operators into bands of rows for a smaller arena."""
 
 from collections.abc import Sequence
 
@@ -19,13 +19,13 @@ from tvm_serenity.rows.stream import Streaming
 
 @command("rows")
 def rows_command(model: Model, options: RowsOptions, shown: Shown) -> None:
-    """Split operators into bands of rows, order and place them: the same results in less memory.
+    """Split operators into bands of rows, order and place them: the same outputs, less memory.
 
-    Every operator runs a few rows at a time and reads only the rows it needs.
-    Nothing is computed twice, every output is bit-identical. What needs whole
-    tensors stays whole and is listed. "bound" holds for every order and every
-    placement at those band heights. With --recompute, 1x1 convolutions may be
-    made again inside of what reads them; "bound" is then that of these layers.
+    An operator computes one band at a time and reads only the input rows that the band needs. No
+    row is computed twice, and outputs are bit-identical. Operators that need complete tensors stay
+    unsplit and are listed. "bound" is a lower bound for every order and placement at these band
+    heights. --recompute allows a layer to recompute the 1x1 convolution that it reads; "bound" is
+    then the bound of the network with these layers.
 
     [dim]Examples[/dim]
       serenity rows person_detect.tflite
@@ -34,20 +34,20 @@ def rows_command(model: Model, options: RowsOptions, shown: Shown) -> None:
       serenity rows zoo:mobilenet-v2?layout=NHWC&quantised=1 --curve
       serenity rows keywords.tflite --sliding 2
 
-    serenity build --rows runs it on a board. Ctrl-C keeps the best so far.
-    Exit status 1 when no split reaches --ram.
+    serenity build --rows writes firmware that runs in bands. Ctrl-C keeps the best so far. Exit
+    status 1 if no split fits --ram.
     """
     show.warn_without_core()
-    found = rows(model, options, show.progress)
+    result = rows(model, options, show.progress)
     if shown.json:
-        show.print_json(found.json())
-    elif isinstance(found, RowsFound):
-        _print(model, found.chosen, found.points)
+        show.print_json(result.json())
+    elif isinstance(result, RowsFound):
+        _print(model, result.chosen, result.points)
     else:
         from tvm_serenity.cli.sliding import print_step
 
-        print_step(found)
-    if not found.met:
+        print_step(result)
+    if not result.met:
         raise typer.Exit(1)
 
 
@@ -55,7 +55,7 @@ def _print(model: str, chosen: Choice, points: Sequence[Streaming]) -> None:
     best = chosen.best
     rows = {
         "arena": f"{best.arena_bytes:,} bytes (peak {best.schedule.peak_bytes:,})",
-        "rows in a band": rows_text(best),
+        "rows per band": rows_text(best),
         "proof": f"{best.outcome}: no order at these bands needs less than "
         f"{best.lower_bound_bytes:,} bytes (gap {best.gap:.1%})",
         "input": "arrives row by row" if best.banded.feeding is not None else "in memory",
@@ -64,18 +64,18 @@ def _print(model: str, chosen: Choice, points: Sequence[Streaming]) -> None:
         "search": f"{chosen.seconds:.1f} s",
     }
     if chosen.untried:
-        rows["not tried"] = f"bands of {', '.join(map(str, chosen.untried))} rows: out of time"
+        rows["not tried"] = f"bands of {', '.join(map(str, chosen.untried))} rows: time limit"
     if chosen.recomputed is not None:
-        rows["computed again"] = recomputed_text(chosen.recomputed.json())
+        rows["recomputation"] = recomputed_text(chosen.recomputed.json())
     if best.banded.network.left_whole:
-        rows["left whole"] = "; ".join(best.banded.network.left_whole)
+        rows["unsplit"] = "; ".join(best.banded.network.left_whole)
     if not chosen.met:
         graph = best.banded.graph
         live = peak_of(graph, best.schedule.order).ranges
-        rows["in the way"] = ", ".join(f"{r.name} {r.size_bytes:,}" for r in live[:6])
-        show.facts(f"{model}: no split found within the limits; the least", rows)
+        rows["live at the peak"] = ", ".join(f"{r.name} {r.size_bytes:,}" for r in live[:6])
+        show.facts(f"{model}: no split within the limits; the smallest found", rows)
         return
-    show.facts(f"{model} in rows", rows)
+    show.facts(f"{model} in bands of rows", rows)
     if points:
         table = Table(box=None)
         for name in ("rows", "arena", "peak", "bound", "gap", "ops", "table"):

@@ -13,23 +13,24 @@ from tvm_serenity.options.output import Shown
 
 @command("run")
 def run_command(directory: Directory, options: RunOptions, shown: Shown) -> None:
-    """Run DIR once and print its outputs, by default in QEMU if the board has a machine there.
+    """Run DIR once and print its outputs, by default in QEMU if it emulates the board.
 
-    Without --input the inputs of the reference are used. Instructions are those QEMU emulated for
-    one run of the network: not cycles. A window that moves (serenity build --sliding) runs over a
-    stream of rows: the outputs are those of its last window, the instructions those of a step.
+    Without --input, the run uses the inputs of the recorded reference. The printed instructions are
+    those that QEMU emulates for one run, not cycles. Streaming firmware (serenity build --sliding)
+    runs over a stream of rows: the outputs are those of the last window, the instructions those of
+    one step.
     """
-    found = run(directory, options, show.progress)
+    result = run(directory, options, show.progress)
     if shown.json:
-        show.print_json(found.json())
+        show.print_json(result.json())
         return
-    project = found.project
-    rows = {t["name"]: f"{t['dtype']} {tuple(t['shape'])}: {_short(a)}" for t, a in found.named}
-    if found.instructions is not None:
-        rows["instructions"] = f"{found.instructions:,} emulated (not cycles)"
-        rows["stack"] = f"{found.stack_bytes:,} bytes"
+    project = result.project
+    rows = {t["name"]: f"{t['dtype']} {tuple(t['shape'])}: {_short(a)}" for t, a in result.named}
+    if result.instructions is not None:
+        rows["instructions"] = f"{result.instructions:,} emulated (not cycles)"
+        rows["stack"] = f"{result.stack_bytes:,} bytes"
     rows |= latency_line.rows(latency_line.estimated(project))
-    show.facts(f"{project.metadata['name']} on {found.where}", rows)
+    show.facts(f"{project.metadata['name']} on {result.where}", rows)
 
 
 def _short(array: np.ndarray[Any, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What commands print: JSON, tables, and the progress of a long search."""
+"""Output of commands: JSON, tables, and the progress of long searches."""
 
 import json
 import sys
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 
 class PlainConsole(Console):
-    """A console that writes control characters of names and paths as escapes.
+    """A console that prints control characters as escape sequences.
 
-    What a file or its name holds could otherwise move the cursor or reset the terminal.
+    Control characters in a file or its name could otherwise move the cursor or reset the terminal.
     """
 
     def __init__(self, **options: Any) -> None:
-        """Names between colons are names, no emoji."""
+        """Create a console that does not turn names between colons into emoji."""
         super().__init__(emoji=False, **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Yield what is written; a terminal's own control codes are segments of their own."""
+        """Yield the printed segments; control codes of the terminal itself pass unchanged."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text.isprintable():
                 yield segment
@@ -52,7 +52,7 @@ console = PlainConsole(highlight=False)
 
 
 def plain(text: str) -> None:
-    """Print lines as they are, without style or breaks, control characters as escapes."""
+    """Print ``text`` without style or line breaks; control characters become escapes."""
     print("\n".join(map(printable, text.split("\n"))))
 
 
@@ -62,7 +62,7 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 
 def json_text(value: object, margin: str = "\n") -> str:
-    """Return what ``json.dumps(value, indent=2)`` returns; long lists of numbers at once."""
+    """Return ``json.dumps(value, indent=2)``; long lists of numbers are formatted faster."""
     inner = margin + "  "
     if isinstance(value, dict) and value:
         pairs = (f"{_key(key)}: {json_text(item, inner)}" for key, item in value.items())
@@ -85,12 +85,12 @@ def _key(key: object) -> str:
 
 
 def bytes_text(count: int | None) -> str:
-    """Return bytes with thousands separated."""
+    """Return ``count`` with separated thousands; "-" for None."""
     return "-" if count is None else f"{count:,}"
 
 
 def arena_text(placed: "Plan") -> str:
-    """Return the arena of a placement with thousands separated, in words where there is none."""
+    """Return the arena size of a placement in bytes with separated thousands, or "not placed"."""
     return bytes_text(placed.arena_bytes) if placed.is_placed else "not placed"
 
 
@@ -107,14 +107,14 @@ def facts(title: str, rows: Mapping[str, str]) -> None:
 
 
 PLAIN_EVERY_S = 5.0
-"""Seconds between two lines of a search's progress where there is no terminal."""
+"""Seconds between two progress lines of a search if standard error is not a terminal."""
 
 
 class ProgressLine:
-    """What a long command shows of itself on standard error; nothing goes to standard output.
+    """The progress of a long command on standard error.
 
-    On a terminal one line is rewritten; elsewhere every step is a line of its own, and what takes
-    longer says so every ``PLAIN_EVERY_S`` seconds: how far a search has come, or how long it was.
+    A terminal shows one line that is rewritten. Elsewhere each step prints a line, and a long step
+    prints its progress or its elapsed time every ``PLAIN_EVERY_S`` seconds.
     """
 
     def __init__(self, label: str, console: Console, status: "Status | None" = None) -> None:
@@ -124,7 +124,7 @@ class ProgressLine:
 
     @contextmanager
     def ticking(self) -> Iterator[None]:
-        """Say how long it takes while nothing else is said."""
+        """Print the elapsed time within the block while no other progress is printed."""
         thread = threading.Thread(target=self._tick, daemon=True)
         thread.start()
         try:
@@ -136,18 +136,18 @@ class ProgressLine:
     def _tick(self) -> None:
         while not self._over.wait(PLAIN_EVERY_S / 5):
             now = time.monotonic()
-            if now - self._said >= 1.1 * PLAIN_EVERY_S:  # a search has its turn first
+            if now - self._said >= 1.1 * PLAIN_EVERY_S:  # a progress of the search has precedence
                 self._line(f"{self.label}: {now - self._begun:.0f} s")
 
     def step(self, text: str) -> None:
-        """Say which step begins."""
+        """Print the step that begins."""
         if self._status is not None:
             self._console.print(f"[dim]{escape(text)}[/]")
         else:
             self._line(text)
 
     def search(self, report: "Ordering | Placing") -> None:
-        """Say how far a search has come."""
+        """Print the progress of a search."""
         text = _search_text(report)
         if self._status is not None:
             self._status.update(f"{escape(self.label)}: {text}")
@@ -159,13 +159,13 @@ class ProgressLine:
         print(f"serenity: {printable(text)}", file=sys.stderr, flush=True)
 
     def __call__(self, report: "Ordering | Placing") -> None:
-        """The same as ``search``: a progress is what searches take as their callback."""
+        """Do what ``search`` does: searches take an object of this class as their callback."""
         self.search(report)
 
 
 @contextmanager
 def progress(label: str) -> Iterator[ProgressLine]:
-    """Yield what shows the progress of a command."""
+    """Yield the progress line of a command, labelled ``label``."""
     err = PlainConsole(stderr=True)
     if not err.is_terminal:
         line = ProgressLine(label, err)
@@ -192,20 +192,20 @@ def _search_text(report: "Ordering | Placing") -> str:
     )
 
 
-def end_interrupted(what: str) -> NoReturn:
-    """End the command after Ctrl-C, with what it printed being the best until then."""
-    print(f"serenity: interrupted; this is the best {what} so far", file=sys.stderr)
+def end_interrupted(result: str) -> NoReturn:
+    """End the command after Ctrl-C and say that it printed the best ``result`` so far."""
+    print(f"serenity: interrupted; this is the best {result} so far", file=sys.stderr)
     raise typer.Exit(130)
 
 
 def warn(text: str) -> None:
-    """Say something on standard error, in a line."""
+    """Print ``text`` on standard error in one line."""
     print(f"serenity: {printable(text)}", file=sys.stderr, flush=True)
 
 
 @contextmanager
-def warnings_said() -> Iterator[None]:
-    """Say every :class:`SerenityWarning` of the block on standard error."""
+def warnings_on_stderr() -> Iterator[None]:
+    """Print each :class:`SerenityWarning` of the block on standard error."""
     usual = warnings.showwarning
 
     def say(message: Any, category: type[Warning], *rest: Any, **named: Any) -> None:
@@ -221,11 +221,11 @@ def warnings_said() -> Iterator[None]:
 
 
 def warn_without_core() -> None:
-    """Say on standard error that the searches run without their native core."""
+    """Warn on standard error if the native core of the searches is not installed."""
     try:
         import tvm_serenity._schedule  # noqa: F401
     except ImportError:
         warn(
-            "the native core is not installed (no C++17 compiler at installation); "
-            "searches run in Python: same results, about 100 times slower"
+            "the native core is not installed (no C++17 compiler at installation); the searches "
+            "run in Python: same results, about 100 times slower"
         )

@@ -1,4 +1,4 @@
-"""``serenity rows --sliding``: what a step of a window that moves along a stream takes."""
+"""``serenity rows --sliding``: memory and work of one step of incremental inference."""
 
 from rich.markup import escape
 from rich.table import Table
@@ -7,51 +7,51 @@ from tvm_serenity.cli import show
 from tvm_serenity.commands.sliding import SlidingFound
 
 
-def print_step(found: SlidingFound) -> None:
-    """Print what a step takes, and the steps that none beats where they are asked for."""
-    model, result, points = found.model, found.figures, found.points
+def print_step(result: SlidingFound) -> None:
+    """Print the memory and work of a step, and the Pareto-optimal steps if they were computed."""
+    model, figures, points = result.model, result.figures, result.points
     facts = {
-        "step": f"{result['step']} of {result['window']} rows; "
-        f"the first window is full after {result['steps_to_fill']} steps",
-        "work": f"{result['work']:.1%} of the operations of a whole window",
-        "kept": f"{result['kept_bytes']:,} bytes between two steps",
-        "arena": f"{result['arena_bytes']:,} bytes, with what a step works on",
-        "proof": f"{result['outcome']}: no order of this step needs less than "
-        f"{result['lower_bound_bytes']:,} bytes",
-        "outputs": "those of the whole window, bit for bit: rows that see padding are made again",
+        "step": f"{figures['step']} new rows of a window of {figures['window']}; "
+        f"the first window is full after {figures['steps_to_fill']} steps",
+        "work": f"{figures['work']:.1%} of the operations of a complete window",
+        "retained rows": f"{figures['kept_bytes']:,} bytes between two steps",
+        "arena": f"{figures['arena_bytes']:,} bytes: retained rows and the tensors of a step",
+        "proof": f"{figures['outcome']}: no order of this step needs less than "
+        f"{figures['lower_bound_bytes']:,} bytes",
+        "outputs": "bit-identical to the complete window: rows that read padding are recomputed",
     }
-    if result["causal"] is not None:
-        known = result["causal"]
+    if figures["causal"] is not None:
+        known = figures["causal"]
         facts["network"] = (
-            f"another one: rows of the past instead of padding in time, a window of "
-            f"{result['window']} rows instead of {known['window_before']}; written to "
+            f"a causal variant: past rows replace padding in time, with a window of "
+            f"{figures['window']} rows instead of {known['window_before']}; written to "
             f"{known['written']}"
         )
-        facts["outputs"] = "those of that network, bit for bit"
-        facts["next"] = f"serenity build {known['written']} --sliding {result['step']} --board ..."
-    if result["phases"] > 1:
+        facts["outputs"] = "bit-identical to that network"
+        facts["next"] = f"serenity build {known['written']} --sliding {figures['step']} --board ..."
+    if figures["phases"] > 1:
         facts["phases"] = (
-            f"{result['phases']}: behind a stride, rows of one step are others than those of the "
-            f"next; as many sets of them are kept and take turns"
+            f"{figures['phases']}: after a stride, consecutive steps compute different rows; one "
+            "set of rows is retained for each phase"
         )
-    if result["run"] is not None:
-        said = result["run"]
-        facts["run"] = f"{said['windows']} windows on the Relax VM, each as the whole network's"
-        facts["run"] += "" if said["referee"] is None else f"; {said['referee']}"
-    if result["states"]:
+    if figures["run"] is not None:
+        run = figures["run"]
+        facts["run"] = f"{run['windows']} windows on the VM, each equal to the unsplit network"
+        facts["run"] += "" if run["reference_runtime"] is None else f"; {run['reference_runtime']}"
+    if figures["states"]:
         facts["states"] = (
-            f"{result['states']}, which the network keeps itself: each step takes in new rows alone"
+            f"{figures['states']} of the network itself: each step reads only new rows"
         )
-        facts["outputs"] = "those of the network on these rows and its states, bit for bit"
-    if result["anew"]:
-        facts["made anew from"] = "; ".join(result["anew"][:3])
-    show.facts(f"{model} on a window that moves", facts)
+        facts["outputs"] = "bit-identical to the network on these rows and states"
+    if figures["anew"]:
+        facts["recomputed from"] = "; ".join(figures["anew"][:3])
+    show.facts(f"{model} as incremental inference", facts)
     if not points:
         return
     table = Table(box=None)
-    for name in ("work", "arena", "no less than", "kept"):
+    for name in ("work", "arena", "bound", "retained"):
         table.add_column(name, justify="right")
-    table.add_column("of", justify="left")
+    table.add_column("tensors", justify="left")
     for point in points:
         steady = point.step.steady
         blocks = [f for f in point.step.blocks if f != steady.source]
@@ -61,6 +61,6 @@ def print_step(found: SlidingFound) -> None:
             f"{point.step.arena_bytes:,}",
             f"{point.least_bytes:,}",
             f"{steady.kept_bytes:,}",
-            escape(names or "the input alone"),
+            escape(names or "only the input"),
         )
     show.console.print(table)

@@ -1,11 +1,13 @@
-"""``serenity sparse``: the commands on sparse networks."""
+"""``serenity sparse``: commands for sparse networks."""
 
 import typer
 
 from tvm_serenity.cli import app
+from tvm_serenity.cli._app import Commands
 
 sparse_app = typer.Typer(
     name="sparse",
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="rich",
     help="Sparse feed-forward networks: I/O-efficient orders, growth, execution, figures.",

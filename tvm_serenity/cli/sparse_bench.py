@@ -1,4 +1,4 @@
-"""``serenity sparse bench``: a network's time against MKL, scipy and dense BLAS."""
+"""``serenity sparse bench``: inference time of a sparse network beside MKL, scipy and BLAS."""
 
 from rich.table import Table
 
@@ -11,12 +11,12 @@ from tvm_serenity.options.output import Shown
 
 @command("bench", within=sparse_app)
 def bench_command(options: BenchOptions, shown: Shown) -> None:
-    """Measure a sparse network's inference: ours, MKL, scipy, dense MKL; float32, one thread.
+    """Measure inference of a sparse network: ours, MKL, scipy, dense MKL; float32, one thread.
 
-    Ours is tuned here and now: blocks for the cache, tiles of the batch. Every
-    run is compared with the exact result first. "alone" is without bias and
-    activation. The ceiling is our kernel on values in the first cache, with a load
-    for each multiply-add: neurons computed together share loads and can pass it.
+    Our kernel is tuned on this machine first: cache blocks and tiles of the batch. Each output is
+    compared with the exact result before timing. "alone" excludes bias and activation. The ceiling
+    is the speed of our kernel on values in the L1 cache, with one load per multiply-add; neurons
+    that are computed together share loads and can exceed it.
 
     [dim]Examples[/dim]
       serenity sparse bench --mlp 500x4 --density 0.1
@@ -26,17 +26,17 @@ def bench_command(options: BenchOptions, shown: Shown) -> None:
     if shown.json:
         show.print_json(done.json())
         return
-    found = done.times
+    times = done.times
     table = Table(title=done.network.title(), title_justify="left", box=None)
-    for column in ("", "us", "ours is faster"):
+    for column in ("", "us", "speedup of ours"):
         table.add_column(column, justify="left" if not column else "right")
-    table.add_row("ours", f"{found.ours_us:,.1f}", "")
-    for name, us in found.rivals.items():
-        table.add_row(name.replace("-", " "), f"{us:,.1f}", f"{found.ratio(name):.2f} x")
+    table.add_row("ours", f"{times.ours_us:,.1f}", "")
+    for name, us in times.rivals.items():
+        table.add_row(name.replace("-", " "), f"{us:,.1f}", f"{times.ratio(name):.2f} x")
     show.console.print(table)
-    share = found.gflops / found.ceiling_gflops
+    share = times.gflops / times.ceiling_gflops
     show.console.print(
-        f"{found.gflops:.1f} GFLOP/s, {share:.0%} of the ceiling of {found.ceiling_gflops:.1f}"
+        f"{times.gflops:.1f} GFLOP/s, {share:.0%} of the ceiling of {times.ceiling_gflops:.1f}"
     )
-    for name, reason in found.missing.items():
+    for name, reason in times.missing.items():
         show.console.print(f"{name}: {reason}")

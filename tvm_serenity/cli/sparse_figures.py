@@ -10,11 +10,10 @@ from tvm_serenity.commands.sparse_figures import FiguresOptions, figures
 def figures_command(options: FiguresOptions) -> None:
     """Regenerate the paper's Figures 2 to 8, ours beside the paper's method.
 
-    Writes figureN.svg and figureN.json with the numbers: medians over five
-    random networks, least and largest. "start" is the 2-optimal order, "paper"
-    its Connection Reordering (T = 10^6, ended by the time limit), "ours" the
-    order "auto" (figures 2 to 6) or our execution (7 and 8). Figures 6 and 8
-    prune random weights of BERT's shape, or the perceptron of --onnx.
+    Writes figureN.svg, and figureN.json with the median, minimum and maximum over five random
+    networks. "start" is the 2-optimal order, "paper" the paper's Connection Reordering (T = 10^6,
+    ended by the time limit), "ours" the order "auto" (figures 2 to 6) or our execution (7 and 8).
+    Figures 6 and 8 prune random weights of BERT's shape, or the perceptron of --onnx.
 
     [dim]Examples[/dim]
       serenity sparse figures -o figures --only 2,3

@@ -1,4 +1,4 @@
-"""``serenity sparse grow``: networks without temporary I/O, and the memory that takes."""
+"""``serenity sparse grow``: networks without temporary I/O, and the memory that they need."""
 
 import typer
 
@@ -11,12 +11,11 @@ from tvm_serenity.options.output import Shown
 
 @command("grow", within=sparse_app)
 def grow_command(options: GrowOptions, shown: Shown) -> None:
-    """Grow a network that M values compute without temporary I/O, or examine one.
+    """Grow a network that needs no temporary I/O with M values of fast memory, or examine one.
 
-    Without a network, Compact Growth makes one for M. Says whether N + W reads
-    and S writes are enough at M, and the smallest M the search finds for that
-    (with an order as proof) and the M it cannot be below. Exit status 1 where
-    it is proved that M is too small.
+    Without a network, Compact Growth generates one for M. The command prints whether N + W reads
+    and S writes are enough at M, the smallest M that the search finds (with an order as proof),
+    and a lower bound of M. Exit status 1 if M is proved to be too small.
 
     [dim]Examples[/dim]
       serenity sparse grow --memory 100 -o grown.txt
@@ -26,14 +25,14 @@ def grow_command(options: GrowOptions, shown: Shown) -> None:
     if shown.json:
         show.print_json(grown.json())
     else:
-        found, output = grown.found, options.output
+        growth, output = grown.found, options.output
         answer = {True: "yes", False: "no, proved", None: "no order found"}[grown.computable]
         show.facts(
             grown.network.title(),
             {
                 f"M = {options.memory} is enough": answer,
-                "smallest M found": f"{found.memory} ({found.outcome})",
-                "no M below": str(found.least),
+                "smallest M": f"{growth.memory} ({growth.outcome})",
+                "lower bound of M": str(growth.least),
                 **({"written to": output} if output else {}),
             },
         )

@@ -1,4 +1,4 @@
-"""``serenity sparse order``: an order of connections with few I/Os."""
+"""``serenity sparse order``: order the connections of a sparse network for few I/Os."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,13 +17,12 @@ from tvm_serenity.sparse.orders import Ordered, Progress
 def order_command(options: SparseOrderOptions, shown: Shown) -> None:
     """Order the connections of a sparse network for few reads and writes.
 
-    Fast memory holds M values: one connection, M - 1 neurons. No order needs
-    fewer than W + N + S I/Os; the order it starts from ("two-optimal") needs at
-    most twice the least. "auto" takes the best of all and improves it until
-    the time is up.
+    Fast memory holds M values: one connection and M - 1 neurons. Every order needs at least
+    W + N + S I/Os; the initial order ("two-optimal") needs at most twice the minimum. "auto" takes
+    the best of all methods and improves it until the time limit.
 
     [dim]Examples[/dim]
-      serenity sparse order --mlp 500x4 --density 0.01 --memory 100 --time-limit 10
+      serenity sparse order --mlp 500x4 --density 0.01 --time-limit 10
       serenity sparse order --onnx mlp.onnx --density 0.05 -o ordered.txt
       serenity sparse order --edges net.txt --order anneal --policy lru --json
 
@@ -38,22 +37,23 @@ def order_command(options: SparseOrderOptions, shown: Shown) -> None:
         show.end_interrupted("order")
 
 
-def _print(asked: NamedNetwork, result: dict[str, Any], found: Ordered) -> None:
+def _print(asked: NamedNetwork, result: dict[str, Any], ordered: Ordered) -> None:
     least = result["bounds"]["total"]
     start = result["start"]["total"]
     rows = {
         "bound": f"{least:,} I/Os (W + N + S)",
         "start": f"{start:,}: {start / least:.4f} times the bound",
-        "found": f"{found.total:,}: {found.total / least:.4f} times the bound "
-        f"({found.traffic.reads:,} reads, {found.traffic.writes:,} writes)",
-        "by": f"{found.method}, {found.seconds:.2f} s" + (", time is up" * (found.limit == "time")),
+        "best": f"{ordered.total:,}: {ordered.total / least:.4f} times the bound "
+        f"({ordered.traffic.reads:,} reads, {ordered.traffic.writes:,} writes)",
+        "method": f"{ordered.method}, {ordered.seconds:.2f} s"
+        + (", time limit" * (ordered.limit == "time")),
     }
     if "phase_bound" in result:
         rows["of this network"] = f"at least {result['phase_bound']['total']:,} I/Os"
     if result["output"]:
         rows["written to"] = str(result["output"])
     show.facts(
-        f"{asked.name}: {found.order.size:,} connections, {asked.net.neurons:,} neurons", rows
+        f"{asked.name}: {ordered.order.size:,} connections, {asked.net.neurons:,} neurons", rows
     )
 
 

@@ -1,4 +1,4 @@
-"""``serenity tune``: measure forms of a model's kernels on this machine."""
+"""``serenity tune``: measure alternative forms of a model's kernels on this machine."""
 
 from typing import TYPE_CHECKING
 
@@ -14,25 +14,26 @@ if TYPE_CHECKING:
 
 @command("tune")
 def tune_command(model: Model, options: TuneOptions, shown: Shown) -> None:
-    """Measure forms of MODEL's kernels: tiles, and TVM's own schedule, beside the usual form.
+    """Measure alternative forms of MODEL's kernels: tiles, and TVM's own schedule.
 
-    Tiles are those of MetaSchedule with its XGBoost cost model, and of packed layers all. FILE is
-    added to where it exists; serenity compile --tuned FILE takes what is clearly faster in it.
+    MetaSchedule with its XGBoost cost model proposes the tiles; of packed layers, all tiles are
+    measured. Results are added to FILE if it exists. serenity compile --tuned FILE selects the
+    forms that are clearly faster.
     """
     terminal = show.PlainConsole(stderr=True)
-    found = tune(
+    tuning = tune(
         model,
         options,
         lambda text: terminal.print(f"[dim]{text}[/]") if terminal.is_terminal else None,
     )
     if shown.json:
-        show.print_json(found.json())
+        show.print_json(tuning.json())
         return
-    faster = sum(bool(one.measured.forms) for one in found.kernels)
+    faster = sum(bool(one.measured.forms) for one in tuning.kernels)
     show.facts(
-        f"{model}: {len(found.kernels)} kernels measured, {faster} with a faster form, "
-        f"in {found.output}",
-        {one.kernel: _text(one) for one in found.kernels},
+        f"{model}: {len(tuning.kernels)} kernels measured, {faster} with a faster form, "
+        f"in {tuning.output}",
+        {one.kernel: _text(one) for one in tuning.kernels},
     )
 
 

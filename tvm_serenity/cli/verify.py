@@ -1,4 +1,4 @@
-"""``serenity verify``: every tensor of a firmware project against TVM and LiteRT."""
+"""``serenity verify``: compare each tensor of a firmware project with TVM and LiteRT."""
 
 from typing import Any
 
@@ -11,66 +11,67 @@ from tvm_serenity.options.output import Shown
 
 @command("verify")
 def verify_command(directory: Directory, options: VerifyOptions, shown: Shown) -> None:
-    """Run DIR on the host and in QEMU and compare every tensor, when it is written.
+    """Run DIR on the host and in QEMU, and compare each tensor as soon as it is written.
 
-    The reference is stock TVM's: its kernels on memory of their own, recorded by serenity build;
-    of a model file its own runtime's outputs, too (LiteRT, onnxruntime). Integers must be
-    identical to both; floats may be 2 units in the last place from TVM's (8 where LLVM compiled
-    the kernels) or, where kernels read each other's rounded results, 1e-4 of the tensor's largest
-    number, and as much of the output's from the runtime's. Then QEMU runs further inputs, whose
-    outputs must be those that build compared: 90 find an error of one unit in 5 % of all inputs
-    with 99 % probability. Exit status 1 when they differ, 2 when
-    DIR is no project. Instructions are emulated ones, not cycles.
+    serenity build recorded the reference: stock TVM's kernels with separate memory for each tensor
+    and, for a model file, the outputs of its reference runtime (LiteRT, onnxruntime). Integers must
+    be identical to both. Floats may differ from TVM's by 2 units in the last place (8 if LLVM
+    compiled the kernels) or, if kernels read rounded results of other kernels, by 1e-4 of the
+    largest value of the tensor; the outputs may differ from the reference runtime's by as much.
+
+    Then QEMU runs further inputs, whose outputs must equal those that build compared: 90 inputs
+    find an error of one unit in 5 % of all inputs with a probability of 99 %. Exit status 1 if an
+    output differs, 2 if DIR is not a project. QEMU counts emulated instructions, not cycles.
     """
-    found = verify(directory, options, show.progress)
+    verified = verify(directory, options, show.progress)
     if shown.json:
-        show.print_json(found.json())
+        show.print_json(verified.json())
     else:
-        _print(found.name, found.figures)
-    found.accept()
+        _print(verified.name, verified.figures)
+    verified.accept()
 
 
-def _print(name: str, found: dict[str, Any]) -> None:
+def _print(name: str, figures: dict[str, Any]) -> None:
     rows = {}
     for where in ("host", "qemu"):
-        part = found[where]
+        part = figures[where]
         if part is not None:
-            same = "bit-identical" if part["identical"] else _apart(part)
-            said = f"{part['tensors']} tensors, each when written: {same}{_judged(part)}"
-            rows[where] = said + _on_more(part)
-    if found["litert_absent"]:
-        rows["no referee"] = found["litert_absent"]
-    elif found["litert_tensors"]:
-        rows["LiteRT"] = f"{found['litert_tensors']} of these tensors are its own, bit for bit"
-    if found["unknown_tensors"]:
-        rows["not compared"] = f"{found['unknown_tensors']} tensors that your functions decide"
-    ram, flash = found["ram"], found["flash"]
+            same = "bit-identical" if part["identical"] else _difference(part)
+            text = f"{part['tensors']} tensors, each as soon as written: {same}"
+            rows[where] = text + _against_runtime(part) + _on_more(part)
+    if figures["litert_absent"]:
+        rows["no reference runtime"] = figures["litert_absent"]
+    elif figures["litert_tensors"]:
+        rows["LiteRT"] = f"{figures['litert_tensors']} of these tensors are bit-identical to its"
+    if figures["unknown_tensors"]:
+        rows["not compared"] = f"{figures['unknown_tensors']} tensors that depend on your functions"
+    ram, flash = figures["ram"], figures["flash"]
     rows["RAM"] = ", ".join(
         f"{k.removesuffix('_bytes')} {show.bytes_text(v)}" for k, v in ram.items()
     )
     rows["flash"] = ", ".join(
         f"{k.removesuffix('_bytes')} {show.bytes_text(v)}" for k, v in flash.items()
     )
-    if found["instructions"] is not None:
-        rows["instructions"] = f"{found['instructions']:,} emulated (not cycles)"
-    show.facts(f"{name} on {found['board']}", rows)
+    if figures["instructions"] is not None:
+        rows["instructions"] = f"{figures['instructions']:,} emulated (not cycles)"
+    show.facts(f"{name} on {figures['board']}", rows)
 
 
-def _judged(part: dict[str, Any]) -> str:
-    apart = part["litert_max_abs_error"]
-    if apart is None:
+def _against_runtime(part: dict[str, Any]) -> str:
+    error = part["litert_max_abs_error"]
+    if error is None:
         return ""
-    said = "output identical to" if apart == 0 else f"output {apart:g} apart from"
-    return f"; {said} the model's runtime" + (": WRONG" if part["litert_difference"] else "")
+    text = "output identical to" if error == 0 else f"output differs by {error:g} from"
+    return f"; {text} the reference runtime's" + (": WRONG" if part["litert_difference"] else "")
 
 
 def _on_more(part: dict[str, Any]) -> str:
     if part["input_difference"] is not None:
         return f"; WRONG {part['input_difference']}"
-    return f"; outputs right on {part['inputs']} inputs" if part["inputs"] > 1 else ""
+    return f"; outputs correct on {part['inputs']} inputs" if part["inputs"] > 1 else ""
 
 
-def _apart(part: dict[str, Any]) -> str:
+def _difference(part: dict[str, Any]) -> str:
     if part["accepted"]:
-        return f"at most {part['max_ulp']} units in the last place apart"
-    return f"DIFFERENT from {part['first_difference']!r} on, {part['max_abs_error']:g} apart"
+        return f"differs by at most {part['max_ulp']} units in the last place"
+    return f"WRONG from {part['first_difference']!r} on, by up to {part['max_abs_error']:g}"

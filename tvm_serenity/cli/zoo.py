@@ -1,4 +1,4 @@
-"""``serenity zoo``: the networks built in."""
+"""``serenity zoo``: list the built-in networks."""
 
 from rich.table import Table
 
@@ -12,7 +12,7 @@ from tvm_serenity.options.output import Shown
 def zoo_command(shown: Shown) -> None:
     """List the built-in networks and their parameters.
 
-    Use one as zoo:NAME or zoo:NAME?param=value&param=value.
+    MODEL may be zoo:NAME or zoo:NAME?param=value&param=value.
     """
     networks = zoo()
     if shown.json:
@@ -31,7 +31,7 @@ def zoo_command(shown: Shown) -> None:
         return
     table = Table(box=None)
     table.add_column("name", no_wrap=True)
-    table.add_column("what it is")
+    table.add_column("description")
     table.add_column("parameters (default)")
     for name, entry in networks.items():
         own = ", ".join(f"{p.name}={p.default}" for p in entry.own)

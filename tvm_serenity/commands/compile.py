@@ -55,7 +55,7 @@ def compile(
     from tvm_serenity.runtime.build import compile_and_compare
     from tvm_serenity.runtime.library import needs
     from tvm_serenity.tvm_targets import check_runs_here, named, target_of
-    from tvm_serenity.validation.given import given_inputs
+    from tvm_serenity.validation.input_files import given_inputs
 
     if options.output is not None and Path(options.output).exists():
         raise InputError(f"{options.output}: exists already; name a new directory")
@@ -70,7 +70,7 @@ def compile(
     with spending(options.time_limit_s), tell(f"compiling {model}") as line:
         line.step("reading kernels")
         made = prepared_for_host(start, _steps(options, rounding), machine)
-        checks = _checks(opened.judged(), module, options)
+        checks = _checks(opened.runtime_file(), module, options)
         checks = _loosened(replace(checks, stock=options.compare), start)
         if made.is_changed and checks.kernels:
             checks = _against(checks, made.integers, bool(options.rewrite))
@@ -116,17 +116,17 @@ def _checks(model: str, module: "tvm.IRModule", options: CompileOptions) -> "Che
     """What is checked: nothing after --no-check."""
     from tvm_serenity.relax.quantize import is_quantised
     from tvm_serenity.runtime.checks import Checks
-    from tvm_serenity.validation.network import judge_for
+    from tvm_serenity.validation.network import reference_for
     from tvm_serenity.validation.tolerances import LOOSE
 
     if not options.check:
         return Checks(kernels=False)
-    judge = judge_for(model)
-    if judge is not None and is_quantised(module):
-        usual = "float" if judge.runtime in ("onnxruntime", "qlinear") else "tflite"
+    spec = reference_for(model)
+    if spec is not None and is_quantised(module):
+        usual = "float" if spec.runtime in ("onnxruntime", "qlinear") else "tflite"
         if options.quantized == OFF or options.rounding not in (AUTO, usual):
-            judge = replace(judge, tolerance=LOOSE)
-    return Checks(judge=judge, folder=Path(options.output or ".").parent)
+            spec = replace(spec, tolerance=LOOSE)
+    return Checks(reference=spec, folder=Path(options.output or ".").parent)
 
 
 def _loosened(checks: "Checks", start: "tvm.IRModule") -> "Checks":
@@ -134,9 +134,9 @@ def _loosened(checks: "Checks", start: "tvm.IRModule") -> "Checks":
     from tvm_serenity.relax.attributes import rounds_less
     from tvm_serenity.validation.tolerances import LOOSE
 
-    if checks.judge is None or not rounds_less(start["main"]):
+    if checks.reference is None or not rounds_less(start["main"]):
         return checks
-    return replace(checks, judge=replace(checks.judge, tolerance=LOOSE))
+    return replace(checks, reference=replace(checks.reference, tolerance=LOOSE))
 
 
 def _against(checks: "Checks", before: "tvm.IRModule", rewritten: bool) -> "Checks":
@@ -246,7 +246,7 @@ def _checked(found: "CompileReport", checks: "Checks") -> dict[str, Any]:
         "known_kernels": None if found.validated is None else found.validated.known,
         "input_sets": None if found.validated is None else found.validated.sets,
         "before": checks.before is not None,
-        "referee": None if found.verdict is None else found.verdict.json(),
+        "reference_runtime": None if found.verdict is None else found.verdict.json(),
     }
 
 

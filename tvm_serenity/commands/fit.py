@@ -41,7 +41,7 @@ PAIR_SECONDS = 60.0
 SEARCHES = 12
 """Searches for an order or a placement that the time of a pair holds, in a sweep."""
 ALL = "all"
-ALONE = ("ram_bytes", "flash_bytes", "milliseconds", "recompute", "output", "name", "plot")
+ALONE = ("ram_bytes", "flash_bytes", "deadline_ms", "recompute", "output", "name", "plot")
 """Options about one build."""
 
 

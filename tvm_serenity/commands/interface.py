@@ -70,9 +70,9 @@ def _compare(model: str, data: bytes, found: "StoredInterface") -> None:
     """Raise :class:`WrongResultError` unless both networks answer alike."""
     import numpy as np
 
-    from tvm_serenity.validation.references import Referee
+    from tvm_serenity.validation.references import ReferenceRuntime
 
-    with Referee() as new, Referee() as old:
+    with ReferenceRuntime() as new, ReferenceRuntime() as old:
         new.open("litert", found.data)
         old.open("litert", data)
         for fill in range(COMPARED):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_serenity.errors import InputError, SerenityError, SerenityWarning
-from tvm_serenity.frontends import judged_file, load, other_signatures
+from tvm_serenity.frontends import load, other_signatures, runtime_file
 from tvm_serenity.frontends.model_file import ModelFile, one_line
 from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.quantize.choices import OFF
@@ -77,9 +77,9 @@ class ModelSource:
             warnings.warn(f"{self.spec}: {others}", SerenityWarning, stacklevel=2)
         return model
 
-    def judged(self) -> str:
+    def runtime_file(self) -> str:
         """Return the path of what a runtime is asked to compute: the file, or that part of it."""
-        return self.spec if self.is_zoo else str(judged_file(self.file()))
+        return self.spec if self.is_zoo else str(runtime_file(self.file()))
 
     def _checked(self, integers: bool) -> ModelFile:
         model = self.file()

@@ -2,18 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tvm_serenity.commands.models import ModelSource, source
 from tvm_serenity.commands.progress import Progress, searching_s, silent
 from tvm_serenity.graph import Graph
+from tvm_serenity.memory import profile
 from tvm_serenity.options.checks import Check
 from tvm_serenity.options.memory import ALIGN, ALL_RULES, RULES
 from tvm_serenity.options.model import ReadOptions
-from tvm_serenity.options.option import OptionGroup, option, values_of
+from tvm_serenity.options.option import OptionGroup, differing, option, values_of
+from tvm_serenity.options.output import PLOT
 from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.plan import Plan, PlanOptions, check_plan
 from tvm_serenity.plan.joint import MANY_OPS, place_in_time
+from tvm_serenity.report.figure import plot_profiles
 from tvm_serenity.rewrite import (
     Net,
     Rewritten,
@@ -38,10 +42,21 @@ PLAN_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class RewriteRunOptions(ReadOptions, TimeLimit, Check):
-    """``rules``: "all", "paper" or names; ``align``: of every tensor in the arena."""
+    """``rules``: "all", "paper" or names; ``align``: of every tensor in the arena.
+
+    ``plot``: a figure of live memory in the given order, the best order and after rewriting.
+    """
 
     rules: str = option(ALL_RULES, RULES)
     align: int = option(1, ALIGN)
+    plot: str | None = option(
+        None,
+        differing(
+            PLOT,
+            metavar="FILE.svg|png|pdf",
+            help="Draw live memory: given order, best order, rewritten.",
+        ),
+    )
 
 
 @dataclass(frozen=True)
@@ -91,7 +106,21 @@ def rewrite(
         check_schedule(found.graph, found.best.order, found.best.peak_bytes)
         if plans[2].is_placed:
             check_plan(plans[2].buffers, plans[2].offsets)
+    if options.plot is not None:
+        _plot(Path(model).name, found, options.plot)
     return RewriteRun(model, options, found, plans)
+
+
+def _plot(title: str, found: Rewritten | Unrewritten, path: str) -> None:
+    """Write live memory over time before and after rewriting."""
+    source = found.source.graph if isinstance(found, Rewritten) else found.graph
+    profiles = {
+        "given order": profile(source),
+        "best order": profile(source, found.ordered.order),
+    }
+    if isinstance(found, Rewritten):
+        profiles["rewritten"] = profile(found.graph, found.best.order)
+    plot_profiles(title, profiles, path)
 
 
 def unread(opened: ModelSource) -> Graph | Net:

@@ -88,7 +88,7 @@ def sliding(model: str, options: RowsOptions, tell: Progress) -> SlidingFound:
 def _run(made: "SlidingModule", model: str) -> dict[str, Any]:
     """Windows on the Relax VM; :class:`WrongResultError` for one that differs."""
     from tvm_serenity.runtime.stream import run_windows
-    from tvm_serenity.validation.network import judge_for, judged
+    from tvm_serenity.validation.network import compared_with_reference, reference_for
 
     found = run_windows(made)
     if found.differ:
@@ -96,14 +96,14 @@ def _run(made: "SlidingModule", model: str) -> dict[str, Any]:
         raise WrongResultError(
             f"{model}: {found.differ} of {windows} windows differ from the whole network"
         )
-    judge = judge_for(model)
-    said: dict[str, Any] = {"windows": len(found.windows), "referee": None}
-    if judge is not None:
+    spec = reference_for(model)
+    said: dict[str, Any] = {"windows": len(found.windows), "reference_runtime": None}
+    if spec is not None:
         runs = [([x], y) for x, y in zip(found.windows, found.outputs, strict=True)]
-        verdict = judged(judge, runs)
+        verdict = compared_with_reference(spec, runs)
         if verdict.outcome == "wrong":
             raise WrongResultError(f"{model}: {verdict.text()}")
-        said["referee"] = verdict.text()
+        said["reference_runtime"] = verdict.text()
     return said
 
 

@@ -38,6 +38,7 @@ from tvm_serenity.firmware.emit.project import (
     write_files,
 )
 from tvm_serenity.firmware.formats import files
+from tvm_serenity.firmware.kept import kept
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.result import REFERENCE, Project, packed
 from tvm_serenity.firmware.settings import Settings
@@ -66,16 +67,21 @@ def build(model: "Model", board: Board | str, settings: Settings | None = None) 
     target = board if isinstance(board, Board) else known_board(board)
     if settings.output is not None:
         check_target(Path(settings.output), settings.force)
+    check_compilers(target, settings)
+    return kept(model, target, settings, lambda read: _built(read, target, settings))
+
+
+def _built(model: "Model", target: Board, settings: Settings) -> Project:
+    """The project, made now."""
     from tvm_serenity.firmware.compile.model import opened
 
-    check_compilers(target, settings)
     found = opened(model, settings)
     from tvm_serenity.firmware.compile.driver import loose
     from tvm_serenity.firmware.compile.fallback import make
 
     name = identifier(settings.name or (_stem(found.file) if found.file else "model"))
     made = make(found.module, name, target, settings)
-    origin = Origin(found.file, found.judged, loose(found.module, settings))
+    origin = Origin(found.file, found.runtime_file, loose(found.module, settings))
     return finished(made, target, settings, origin)
 
 
@@ -93,13 +99,14 @@ def check_compilers(board: Board, settings: Settings) -> None:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a network was read from: its file, if it is known, and what of it its runtime computes.
+    """The source of a network: its file, if it has one, and the file its runtime computes.
 
-    That judges the outputs. ``loose``: why they may be further from it than its rule says, or "".
+    The reference runtime confirms the outputs. ``loose``: why they may be further from it than its
+    rule says, or "".
     """
 
     file: str | None
-    judged: str | None
+    runtime_file: str | None
     loose: str = ""
 
 
@@ -140,7 +147,7 @@ class _Work:
     def done(self, folder: Path) -> Project:
         """Write everything into ``folder``, measured and checked."""
         if not constants_fit(self.board, self.made.program.constant_bytes):
-            self.judged(None)
+            self.checked_fit(None)
         with tempfile.TemporaryDirectory(prefix="serenity.") as aside:
             place = folder if self.settings.format == PROJECT else Path(aside)
             texts = project(self.made.program, self.layout({}))
@@ -204,9 +211,9 @@ class _Work:
             self.settings.notify("measuring code")
             program, stack = self.made.program, self.settings.stack_bytes
             code = image.measured(place, program, self.board, stack) - program.constant_bytes
-        return self.judged(code)
+        return self.checked_fit(code)
 
-    def judged(self, code: int | None) -> dict[str, Any]:
+    def checked_fit(self, code: int | None) -> dict[str, Any]:
         """The figures with ``code`` bytes of code; :class:`FitError` where it does not fit."""
         made, stack = self.made, self.settings.stack_bytes
         copied = made.program.copied_bytes
@@ -264,9 +271,9 @@ class _Work:
             settings.notify("computing the reference")
             wanted = settings.format == PROJECT
             return CheckReport(skipped=skipped), reference(
-                made, model=self.origin.judged
+                made, model=self.origin.runtime_file
             ) if wanted else {}
-        return Compared(made, texts, settings, self.origin.judged, self.origin.loose).done()
+        return Compared(made, texts, settings, self.origin.runtime_file, self.origin.loose).done()
 
 
 def _shortage(found: Fit, arena: int, limit: int | None) -> str:

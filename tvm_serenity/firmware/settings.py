@@ -36,7 +36,7 @@ class Settings(
 ):
     """How a network becomes firmware; the groups of options that this inherits say what each does.
 
-    * ``model``: the file a module was read from: its runtime judges the outputs.
+    * ``model``: the file a module was read from: its runtime is the reference of the outputs.
     * ``tuned``: the kernel library is used where it applies ("c" alone).
     * ``notify``: told what is being done.
 

@@ -6,14 +6,17 @@ Each is compiled with its order and placement, so its arena is known; nothing is
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.compile.driver import NetworkCompiler
+from tvm_serenity.firmware.compile.driver import by_rows as bands_as_set
 from tvm_serenity.firmware.compile.fallback import UNSPLIT_STRATEGIES, UnsplitStrategy, how_in_bands
 from tvm_serenity.firmware.place.memory_map import rooms
 from tvm_serenity.firmware.select.tiles import tileable
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.options.memory import FLASH, RAM
-from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.options.memory import BEST, FLASH, RAM
+from tvm_serenity.options.speed import GROW, LEAST
+from tvm_serenity.quantize.choices import AUTO, OFF
 from tvm_serenity.relax.row_chains import work_of
 from tvm_serenity.rows.choose import Choice, Goal, at_most_in_memory, choose
 from tvm_serenity.rows.limits import Limits
@@ -71,25 +74,45 @@ def whole(maker: NetworkCompiler) -> Iterator[BuildCandidate]:
 
     Then with faster kernels, and with constants in RAM, where the board has room for them.
     """
-    for way in UNSPLIT_STRATEGIES:
-        if not way.rewritten or maker.changes("all"):
-            yield whole_as(maker, way)
-    plain = whole_as(maker, UnsplitStrategy(), fast=True)
-    copied = whole_as(maker, UnsplitStrategy(), fast=True, constants=RAM)
-    yield from (one for one in (plain, copied) if one.made.placed.fits)
+    settings = maker.settings
+    ways = [way for way in UNSPLIT_STRATEGIES if way.keeps(settings)]
+    for way in ways:
+        if not way.rewritten or (settings.order == BEST and maker.changes("all")):
+            one = whole_as(maker, way, workspace=settings.workspace, constants=settings.constants)
+            yield one
+    grown = whole_as(maker, ways[0], workspace=GROW, constants=settings.constants)
+    copied = whole_as(maker, ways[0], workspace=GROW, constants=RAM)
+    yield from (one for one in (grown, copied) if one.made.placed.fits)
 
 
 def whole_as(
-    maker: NetworkCompiler, way: UnsplitStrategy, *, fast: bool = False, constants: str = FLASH
+    maker: NetworkCompiler, way: UnsplitStrategy, *, workspace: str = LEAST, constants: str = FLASH
 ) -> BuildCandidate:
     """Return the network operator by operator, with what ``way`` says.
 
-    ``fast`` and ``constants``: as :class:`Settings` has them.
+    ``workspace`` and ``constants``: as :class:`Settings` has them.
     """
-    plain = replace(maker.settings, rows=OFF, fast=fast, constants=constants)
+    plain = replace(maker.settings, rows=OFF, workspace=workspace, constants=constants)
     settings = way.settings(plain)
-    how = way.how + ", faster kernels" * fast + ", constants in RAM" * (constants == RAM)
+    how = way.how + ", faster kernels" * settings.grows + ", constants in RAM" * (constants == RAM)
     return BuildCandidate(how, settings, maker.unsplit(settings))
+
+
+def goes_by_rows(settings: Settings) -> bool:
+    """Whether nothing that ``settings`` force keeps a network from running in bands of rows."""
+    try:
+        replace(settings, rows=AUTO)
+    except InputError:
+        return False
+    return True
+
+
+def as_asked(maker: NetworkCompiler, workspace: str) -> BuildCandidate:
+    """Return the network in the bands that ``maker.settings`` ask for; ``workspace``: as there."""
+    settings = replace(maker.settings, workspace=workspace)
+    made = bands_as_set(NetworkCompiler(maker.module, maker.name, maker.board, settings))
+    how = how_in_bands(made, settings.stream_input, settings.overlap)
+    return BuildCandidate(how + ", faster kernels" * settings.grows, settings, made)
 
 
 def by_rows(
@@ -142,24 +165,27 @@ def again(
                     break
 
 
-def coarsest_rows(maker: NetworkCompiler, streamed: bool, limits: Limits) -> BuildCandidate:
+def coarsest_rows(
+    maker: NetworkCompiler, streamed: bool, limits: Limits, *, overlap: bool = False
+) -> BuildCandidate:
     """Return the network in the coarsest bands that the board's largest memory holds.
 
     Where it holds none, in those of the least arena. Raises as :func:`by_rows`.
     """
-    goal = Goal(_largest(maker))
-    choice = choose(maker.rows().network, goal, streamed=streamed, limits=limits)
-    return _banded(maker, choice, streamed)
+    goal = Goal(maker.settings.most_bytes(_largest(maker)))
+    choice = choose(maker.rows(overlap).network, goal, streamed=streamed, limits=limits)
+    return _banded(maker, choice, streamed, overlap)
 
 
 def _banded(
     maker: NetworkCompiler, choice: Choice, streamed: bool, overlap: bool = False
 ) -> BuildCandidate:
     made = maker.in_bands(choice, overlap)
-    settings = replace(maker.settings, rows="auto", stream_input=streamed, overlap=overlap)
+    settings = replace(maker.settings, rows=AUTO, stream_input=streamed, overlap=overlap)
     if choice.recomputed is not None:
         settings = replace(settings, recompute=choice.recomputed.limit)
-    return BuildCandidate(how_in_bands(made, streamed, overlap), settings, made)
+    how = how_in_bands(made, streamed, overlap) + ", faster kernels" * settings.grows
+    return BuildCandidate(how, settings, made)
 
 
 def _largest(maker: NetworkCompiler) -> int:
@@ -190,7 +216,7 @@ def _beats(a: BuildCandidate, b: BuildCandidate) -> bool:
         and a.made.program.constant_bytes <= b.made.program.constant_bytes
         and all(x <= y for x, y in zip(_changed(a), _changed(b), strict=True))
         and a.made.program.copied >= b.made.program.copied
-        and (a.settings.fast >= b.settings.fast or _same_kernels(a, b))
+        and (a.settings.grows >= b.settings.grows or _same_kernels(a, b))
     )
 
 

@@ -5,8 +5,17 @@ from dataclasses import dataclass
 
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.building import Origin
-from tvm_serenity.fitting.goal import FLASH, RAM, TIME, FitGoal
+from tvm_serenity.fitting.goal import FitGoal
 from tvm_serenity.fitting.measure import BuildFigures
+from tvm_serenity.options.goal import ENERGY, FLASH, RAM, TIME
+
+ORDERS = {
+    TIME: (2, 3, 0, 1),
+    ENERGY: (2, 3, 0, 1),
+    RAM: (0, 1, 2, 3),
+    FLASH: (1, 0, 2, 3),
+}
+"""Which of RAM, flash, time and calls counts first, for each objective."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +59,7 @@ def best_of(points: Sequence[BuildFigures], goal: FitGoal) -> BuildFigures | Non
     Runs that were not timed come after those that were, fewer calls first.
     """
     allowed = [one for one in points if goal.met(one)]
-    order = {TIME: (2, 3, 0, 1), RAM: (0, 1, 2, 3), FLASH: (1, 0, 2, 3)}[goal.minimise]
+    order = ORDERS[goal.minimise]
     return min(allowed, key=lambda one: [_ranks(one)[k] for k in order], default=None)
 
 

@@ -17,7 +17,7 @@ def described(found: Fitted) -> dict[str, Any]:
         "limits": {
             "ram_bytes": goal.ram_bytes,
             "flash_bytes": goal.flash_bytes,
-            "milliseconds": goal.milliseconds,
+            "milliseconds": goal.deadline_ms,
         },
         "stream_input": goal.stream_input,
         "recompute": goal.recompute,

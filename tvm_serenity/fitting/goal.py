@@ -5,47 +5,30 @@ from typing import TYPE_CHECKING
 
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import InputError
-from tvm_serenity.options.option import (
-    BYTES,
-    MILLISECONDS,
-    HelpGroup,
-    Option,
-    differing,
-    option,
-)
+from tvm_serenity.options.goal import BuildGoal
+from tvm_serenity.options.option import BYTES, HelpGroup, Option, differing, option
 from tvm_serenity.options.rows import STREAM_INPUT, Recompute
 from tvm_serenity.options.speed import JOBS, TIME_LIMIT
 
 if TYPE_CHECKING:
     from tvm_serenity.fitting.measure import BuildFigures
 
-TIME, RAM, FLASH = "time", "ram", "flash"
-OBJECTIVES = (TIME, RAM, FLASH)
 NO, YES, EITHER = "no", "yes", "either"
 ARRIVALS = {NO: (False,), YES: (True,), EITHER: (False, True)}
 """Whether rows of the input arrive one by one, for each value of ``FitGoal.stream_input``."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitGoal(Recompute):
+class FitGoal(BuildGoal, Recompute):
     """What is wanted of a build: least ``minimise``, within limits (None: what the board has).
 
-    ``ram_bytes``: with stack and C library; ``flash_bytes``: with code; ``milliseconds``: of one
-    run, at most, on a board with a timing. ``time_limit_s``: for the whole search, None: until all
+    ``ram_bytes``: with stack and C library; ``flash_bytes``: with code; ``deadline_ms``: of one
+    run, on a board with a timing. ``time_limit_s``: for the whole search, None: until all
     steps of it are taken; ``jobs``: programs that are linked or emulated at a time.
     ``recompute``: builds by rows are tried with so many times the products of convolutions and
     dense layers, too.
     """
 
-    minimise: str = option(
-        TIME,
-        Option(
-            flag="--minimise",
-            help="What the best build has least of.",
-            group=HelpGroup.MEMORY,
-            choices=OBJECTIVES,
-        ),
-    )
     ram_bytes: int | None = option(
         None,
         Option(
@@ -54,26 +37,6 @@ class FitGoal(Recompute):
             group=HelpGroup.MEMORY,
             unit=BYTES,
             least=1,
-        ),
-    )
-    flash_bytes: int | None = option(
-        None,
-        Option(
-            flag="--flash",
-            help="Flash in all, code included.",
-            group=HelpGroup.MEMORY,
-            unit=BYTES,
-            least=1,
-        ),
-    )
-    milliseconds: float | None = option(
-        None,
-        Option(
-            flag="--ms",
-            help="Milliseconds of one run, at most.",
-            group=HelpGroup.SPEED,
-            unit=MILLISECONDS,
-            above=0,
         ),
     )
     stream_input: str = option(
@@ -98,8 +61,10 @@ class FitGoal(Recompute):
 
     def check_board(self, board: Board) -> None:
         """Raise :class:`InputError` where nothing about ``board`` can answer the goal."""
-        if self.milliseconds is not None and board.timing is None:
-            raise InputError(f"--ms: {board.name} has no [timing], so that no run can be timed")
+        if self.deadline_ms is not None and board.timing is None:
+            raise InputError(
+                f"--deadline: {board.name} has no [timing], so that no run can be timed"
+            )
 
     def met(self, one: "BuildFigures") -> bool:
         """Whether a build keeps within all limits."""
@@ -107,5 +72,5 @@ class FitGoal(Recompute):
             one.fits
             and (self.ram_bytes is None or one.ram_bytes <= self.ram_bytes)
             and (self.flash_bytes is None or one.flash_bytes <= self.flash_bytes)
-            and (self.milliseconds is None or one.within(self.milliseconds))
+            and (self.deadline_ms is None or one.within(self.deadline_ms))
         )

@@ -19,11 +19,23 @@ from tvm_serenity.firmware.compile.driver import NetworkCompiler, loose
 from tvm_serenity.firmware.compile.model import opened
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.fitting.candidates import BuildCandidate, again, by_rows, whole, worth_it
+from tvm_serenity.fitting.candidates import (
+    BuildCandidate,
+    again,
+    as_asked,
+    by_rows,
+    goes_by_rows,
+    whole,
+    worth_it,
+)
 from tvm_serenity.fitting.choose import Fitted, best_of, front_of
+from tvm_serenity.fitting.fastest import fastest
 from tvm_serenity.fitting.goal import ARRIVALS, FitGoal
 from tvm_serenity.fitting.measure import BuildFigures, all_linked, timed, unlinked, untimeable
+from tvm_serenity.options.goal import ENERGY, TIME
 from tvm_serenity.options.option import searched
+from tvm_serenity.options.speed import GROW
+from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.relax.row_chains import chains
 from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.limits import Limits
@@ -49,15 +61,18 @@ def fitted(
     board: Board | str,
     goal: FitGoal | None = None,
     settings: Settings | None = None,
+    *,
+    every: bool = True,
 ) -> Fitted:
     """Return the best build of ``model`` for ``board``, and what there was to choose from.
 
     ``model`` and ``board`` are those of ``firmware.build``; ``settings`` say what all candidates
     have in common (types, channels, stack), and leave rewriting, overwriting and rows to the
-    search. Ctrl-C ends it with what was measured by then, like the time limit. The bound covers
-    every order and placement, every height of bands, and results that overwrite an input where a
-    build may do that; of each rewriting that was tried. With ``recompute`` it covers every choice
-    of chains in tiles, whatever they compute again.
+    search. ``every``: every kind of build is tried, and settings may force none; else those alone
+    that may be best, in seconds, and no bound is computed. Ctrl-C ends it with what was measured by
+    then, like the time limit. The bound covers every order and placement, every height of bands,
+    and results that overwrite an input where a build may do that; of each rewriting that was tried.
+    With ``recompute`` it covers every choice of chains in tiles, whatever they compute again.
 
     Raises :class:`InputError` where settings decide what is searched, where the board cannot answer
     the goal, or where nothing could be measured.
@@ -65,7 +80,8 @@ def fitted(
     goal, settings = goal or FitGoal(), settings or Settings()
     target = board if isinstance(board, Board) else known_board(board)
     goal.check_board(target)
-    _check_free(settings)
+    if every:
+        _check_free(settings)
     check_compilers(target, settings)
     started = time.perf_counter()
     settings.notify("reading the model")
@@ -73,7 +89,7 @@ def fitted(
     module, file = found.module, found.file
     name = identifier(settings.name or (Path(file).stem if file else "model"))
     deadline = started + (goal.time_limit_s or inf)
-    search = _Search(NetworkCompiler(module, name, target, settings), goal, deadline)
+    search = _Search(NetworkCompiler(module, name, target, settings), goal, deadline, every)
     with tempfile.TemporaryDirectory(prefix="serenity.") as folder, within(goal.time_limit_s):
         points = search.points(Path(folder))
     if not points:
@@ -83,11 +99,11 @@ def fitted(
     return Fitted(
         board=target,
         goal=goal,
-        origin=Origin(file, found.judged, loose(module, settings)),
+        origin=Origin(file, found.runtime_file, loose(module, settings)),
         points=tuple(points),
         front=front_of(points),
         chosen=best_of(points, goal),
-        lower_bound_bytes=search.bound_bytes if search.complete else 0,
+        lower_bound_bytes=search.bound_bytes if search.complete and every else 0,
         left_out=tuple(search.left_out),
         complete=search.complete,
         seconds=time.perf_counter() - started,
@@ -123,6 +139,7 @@ class _Search:
     maker: NetworkCompiler
     goal: FitGoal
     deadline: float
+    every: bool = True
     bounds: list[int] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     complete: bool = True
@@ -159,7 +176,7 @@ class _Search:
             points = [unlinked(board, one) for one in found]
             if self.left <= 0:
                 self.complete = False
-            elif flash_is_enough and image.linkable():
+            elif flash_is_enough and image.linkable() and (self.every or len(found) > 1):
                 notify(f"linking {len(found)} builds")
                 self.measure(points, folder)
         except KeyboardInterrupt:
@@ -195,7 +212,16 @@ class _Search:
         self.complete &= all(one.run is not None for one in points if one.fits)
 
     def candidates(self) -> Iterator[BuildCandidate]:
-        """Every way the network can be built, plain ones first, with the bounds they show."""
+        """The builds that are tried, plain ones first, with the bounds they show."""
+        if not self.every and self.goal.minimise in (TIME, ENERGY):
+            limit = min(self.maker.settings.search_seconds, BANDS_SHARE * self.left / SEARCHES)
+            yield from fastest(self.maker, Limits(limit))
+            return
+        settings = self.maker.settings
+        if settings.only_rows:
+            for workspace in dict.fromkeys((settings.workspace, GROW)):
+                yield as_asked(self.maker, workspace)
+            return
         arrivals = ARRIVALS[self.goal.stream_input]
         bands_until = time.perf_counter() + BANDS_SHARE * self.left
         fits = False
@@ -209,6 +235,8 @@ class _Search:
                     self.bounds.append(one.made.lower_bound_bytes)
                     fits |= one.made.placed.fits
                     yield one
+            if settings.rows == OFF or not goes_by_rows(settings):
+                continue
             self.until = now + share
             try:
                 known: list[Streaming] = []

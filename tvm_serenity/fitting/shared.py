@@ -1,6 +1,5 @@
 """Constants compiled once for all builds that have the same."""
 
-import shutil
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +15,7 @@ class _Text:
     """One text of constants: the first object of it, and who may compile it."""
 
     lock: Lock = field(default_factory=Lock)
-    compiled: Path | None = None
+    compiled: bytes | None = None
 
 
 @dataclass
@@ -33,7 +32,7 @@ class SharedConstants:
         with text.lock:
             if text.compiled is None:
                 make(folder, str(made.relative_to(folder)))
-                text.compiled = made
+                text.compiled = made.read_bytes()  # the folder may go before others ask
                 return
-        made.parent.mkdir()
-        shutil.copyfile(text.compiled, made)
+        made.parent.mkdir(exist_ok=True)
+        made.write_bytes(text.compiled)

@@ -37,10 +37,10 @@ __all__ = [
     "ModelFile",
     "format_at",
     "format_of",
-    "judged_file",
     "left_beside",
     "load",
     "other_signatures",
+    "runtime_file",
     "save",
 ]
 
@@ -121,7 +121,7 @@ def other_signatures(model: ModelFile) -> str:
     return f"{first} read, not {', '.join(others)}; --signature NAME reads another"
 
 
-def judged_file(model: ModelFile) -> Path:
+def runtime_file(model: ModelFile) -> Path:
     """Return the file that a runtime computes ``model`` from, which knows no signature and size.
 
     That is its own, or where another signature was read, or sizes were given, one of that alone.

@@ -1,4 +1,4 @@
-"""DIV: the quotient of two tensors of 8 bits, by gemmlowp's reciprocal."""
+"""DIV: the quotient of two 8-bit tensors, by gemmlowp's reciprocal."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +11,7 @@ from tvm_serenity.operators.parts import PlainMeaning
 from tvm_serenity.operators.plain import FLOATS, activated, nonzero
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene
+from tvm_serenity.operators.table_bounds import check_dividends, check_inverses
 from tvm_serenity.quantize import lookups
 from tvm_serenity.quantize.fixed import divided_by_power, high_product, multiplier
 from tvm_serenity.quantize.gemmlowp import leading_zeros, reciprocal
@@ -25,12 +26,15 @@ def _read(scene: Scene) -> Pair:
 def _compute(op: Pair, values: Sequence[Expr], calls: Calls) -> Expr:
     from tvm_serenity.kernels import fixed_pairs
 
-    constants = (*lookups.dividends(op.sources[0]), *lookups.inverses(op.sources[1]))
-    return calls.kernel("q_div", fixed_pairs.quotient(op), *values, *constants)
+    dividend, divisor = op.sources
+    shifted, inverses = lookups.dividends(dividend), lookups.inverses(divisor)
+    check_dividends("DIV", *shifted, dividend)
+    check_inverses("DIV", *inverses, divisor)
+    return calls.kernel("q_div", fixed_pairs.quotient(op), *values, *shifted, *inverses)
 
 
 def _value(op: Pair, a: Array, b: Array) -> Array:
-    """``DivElementwise``: the divisor's reciprocal times the dividend, shifted up all the way.
+    """``DivElementwise``: the dividend, fully shifted left, times the reciprocal of the divisor.
 
     A divisor of 0 counts as 1.
     """
@@ -41,10 +45,10 @@ def _value(op: Pair, a: Array, b: Array) -> Array:
     inverse, over = reciprocal(y, 31)
     head = leading_zeros(np.where(x < 0, ~x, x)) - 1
     quotient = high_product(high_product(x << head, inverse), m.value[0])
-    return _over_power(quotient, over + head - m.shift[0])
+    return _divided_by_power(quotient, over + head - m.shift[0])
 
 
-def _over_power(x: Array, exponent: Array) -> Array:
+def _divided_by_power(x: Array, exponent: Array) -> Array:
     """``RoundingDivideByPOT`` on x86, where 64 bits shift modulo 64 and 32 bits modulo 32.
 
     Beyond 31 its mask has all bits, so that all values from 0 on are rounded up.

@@ -8,10 +8,10 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.parts import IntegerMeaning
 from tvm_serenity.operators.record import Operator
+from tvm_serenity.operators.sample_bounds import SampledLine, check_samples, sample_bounds
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Stored, only, symmetric
 from tvm_serenity.operators.table_bounds import EntryBounds, Real, check_table, nearest
 from tvm_serenity.quantize import lookups
-from tvm_serenity.quantize.params import Affine
 
 
 @dataclass(frozen=True)
@@ -106,28 +106,35 @@ def nearest_to(of: Real) -> Callable[[Function], EntryBounds]:
     return lambda op: nearest(of, op.source.params, op.result.params)
 
 
-def sampled(of: Callable[[Affine, Affine], Callable[[Array], Array]]) -> Wide:
-    """Return a function of 16 bits between 513 samples; ``of`` gives the real one."""
+@dataclass(frozen=True)
+class Sampled:
+    """A function of 16 bits between 513 samples: ``of`` in float32, ``real`` in float64.
 
-    def wide(op: Function, x: Expr, calls: Calls) -> Expr:
+    ``real`` is written apart, and is what each sample is held to; ``lost``: what float32 may lose
+    where the terms of ``of`` cancel.
+    """
+
+    kind: str
+    of: Callable[[Function], Callable[[Array], Array]]
+    real: Callable[[Function], Real]
+    lost: float = 0.0
+
+    def wide(self, op: Function, x: Expr, calls: Calls) -> Expr:
+        """Return the kernel's call."""
         from tvm_serenity.kernels import sixteen
 
-        return calls.kernel("q_samples", sixteen.interpolated(op.source.shape), x, samples(op, of))
+        made = sixteen.interpolated(op.source.shape)
+        return calls.kernel("q_samples", made, x, self.samples(op))
 
-    return wide
+    def reference(self, op: Function, x: Array) -> Array:
+        """Return what LiteRT makes of 16-bit values."""
+        return between(x, self.samples(op))
 
-
-def sampled_reference(
-    of: Callable[[Affine, Affine], Callable[[Array], Array]],
-) -> WideReference:
-    """Return the reference of ``sampled``."""
-    return lambda op, x: between(x, samples(op, of))
-
-
-def samples(op: Function, of: Callable[[Affine, Affine], Callable[[Array], Array]]) -> Array:
-    """Return the 513 samples over all 16-bit values."""
-    scales = (op.source.scale, op.result.scale)
-    return lookups.lookup16(of(op.source.params, op.result.params), scales)
+    def samples(self, op: Function) -> Array:
+        """Return the samples over all 16-bit values."""
+        line = SampledLine(op.source.scale, op.result.scale, lost=self.lost)
+        made = lookups.lookup16(self.of(op), (line.source, line.result))
+        return check_samples(self.kind, made, sample_bounds([self.real(op)], line))
 
 
 def between(x: Array, table: Array) -> Array:
@@ -137,8 +144,3 @@ def between(x: Array, table: Array) -> Array:
     base = table[index].astype(np.int64)
     slope = table[index + 1].astype(np.int64) - base
     return np.asarray(base + ((slope * (wide & 127) + 64) >> 7)).astype(np.int16)
-
-
-def real_of(kind: Callable[[Array], Array]) -> Callable[[Affine, Affine], Callable[[Array], Array]]:
-    """Return ``kind`` as a function that scales do not matter to."""
-    return lambda _source, _result: kind

@@ -6,19 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from tvm_serenity.operators.functions import (
-    Function,
-    Widths,
-    between,
-    function,
-    real,
-    sampled,
-    samples,
-)
+from tvm_serenity.operators.functions import Function, Sampled, Widths, function, real
 from tvm_serenity.operators.parts import PlainMeaning
 from tvm_serenity.operators.record import elementwise
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene
-from tvm_serenity.operators.table_bounds import EntryBounds, nearest
+from tvm_serenity.operators.table_bounds import EntryBounds, Real, nearest
 from tvm_serenity.quantize import lookups
 
 _APPROXIMATE = 0
@@ -37,7 +29,11 @@ def _table(op: Function) -> Array:
 
 
 def _bounds(op: Function) -> EntryBounds:
-    return nearest(_exact_by_tanh if op.parameter else _exact, op.source.params, op.result.params)
+    return nearest(_real_exact(op), op.source.params, op.result.params)
+
+
+def _real_exact(op: Function) -> Real:
+    return _exact_by_tanh if op.parameter else _exact
 
 
 def _exact(x: Array) -> Array:
@@ -49,18 +45,13 @@ def _exact_by_tanh(x: Array) -> Array:
     return np.asarray(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
 
 
-def _wide(op: Function, x: Expr, calls: Calls) -> Expr:
-    return sampled(lambda _source, _result: _real(op))(op, x, calls)
-
-
-def _wide_reference(op: Function, x: Array) -> Array:
-    return between(x, samples(op, lambda _source, _result: _real(op)))
-
-
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("nn.gelu_tanh" if _near(scene) else "nn.gelu", values[0])
 
 
+_LOST = 4 * 2.0**-24
+"""Half a last place of ``1 + tanh``, times the largest ``x`` at which that is not 0."""
+_SAMPLED = Sampled("GELU", _real, _real_exact, _LOST)
 OPERATORS = (
     function(
         replace(
@@ -70,8 +61,8 @@ OPERATORS = (
         Widths(
             table=_table,
             bounds=_bounds,
-            wide=_wide,
-            wide_reference=_wide_reference,
+            wide=_SAMPLED.wide,
+            wide_reference=_SAMPLED.reference,
             dtypes=ALL,
             parameter=_near,
         ),

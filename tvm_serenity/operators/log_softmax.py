@@ -12,7 +12,7 @@ from tvm_serenity.operators.parts import IntegerMeaning, ShapeMeaning
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat
 from tvm_serenity.operators.softmax import differences, least_difference
-from tvm_serenity.operators.table_bounds import check_exponentials
+from tvm_serenity.operators.table_bounds import check_differences, check_exponentials
 from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.fixed import divided_by_power, multiplier, scaled
 from tvm_serenity.quantize.gemmlowp import LEAST, exp_on_negative, log_from_one
@@ -20,7 +20,7 @@ from tvm_serenity.quantize.gemmlowp import LEAST, exp_on_negative, log_from_one
 
 @dataclass(frozen=True)
 class LogSoftmax:
-    """Along the last axis; the result is stored in steps of 1/16 up to 0."""
+    """A log softmax along the last axis; its result has steps of 1/16, up to 0."""
 
     source: Stored
     result: Stored
@@ -44,6 +44,7 @@ def _compute(op: LogSoftmax, values: Sequence[Expr], calls: Calls) -> Expr:
     kernel = normalise.log_softmax(rows, columns, op.source.dtype, reverse, least)
     powers = np.asarray(tables.softmax(scale).exponentials, np.int32)
     check_exponentials("LOG_SOFTMAX", powers, scale)
+    check_differences("LOG_SOFTMAX", steps, scale)
     made = calls.kernel(
         "q_log_softmax",
         kernel,
@@ -55,7 +56,10 @@ def _compute(op: LogSoftmax, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _reference(op: LogSoftmax, x: Array) -> Array:
-    """``reference_integer_ops::LogSoftmax``: what is too far below the maximum is the least."""
+    """``reference_integer_ops::LogSoftmax``.
+
+    Results too far below the maximum are the least value.
+    """
     below = x.astype(np.int64) - x.max(-1, keepdims=True)
     made, shift = differences(below, op.source.scale)
     least = least_difference(shift)

@@ -1,4 +1,4 @@
-"""LOGISTIC and TANH: tables for 8 bits, straight lines between 256 samples for 16 bits."""
+"""LOGISTIC and TANH: tables for 8 bits, linear interpolation of 256 samples for 16 bits."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,44 +8,48 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.functions import Function, Widths, function, nearest_to, real
 from tvm_serenity.operators.record import elementwise
+from tvm_serenity.operators.sample_bounds import check_sigmoid
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Shape
 from tvm_serenity.quantize import lookups
 
+_MOST_SHIFT = {"LOGISTIC": 0, "TANH": 1}
 
-def _steps(kind: str, op: Function, most_shift: int) -> tuple[int, int]:
-    """Factor and right shift that bring 16-bit values to steps of 1 / (3 * 4096)."""
+
+def _steps(kind: str, op: Function) -> tuple[int, int]:
+    """Return factor and right shift that rescale 16-bit values to steps of 1 / (3 * 4096)."""
     if abs(op.result.scale * 32768 - 1) > 1e-3:
         raise UnsupportedError(f"{kind} of int16 whose result is not in steps of 1/32768")
-    return lookups.sigmoid_multiplier(op.source.scale, most_shift)
+    return lookups.sigmoid_multiplier(op.source.scale, _MOST_SHIFT[kind])
 
 
 def _sigmoid(
+    kind: str,
     op: Function,
     x: Expr,
     calls: Calls,
-    steps: tuple[int, int],
     kernel: Callable[[Shape, int, int], Any],
 ) -> Expr:
-    made = kernel(op.source.shape, *steps)
-    return calls.kernel("q_sigmoid", made, x, lookups.sigmoid_samples())
+    made = kernel(op.source.shape, *_steps(kind, op))
+    samples = check_sigmoid(kind, lookups.sigmoid_samples())
+    return calls.kernel("q_sigmoid", made, x, samples)
 
 
 def _logistic(op: Function, x: Expr, calls: Calls) -> Expr:
     from tvm_serenity.kernels import sixteen
 
-    return _sigmoid(op, x, calls, _steps("LOGISTIC", op, 0), sixteen.logistic)
+    return _sigmoid("LOGISTIC", op, x, calls, sixteen.logistic)
 
 
 def _tanh(op: Function, x: Expr, calls: Calls) -> Expr:
     from tvm_serenity.kernels import sixteen
 
-    return _sigmoid(op, x, calls, _steps("TANH", op, 1), sixteen.tanh)
+    return _sigmoid("TANH", op, x, calls, sixteen.tanh)
 
 
 def logistic_reference(x: Array, steps: tuple[int, int]) -> Array:
-    """Return the logistic function of 16-bit values in steps of 2**-15; ``steps``: factor, shift.
+    """Return the logistic function of 16-bit values in steps of 2**-15.
 
-    These bring values to steps of 1 / (3 * 4096).
+    ``steps``: factor and shift that rescale values to steps of 1 / (3 * 4096).
     """
     found, positive = _interpolated(x, steps, 9)
     size = np.where(found < 0, 0x7FFF << 10, found)
@@ -62,9 +66,10 @@ def tanh_reference(x: Array, steps: tuple[int, int]) -> Array:
 
 
 def _interpolated(x: Array, steps: tuple[int, int], bits: int) -> tuple[Array, Array]:
-    """The size of each value's sigmoid in ``bits`` more bits than its samples, and its sign.
+    """Return magnitude and sign of each sigmoid, with ``bits`` more bits than the samples.
 
-    ``reference_integer_ops``: the samples are 1/24 apart, ``2 ** bits`` steps; beyond them it is 1.
+    ``reference_integer_ops``: samples are 1/24 apart, ``2 ** bits`` steps; beyond them the value is
+    1.
     """
     factor, shift = steps
     at = (x.astype(np.int64) * factor + ((1 << shift) >> 1)) >> shift
@@ -77,11 +82,11 @@ def _interpolated(x: Array, steps: tuple[int, int], bits: int) -> tuple[Array, A
 
 
 def _logistic_reference(op: Function, x: Array) -> Array:
-    return logistic_reference(x, _steps("LOGISTIC", op, 0))
+    return logistic_reference(x, _steps("LOGISTIC", op))
 
 
 def _tanh_reference(op: Function, x: Array) -> Array:
-    return tanh_reference(x, _steps("TANH", op, 1))
+    return tanh_reference(x, _steps("TANH", op))
 
 
 OPERATORS = (

@@ -1,4 +1,4 @@
-"""SOFTMAX along the last axis: of 16 bits by two tables, of 8 bits in gemmlowp's fixed point."""
+"""SOFTMAX along the last axis: by two tables in 16 bits, in gemmlowp's fixed point in 8 bits."""
 
 import math
 from collections.abc import Sequence
@@ -13,22 +13,23 @@ from tvm_serenity.operators.extents import as_the_first
 from tvm_serenity.operators.functions import between
 from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning, ShapeMeaning, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
+from tvm_serenity.operators.sample_bounds import SampledLine, check_samples, sample_bounds
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat, reshaped
-from tvm_serenity.operators.table_bounds import check_exponentials
+from tvm_serenity.operators.table_bounds import Real, check_exponentials, check_real_exponentials
 from tvm_serenity.quantize import lookups, tables
 from tvm_serenity.quantize.fixed import divided_by_power, high_product, multiplier, scaled
 from tvm_serenity.quantize.gemmlowp import exp_on_negative, leading_zeros, reciprocal
 
 _BETA = 0
 _STEPS = {"int16": 1 << 16, "int8": 256, "uint8": 256}
-"""Steps of a result of a source of 8 bits; from 16 bits to 16 bits they are 1/32768."""
+"""Steps per unit of a result from 8 bits; from 16 bits to 16 bits they are 1/32768."""
 
 
 @dataclass(frozen=True)
 class Softmax:
-    """Exponentials of ``beta`` times the input over their sum.
+    """Exponentials of ``beta`` times the input, divided by their sum.
 
-    ``limits`` and ``rounding`` matter where that is "float", which has no fixed steps.
+    ``limits`` and ``rounding`` apply to the rounding "float", which has no fixed steps.
     """
 
     source: Stored
@@ -44,7 +45,7 @@ def _read(scene: Scene) -> Softmax:
 
 
 def softmax_of(op: Softmax) -> Softmax:
-    """Return a softmax as it is; :class:`UnsupportedError` where its steps are not LiteRT's."""
+    """Return a softmax; raise :class:`UnsupportedError` unless its scale is LiteRT's."""
     source, result = op.source, op.result
     if op.rounding == "float" and {source.dtype, result.dtype} <= set(EIGHT):
         return op
@@ -68,6 +69,7 @@ def _compute(op: Softmax, values: Sequence[Expr], calls: Calls) -> Expr:
     if op.rounding == "float" and source.dtype in EIGHT:
         real = RealSoftmax(rows, columns, source.dtype, op.result.params, *op.limits)
         powers = tables.exponentials(source.scale * op.beta)
+        check_real_exponentials("SOFTMAX", powers, source.scale * op.beta)
         made = calls.kernel("q_softmax", pointwise.real_softmax(real), given, powers)
     elif source.dtype == "int16":
         scale = float(np.float32(source.scale) * np.float32(op.beta))
@@ -82,13 +84,19 @@ def _compute(op: Softmax, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _samples() -> tuple[lookups.Array, lookups.Array]:
-    """Exp over -10..0 and 1 / (1 + x) over 0..1, 513 samples each."""
-    steps = 65535
-    powers = lookups.lookup16(np.exp, (10.0 / steps, 2.0 / steps), (32767, 0), np.float64)
-    inverses = lookups.lookup16(
-        lambda x: 1.0 / (1.0 + x), (1.0 / steps, 2.0 / steps), (-32768, 0), np.float64
+    """Return 513 samples each of exp over -10..0 and of 1 / (1 + x) over 0..1."""
+    powers, inverses = (
+        SampledLine(10.0 / 65535, 2.0 / 65535, 32767),
+        SampledLine(1.0 / 65535, 2.0 / 65535, -32768),
     )
-    return powers, inverses
+    return _sampled(np.exp, powers), _sampled(lambda x: 1.0 / (1.0 + x), inverses)
+
+
+def _sampled(of: Real, line: SampledLine) -> Array:
+    """Return samples of a function that LiteRT evaluates in float64."""
+    scales, zeros = (line.source, line.result), (line.zero_point, 0)
+    made = lookups.lookup16(of, scales, zeros, np.float64)
+    return check_samples("SOFTMAX", made, sample_bounds([of], line))
 
 
 def _reference(op: Softmax, x: Array) -> Array:
@@ -98,7 +106,7 @@ def _reference(op: Softmax, x: Array) -> Array:
 
 
 def _of_8_bits(op: Softmax, below: Array) -> Array:
-    """Exponentials in Q0.31 times the reciprocal of their sum, which is in Q12.19."""
+    """Return exponentials in Q0.31 times the reciprocal of their sum in Q12.19."""
     made, shift = differences(below, op.source.scale * op.beta)
     counts = below >= least_difference(shift)
     power = np.where(counts, exp_on_negative(np.where(counts, made, 0)), 0)
@@ -110,7 +118,7 @@ def _of_8_bits(op: Softmax, below: Array) -> Array:
 
 
 def _of_16_bits(op: Softmax, below: Array) -> Array:
-    """Both tables have 513 samples: exp over -10..0 and 1 / (1 + x) over 0..1."""
+    """Return the softmax by two tables of 513 samples: exp over -10..0, 1 / (1 + x) over 0..1."""
     powers, inverses = _samples()
     m = multiplier(float(np.float32(op.source.scale) * np.float32(op.beta)) / (10.0 / 65535.0))
     at = np.clip(scaled(below, m.value[0], m.shift[0]) + 32767, -(1 << 15), (1 << 15) - 1)
@@ -125,7 +133,7 @@ def _of_16_bits(op: Softmax, below: Array) -> Array:
 
 
 def differences(below: Array, scale: float) -> tuple[Array, int]:
-    """Return differences in steps of ``scale`` in Q5.26, and how far their multiplier shifts."""
+    """Return differences in steps of ``scale`` in Q5.26, and the shift of their multiplier."""
     m = multiplier(min(scale * (1 << 26), float((1 << 31) - 1)))
     return scaled(below, m.value[0], m.shift[0]), m.shift[0]
 
@@ -140,7 +148,7 @@ def _beta(scene: Scene) -> float:
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Of ``beta`` times the input."""
+    """Return the softmax of ``beta`` times the input."""
     value, beta = values[0], _beta(scene)
     if beta != 1.0:
         value = calls.apply("multiply", value, np.asarray(beta, scene.dtype(0)))

@@ -10,6 +10,8 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.operators import RELAX
 from tvm_serenity.operators.functions import between
+from tvm_serenity.operators.sample_bounds import SampledLine, check_samples, sample_bounds
+from tvm_serenity.operators.table_bounds import Real, check_table, either, nearest
 from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.lookups import lookup16
 from tvm_serenity.quantize.params import Affine
@@ -82,8 +84,15 @@ def known(scope: Scope, expr: relax.Expr, dtype: str, rounding: str) -> tuple[st
 
 def table(scope: Scope, expr: relax.Expr, leaf: Leaf, result: Affine) -> Array:
     """Return the 256 stored results of ``expr``, evaluated in float32 and rounded."""
+
+    def real(x: Array) -> Array:
+        return _evaluated(scope, expr, x)
+
     with np.errstate(all="ignore"):
-        return tables.from_real(lambda x: _evaluated(scope, expr, x), leaf.params, result)
+        made = tables.from_real(real, leaf.params, result)
+        bounds = (nearest(how, leaf.params, result) for how in (real, _in_float32(real)))
+        held = either(*bounds).limited(*result.limits)
+        return check_table(_named(scope, expr), made, leaf.params, held)
 
 
 def samples(scope: Scope, expr: relax.Expr, leaf: Leaf, result: Affine) -> Array:
@@ -97,11 +106,13 @@ def samples(scope: Scope, expr: relax.Expr, leaf: Leaf, result: Affine) -> Array
     if leaf.params.zero_point or result.zero_point:
         raise RefusedError("a function of int16 with a zero point")
 
-    def real(x: Array) -> Array:
-        return np.broadcast_to(_evaluated(scope, expr, x.astype(np.float32)), x.shape)
+    def exact(x: Array) -> Array:
+        return np.broadcast_to(_evaluated(scope, expr, x), x.shape)
 
-    scales = (leaf.params.scale, result.scale)
+    real, scales = _in_float32(exact), (leaf.params.scale, result.scale)
     found = lookup16(real, scales)
+    bounds = sample_bounds([exact, real], SampledLine(*scales))
+    check_samples(_named(scope, expr), found, bounds)
     every = np.arange(*EVERY)
     with np.errstate(all="ignore"):
         wanted = real(every * np.float32(scales[0])).astype(np.float64) / np.float32(scales[1])
@@ -109,6 +120,16 @@ def samples(scope: Scope, expr: relax.Expr, leaf: Leaf, result: Affine) -> Array
     if not (off <= _FARTHEST).all():
         raise RefusedError("a function of int16 that is too steep, or not defined, between samples")
     return found
+
+
+def _in_float32(function: Real) -> Real:
+    return lambda x: function(x.astype(np.float32))
+
+
+def _named(scope: Scope, expr: relax.Expr) -> str:
+    """What is said of the function of one value that ``expr`` is."""
+    name = compat.op_name(scope.look(expr)).removeprefix("relax.").removeprefix("nn.")
+    return f"a function of one tensor that ends in {name}"
 
 
 def _evaluated(scope: Scope, expr: relax.Expr, x: Array) -> Array:

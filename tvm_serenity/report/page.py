@@ -44,9 +44,7 @@ def chart_library() -> tuple[str, str]:
         script = resources.files("plotly") / "package_data" / "plotly.min.js"
         code = script.read_text(encoding="utf-8")
     except (metadata.PackageNotFoundError, ModuleNotFoundError, FileNotFoundError) as error:
-        raise MissingPartError(
-            f"the report needs plotly: pip install 'tvm-serenity[report]' ({error})"
-        ) from None
+        raise MissingPartError(f"the report needs plotly: pip install plotly ({error})") from None
     texts = [f for f in found.files or () if f.name.upper().startswith("LICENSE")]
     licence = "\n".join(f.read_text() for f in texts) or code[: code.index("*/") + 2]
     return code, licence

@@ -1,4 +1,4 @@
-"""What must hold before a compiled network is handed out: kernels, results, order, referee."""
+"""The checks before a compiled network is returned: kernels, results, order, reference runtime."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,20 +9,18 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_serenity import compat
 from tvm_serenity.errors import CheckError, WrongResultError
 from tvm_serenity.graph import Graph
 from tvm_serenity.plan import Plan, check_plan
 from tvm_serenity.relax.compiled import Built, built
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.runtime.vm import Run, run
-from tvm_serenity.validation.compiling import reference_target
-from tvm_serenity.validation.drawn import network_inputs
+from tvm_serenity.validation.compiling import reference_target, same
 from tvm_serenity.validation.execute import POISONS
-from tvm_serenity.validation.judge import Judge
-from tvm_serenity.validation.network import Verdict, judged
+from tvm_serenity.validation.network import Verdict, compared_with_reference
+from tvm_serenity.validation.network_inputs import network_inputs
+from tvm_serenity.validation.reference_spec import ReferenceSpec
 from tvm_serenity.validation.report import EXACT, Tolerance, first_difference
-from tvm_serenity.validation.tolerances import FUSED
 
 Inputs = Sequence[np.ndarray[Any, Any]]
 Notify = Callable[[str], None]
@@ -30,25 +28,25 @@ Notify = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Checks:
-    """What is checked before a comparison is returned.
+    """The checks that run before a build is returned.
 
-    ``kernels``: each distinct kernel, and the whole network, against TVM's own kernels. ``before``:
-    the module that was rewritten or cut into rows, whose results must be the same within
-    ``tolerance``. ``stock``: the module is compiled as TVM does by default, too, and run.
-    ``judge``: the model's own runtime. ``folder``: where reproducers go.
+    ``kernels``: compare each distinct kernel, and the network, with TVM's own kernels. ``before``:
+    the module before rewriting or row streaming, whose results must be equal within ``tolerance``.
+    ``stock``: also compile and run the module as TVM does by default. ``reference``: the model's
+    own runtime. ``folder``: where reproducers are written.
     """
 
     kernels: bool = True
     before: tvm.IRModule | None = None
     tolerance: Tolerance = EXACT
     stock: bool = False
-    judge: Judge | None = None
+    reference: ReferenceSpec | None = None
     folder: Path = Path()
 
 
 @dataclass(frozen=True, eq=False)
 class Builds:
-    """A ``module`` for a target: lowered with TVM's own kernels (``plain``), and compiled twice."""
+    """A ``module`` for a target: lowered with TVM's own kernels (``plain``), and both builds."""
 
     module: tvm.IRModule
     plain: tvm.IRModule
@@ -59,11 +57,11 @@ class Builds:
 
     @property
     def same(self) -> Tolerance:
-        """How far two forms of one kernel may be apart: not at all where nothing is fused."""
-        return FUSED if compat.contracts(self.target) else EXACT
+        """The tolerance between two forms of a kernel: zero if the target fuses nothing."""
+        return same(self.target)
 
     def by_tvm(self, lowered: tvm.IRModule) -> relax.VMExecutable:
-        """Return a lowered module compiled with TVM's own kernels, on memory that TVM plans."""
+        """Return a lowered module compiled with TVM's own kernels and memory plan."""
         target = reference_target(self.target)
         made = built(lowered, self.target, notify=self.notify, compiled_for=target)
         return made.executable
@@ -71,9 +69,9 @@ class Builds:
 
 @dataclass(frozen=True, kw_only=True)
 class Runs:
-    """Two runs on fresh inputs of what must compute the same; ``stock`` and ``reference`` one.
+    """Two runs of each build on fresh inputs, and one run each of ``stock`` and ``reference``.
 
-    ``stock`` is None where it was not asked for.
+    ``stock`` and ``reference`` are None if they were not run.
     """
 
     inputs: tuple[Inputs, Inputs]
@@ -84,20 +82,22 @@ class Runs:
     tolerance: Tolerance
 
     def check(self, kernels: tuple[str, ...]) -> None:
-        """Raise :class:`WrongResultError` for a wrong result, or another order than planned."""
+        """Raise :class:`WrongResultError` for a wrong result or an order other than planned."""
         for given, ours in zip(self.given, self.ours, strict=True):
-            apart = first_difference(given.outputs, ours.outputs)
-            if apart is not None:
+            difference = first_difference(given.outputs, ours.outputs)
+            if difference is not None:
                 raise WrongResultError(
                     f"the reordered module computes something else than the given order: "
-                    f"{apart.text()}"
+                    f"{difference.text()}"
                 )
         if self.reference is not None:
-            apart = first_difference(self.reference.outputs, self.ours[0].outputs, self.tolerance)
-            if apart is not None:
+            difference = first_difference(
+                self.reference.outputs, self.ours[0].outputs, self.tolerance
+            )
+            if difference is not None:
                 raise WrongResultError(
                     "the compiled module computes something else than TVM's own kernels on the "
-                    f"model as it was: {apart.text()}"
+                    f"model as it was: {difference.text()}"
                 )
         called = self.ours[0].kernels
         if called != kernels:
@@ -112,12 +112,12 @@ class Runs:
 
 
 def is_view(graph: Graph, op: int) -> bool:
-    """Whether an operator runs no kernel: it shows another tensor's bytes."""
+    """Return whether an operator runs no kernel, because its result is a view."""
     return graph.ops[op].kind == "relax.reshape"
 
 
 def check_plans(plans: Sequence[Plan]) -> None:
-    """Check plans by the checker that shares no code with the planners."""
+    """Check plans with the checker that shares no code with the planners."""
     try:
         for plan in plans:
             check_plan(plan.buffers, plan.offsets)
@@ -126,7 +126,7 @@ def check_plans(plans: Sequence[Plan]) -> None:
 
 
 def run_all(builds: Builds, checks: Checks, inputs: Inputs, seed: int) -> Runs:
-    """Run everything in memory full of garbage, other garbage each time."""
+    """Run all builds in poisoned memory, each run with another poison byte."""
     first, second = POISONS
     given, ours = builds.given.executable, builds.ours.executable
     once = run(given, inputs, poison=first), run(ours, inputs, poison=second)
@@ -150,11 +150,14 @@ def run_all(builds: Builds, checks: Checks, inputs: Inputs, seed: int) -> Runs:
     )
 
 
-def ask_judge(judge: Judge, runs: Runs, notify: Notify) -> Verdict:
-    """Return the judge's verdict; :class:`WrongResultError` where it computes something else."""
-    notify(f"comparing with {judge.runtime}")
+def compare_with_runtime(spec: ReferenceSpec, runs: Runs, notify: Notify) -> Verdict:
+    """Return how results compare with the reference runtime's.
+
+    Raises :class:`WrongResultError` if they are wrong.
+    """
+    notify(f"comparing with {spec.runtime}")
     pairs = [(i, r.outputs) for i, r in zip(runs.inputs, runs.ours, strict=True)]
-    verdict = judged(judge, pairs)
+    verdict = compared_with_reference(spec, pairs)
     if verdict.outcome == "wrong":
         raise WrongResultError(verdict.text())
     return verdict

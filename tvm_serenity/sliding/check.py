@@ -2,7 +2,7 @@
 
 A row's symbol says what computes it, from which rows of the stream: its layer, the kernel's
 variant, and the symbols it reads. Two rows are the same number for number if their symbols are.
-Naive on purpose: it knows no shifts but those of the blocks, and begins with garbage in all of
+Naive on purpose: it knows no shifts but those of the blocks, and begins with poison in all of
 them.
 """
 
@@ -30,7 +30,7 @@ def check_windows(found: SlidingStep, reads: Sequence[LayerReads | None]) -> Non
     memory = _before(steady, numbers)
     states, count = memory, len(steady.states)
     last = tuple(zip(reversed(network.inputs), reversed(network.outputs), strict=False))[:count]
-    stores = {f: [_garbage(steady, numbers, f)] * len(kept) for f, kept in found.stores.items()}
+    stores = {f: [_poison(steady, numbers, f)] * len(kept) for f, kept in found.stores.items()}
     height = network.rows(steady.source)
     calls = [found.streaming.banded.calls[op] for op in found.streaming.schedule.order]
     for number in range(1, steady.steps_to_fill + WINDOWS):
@@ -75,20 +75,20 @@ def _root(steady: Steady, feature: int) -> int:
 
 
 def _before(steady: Steady, numbers: _Numbers) -> Symbols:
-    """What is in memory before the first step: garbage, and the first values of states."""
+    """What is in memory before the first step: poison, and the first values of states."""
     memory: Symbols = {}
     for f, (first, end) in enumerate(steady.spans):
-        memory |= {(f, y): numbers.of("garbage", f, y) for y in range(first, end)}
+        memory |= {(f, y): numbers.of("poison", f, y) for y in range(first, end)}
     for f, _ in steady.states:
         memory |= {(f, y): numbers.of("first", f, y) for y in range(steady.network.rows(f))}
     return memory
 
 
-def _garbage(steady: Steady, numbers: _Numbers, feature: int) -> Symbols:
+def _poison(steady: Steady, numbers: _Numbers, feature: int) -> Symbols:
     """What is stored of a feature at first, by the rows that it is to be."""
     far = steady.shifts[feature]
     rows = range(*steady.stored[feature])
-    return {(feature, y - far): numbers.of("garbage", feature, y) for y in rows}
+    return {(feature, y - far): numbers.of("poison", feature, y) for y in rows}
 
 
 def _moved(

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import MissingPartError
+from tvm_serenity.validation.disagreement import disagreement
 from tvm_serenity.validation.inputs import Array
-from tvm_serenity.validation.judge import Judge
-from tvm_serenity.validation.references import Referee, RefereeError, consulted
+from tvm_serenity.validation.reference_spec import ReferenceSpec
+from tvm_serenity.validation.references import ReferenceRuntime, ReferenceRuntimeError, consulted
 from tvm_serenity.validation.report import Difference, first_difference
 from tvm_serenity.validation.rules import has_runtime, rule_for
-from tvm_serenity.validation.settling import settled
 
 if TYPE_CHECKING:
     import torch
@@ -22,12 +22,13 @@ NAMES["qlinear"] = "onnxruntime (integer operators)"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a referee said: ``outcome`` is identical, accepted, wrong, or absent (with a reason).
+    """The comparison with a reference runtime.
 
-    ``second``: what a second reference says, where the first one was not agreed with.
+    ``outcome`` is identical, accepted, wrong, or absent (with a reason). ``second`` is what a
+    second reference says where the results differ from the first one.
     """
 
-    referee: str
+    reference_runtime: str
     outcome: str
     runs: int = 0
     max_abs_error: float = 0.0
@@ -38,107 +39,112 @@ class Verdict:
     second: str = ""
 
     def text(self) -> str:
-        """Return it in words."""
+        """Return the verdict in words."""
         if self.outcome == "absent":
             return f"{self.reason}; nothing to compare with"
         if self.outcome == "identical":
-            return f"bit-identical to {self.referee}"
+            return f"bit-identical to {self.reference_runtime}"
         if self.outcome == "accepted":
             why = self.second or f"accepted: {self.tolerance}"
-            return f"at most {self.max_abs_error:.3g} from {self.referee} ({why})"
+            return f"at most {self.max_abs_error:.3g} from {self.reference_runtime} ({why})"
         assert self.difference is not None
         parts = [self.difference.text(), self.operator, self.second]
-        return f"wrong against {self.referee}: {'; '.join(part for part in parts if part)}"
+        return (
+            f"wrong against {self.reference_runtime}: {'; '.join(part for part in parts if part)}"
+        )
 
     def json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        found = asdict(self)
-        del found["difference"]
-        return found
+        """Return the verdict as a JSON object."""
+        result = asdict(self)
+        del result["difference"]
+        return result
 
 
-def judge_for(model: str) -> Judge | None:
-    """Return the judge of a model file, None for what has no runtime of its own."""
+def reference_for(model: str) -> ReferenceSpec | None:
+    """Return the reference runtime of a model file; None if its format has none."""
     path = Path(model)
     if not has_runtime(path):
         return None
     rule = rule_for(path)
-    return Judge(rule.runtime, path, rule.tolerance)
+    return ReferenceSpec(rule.runtime, path, rule.tolerance)
 
 
-def judge_program(exported: "torch.export.ExportedProgram") -> Judge:
-    """Return the judge of a ``torch.export.ExportedProgram``: PyTorch."""
+def reference_program(exported: "torch.export.ExportedProgram") -> ReferenceSpec:
+    """Return PyTorch as the reference runtime of a ``torch.export.ExportedProgram``."""
     import io
 
     import torch
 
     data = io.BytesIO()
     torch.export.save(exported, data)
-    return Judge("torch", data.getvalue())
+    return ReferenceSpec("torch", data.getvalue())
 
 
-def judged(judge: Judge, runs: Sequence[tuple[Sequence[Array], Sequence[Array]]]) -> Verdict:
-    """Return how the results of ``runs`` (inputs, results) compare with the judge's.
+def compared_with_reference(
+    spec: ReferenceSpec, runs: Sequence[tuple[Sequence[Array], Sequence[Array]]]
+) -> Verdict:
+    """Return how the results of ``runs`` (inputs, results) compare with the reference runtime's.
 
-    The second run goes on from the states of the first, and so on. Further inputs and results
-    than the judge has are states. A judge that is not installed, refuses the model, dies or takes
-    too long is absent: its reason says which.
+    Each run starts from the states that the previous run left. Inputs and results beyond those of
+    the reference runtime are states. The outcome is absent if the runtime is not installed,
+    refuses the model, dies or exceeds its time limit; the reason says which.
     """
 
-    def ask(referee: Referee) -> list[tuple[list[Array], list[Array]]]:
+    def ask(reference: ReferenceRuntime) -> list[tuple[list[Array], list[Array]]]:
         answers = []
         for number, (inputs, _) in enumerate(runs):
-            own = _fitted(referee, inputs)
-            answer = (referee.step if number else referee.run)(own)
+            own = _fitted(reference, inputs)
+            answer = (reference.step if number else reference.run)(own)
             answers.append((own, list(answer.outputs)))
         return answers
 
     try:
-        runtime, answers = consulted(judge.runtime, judge.model, ask, limit_s=judge.limit_s)
-    except (RefereeError, MissingPartError) as error:
-        return Verdict(NAMES[judge.runtime], "absent", reason=str(error))
+        runtime, answers = consulted(spec.runtime, spec.model, ask, limit_s=spec.limit_s)
+    except (ReferenceRuntimeError, MissingPartError) as error:
+        return Verdict(NAMES[spec.runtime], "absent", reason=str(error))
     pairs = [_paired(o, results) for (_, o), (_, results) in zip(answers, runs, strict=True)]
     shaped = [(own, want) for (own, _), (want, _) in zip(answers, pairs, strict=True)]
-    found = settled(replace(judge, runtime=runtime), shaped, [have for _, have in pairs])
+    result = disagreement(replace(spec, runtime=runtime), shaped, [have for _, have in pairs])
     worst = max((_largest(want, have) for want, have in pairs), default=0.0)
     same = all(first_difference(want, have) is None for want, have in pairs)
     return Verdict(
         NAMES[runtime],
-        "wrong" if found.difference else "identical" if same else "accepted",
-        found.number + 1 if found.difference else len(runs),
+        "wrong" if result.difference else "identical" if same else "accepted",
+        result.number + 1 if result.difference else len(runs),
         worst,
-        found.tolerance.text(),
-        difference=found.difference,
-        operator=found.operator,
-        second=found.second,
+        result.tolerance.text(),
+        difference=result.difference,
+        operator=result.operator,
+        second=result.second,
     )
 
 
 def _paired(outputs: Sequence[Array], results: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-    """What is wanted and what is there, of the results that the judge has."""
+    """Return the outputs of the reference runtime in our shapes, and our results for them."""
     want = [_as(a, r) for a, r in zip(outputs, results, strict=False)]
     return want, list(results[: len(outputs)])
 
 
-def _fitted(referee: Referee, inputs: Sequence[Array]) -> list[Array]:
-    """The referee's inputs: the first ones of the module, under the referee's shapes."""
-    if len(referee.entries) > len(inputs):
-        raise RefereeError(
-            f"{NAMES[referee.runtime]}: has {len(referee.entries)} inputs, the module {len(inputs)}"
+def _fitted(reference: ReferenceRuntime, inputs: Sequence[Array]) -> list[Array]:
+    """Return the reference runtime's inputs: the module's first inputs in its shapes and types."""
+    if len(reference.entries) > len(inputs):
+        raise ReferenceRuntimeError(
+            f"{NAMES[reference.runtime]} has {len(reference.entries)} inputs for the model, "
+            f"the module has {len(inputs)}"
         )
-    pairs = zip(inputs, referee.entries, strict=False)
+    pairs = zip(inputs, reference.entries, strict=False)
     return [a if -1 in e.shape else a.reshape(e.shape).astype(e.dtype) for a, e in pairs]
 
 
 def _as(answer: Array, like: Array) -> Array:
-    """An answer under the shape of our result, where it has as many elements."""
+    """Return ``answer`` in the shape of our result if it has as many elements."""
     return answer.reshape(like.shape) if answer.size == like.size else answer
 
 
 def _largest(want: Sequence[Array], have: Sequence[Array]) -> float:
-    found = [
+    result = [
         d.largest
         for a, b in zip(want, have, strict=False)
         if (d := first_difference([a], [b])) is not None
     ]
-    return max(found, default=0.0)
+    return max(result, default=0.0)

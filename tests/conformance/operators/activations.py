@@ -10,7 +10,7 @@ from hypothesis.strategies import SearchStrategy
 from tests.conformance.case import Case
 from tests.conformance.operators.draws import INTEGERS, Draw, case, like
 from tests.conformance.operators.pointwise import fixed
-from tests.conformance.operators.weighted import DYNAMIC, activations, judged
+from tests.conformance.operators.weighted import DYNAMIC, activations, layer_case
 from tests.conformance.writer import Array, Node, T
 
 _LOW = {"int8": -128, "uint8": 0, "int16": 0}
@@ -119,7 +119,7 @@ def _matmul(draw: Any) -> Case:
     b = fixed(d, b)
     if dtype == DYNAMIC and b.data is not None:  # LiteRT keeps the sums of the first run's matrices
         options["asymmetricQuantizeInputs"] = d.chance()
-    return judged(dtype, "BATCH_MATMUL", [a, b, y], Node("BATCH_MATMUL", [0, 1], [2], options))
+    return layer_case(dtype, "BATCH_MATMUL", [a, b, y], Node("BATCH_MATMUL", [0, 1], [2], options))
 
 
 @st.composite

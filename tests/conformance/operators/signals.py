@@ -1,4 +1,4 @@
-"""TFLM's signal library: from samples to the levels of channels. TFLM judges."""
+"""TFLM's signal library: from samples to the levels of channels. TFLM is the reference."""
 
 from typing import Any
 

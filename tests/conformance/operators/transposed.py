@@ -14,7 +14,7 @@ from tests.conformance.operators.weighted import (
     VALID,
     activations,
     bias,
-    judged,
+    layer_case,
     result,
     weight,
 )
@@ -48,7 +48,9 @@ def _transposed(draw: Any) -> Case:
         "strideW": stride[1],
         "fusedActivationFunction": d.one(ACTIVATIONS),
     }
-    return judged(dtype, "TRANSPOSE_CONV", tensors, Node("TRANSPOSE_CONV", inputs, [3], options))
+    return layer_case(
+        dtype, "TRANSPOSE_CONV", tensors, Node("TRANSPOSE_CONV", inputs, [3], options)
+    )
 
 
 STRATEGIES: dict[str, SearchStrategy[Case]] = {"TRANSPOSE_CONV": _transposed()}

@@ -46,7 +46,7 @@ def activations(d: Draw, shape: Sequence[int], dtype: str, around: float = 0.05)
     return d.tensor(shape, "float32" if dtype == DYNAMIC else dtype, around)
 
 
-def judged(dtype: str, kind: str, tensors: Sequence[T], node: Node) -> Case:
+def layer_case(dtype: str, kind: str, tensors: Sequence[T], node: Node) -> Case:
     """Return the case of an operator; floats must be the same where the range is dynamic."""
     made = case(kind, tensors, node)
     return replace(made, tolerance=0.0) if dtype == DYNAMIC else made
@@ -90,7 +90,7 @@ def _convolution(draw: Any, dtypes: Sequence[str]) -> Case:
         "fusedActivationFunction": d.one(ACTIVATIONS),
     }
     node = Node("CONV_2D", [0, 1, 2], [3], options)
-    return judged(dtype, "CONV_2D", [x, w, bias(d, x, w, filters), y], node)
+    return layer_case(dtype, "CONV_2D", [x, w, bias(d, x, w, filters), y], node)
 
 
 @st.composite
@@ -110,7 +110,7 @@ def _depthwise(draw: Any, dtypes: Sequence[str]) -> Case:
         "fusedActivationFunction": d.one(ACTIVATIONS),
     }
     node = Node("DEPTHWISE_CONV_2D", [0, 1, 2], [3], options)
-    return judged(dtype, "DEPTHWISE_CONV_2D", [x, w, bias(d, x, w, count), y], node)
+    return layer_case(dtype, "DEPTHWISE_CONV_2D", [x, w, bias(d, x, w, count), y], node)
 
 
 @st.composite
@@ -128,7 +128,9 @@ def _dense(draw: Any, dtypes: Sequence[str]) -> Case:
     tensors, inputs = [x, w, bias(d, x, w, units), y], [0, 1, 2]
     if d.number(0, 3) == 0:
         inputs = [0, 1, -1] if d.chance() else [0, 1]
-    return judged(dtype, "FULLY_CONNECTED", tensors, Node("FULLY_CONNECTED", inputs, [3], options))
+    return layer_case(
+        dtype, "FULLY_CONNECTED", tensors, Node("FULLY_CONNECTED", inputs, [3], options)
+    )
 
 
 def window(d: Draw, padding: int) -> tuple[tuple[int, int], ...]:

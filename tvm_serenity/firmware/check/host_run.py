@@ -1,4 +1,4 @@
-"""A project's whole network on this machine, in an arena full of garbage, before it is written."""
+"""A project's whole network on this machine, in a poisoned arena, before it is written."""
 
 import ctypes
 import json
@@ -12,13 +12,13 @@ from tvm_serenity.errors import WrongResultError
 from tvm_serenity.firmware.board.execute import Execution
 from tvm_serenity.firmware.check.drawn_inputs import LEAST_INPUTS, MOST_INPUTS
 from tvm_serenity.firmware.check.reference_runtime import OUTPUT, SAID, Recorded, note_of
-from tvm_serenity.firmware.check.verify import Deviation, difference, referee_difference
+from tvm_serenity.firmware.check.verify import Deviation, difference, reference_difference
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.ulp import close
 from tvm_serenity.system.isolated import Death, isolated
+from tvm_serenity.validation.disagreement import disagreement
 from tvm_serenity.validation.report import first_difference
-from tvm_serenity.validation.settling import settled
 
 Runs = list[tuple[Sequence[Array], list[Array]]]
 """Inputs and the outputs they give."""
@@ -33,20 +33,20 @@ class Rehearsed:
     """How many tensors were compared when written; whether the model's runtime agreed, or why not.
 
     ``without`` is empty where it did. ``inputs``: on how many inputs outputs were compared;
-    ``judged_inputs``: on how many of them with the runtime's.
+    ``reference_inputs``: on how many of them with the runtime's.
     """
 
     tensors: int
-    judged: bool
+    has_reference: bool
     without: str
     inputs: int = 0
-    judged_inputs: int = 0
+    reference_inputs: int = 0
 
 
 def rehearse(
     library: ctypes.CDLL, files: Mapping[str, bytes], reference: Mapping[str, Array]
 ) -> Rehearsed:
-    """Run the network twice, each time on other garbage; return what was compared.
+    """Run the network twice, each time on another poison pattern; return what was compared.
 
     Every tensor when it is written with ``reference``, outputs with the runtime's that it holds.
     Raises :class:`WrongResultError`.
@@ -67,11 +67,11 @@ def rehearse(
                 raise WrongResultError(f"{name}: {_off(off)} when the whole network runs")
             count = off.tensors
             _outputs(project, found.outputs, reference)
-            _judge(project, found)
+            _check_reference(project, found)
     except Death as death:
         raise WrongResultError(f"{name}: {death} when the whole network runs") from None
-    judged = f"{OUTPUT}0" in reference
-    return Rehearsed(count, judged, note_of(reference), 1, int(judged))
+    has_reference = f"{OUTPUT}0" in reference
+    return Rehearsed(count, has_reference, note_of(reference), 1, int(has_reference))
 
 
 def runs_for(steps: int) -> int:
@@ -116,19 +116,19 @@ def rehearse_more(
 
 def _apart(answer: Recorded, made: Sequence[Array]) -> bool:
     """Whether outputs are further from the runtime's than its rule says."""
-    assert answer.judge is not None
+    assert answer.spec is not None
     want = answer.shaped(made)
-    return first_difference(want, made[: len(want)], answer.judge.tolerance) is not None
+    return first_difference(want, made[: len(want)], answer.spec.tolerance) is not None
 
 
 def _settle(metadata: Mapping[str, Any], pairs: Sequence[tuple[Recorded, Sequence[Array]]]) -> None:
     """Raise :class:`WrongResultError` where outputs are wrong that differ from the runtime's."""
-    judge = next((answer.judge for answer, _ in pairs), None)
-    if judge is None:
+    spec = next((answer.spec for answer, _ in pairs), None)
+    if spec is None:
         return
     answers = [(answer.inputs, answer.shaped(made)) for answer, made in pairs]
     results = [made[: len(want)] for (_, want), (_, made) in zip(answers, pairs, strict=True)]
-    found = settled(judge, answers, results)
+    found = disagreement(spec, answers, results)
     if found.difference is not None:
         output = metadata["tensors"][metadata["outputs"][found.difference.output]]
         raise WrongResultError(
@@ -166,12 +166,13 @@ def _outputs(project: Project, outputs: Sequence[bytes], reference: Mapping[str,
             )
 
 
-def _judge(project: Project, found: Execution) -> None:
-    judged = referee_difference(project, found)
-    if judged is not None and judged[1]:
+def _check_reference(project: Project, found: Execution) -> None:
+    deviation = reference_difference(project, found)
+    if deviation is not None and deviation[1]:
         said = f"; {project.reference[SAID]}" if SAID in project.reference else ""
         raise WrongResultError(
-            f"{project.metadata['name']}: wrong against the model's own runtime: {judged[1]}{said}"
+            f"{project.metadata['name']}: wrong against the model's own runtime: "
+            f"{deviation[1]}{said}"
         )
 
 

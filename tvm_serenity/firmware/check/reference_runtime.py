@@ -9,15 +9,20 @@ import numpy as np
 
 from tvm_serenity.errors import MissingPartError
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.validation.judge import Judge
-from tvm_serenity.validation.references import Answer, Referee, RefereeError, consulted
+from tvm_serenity.validation.disagreement import disagreement
+from tvm_serenity.validation.reference_spec import ReferenceSpec
+from tvm_serenity.validation.references import (
+    Answer,
+    ReferenceRuntime,
+    ReferenceRuntimeError,
+    consulted,
+)
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.rules import has_runtime, rule_for
-from tvm_serenity.validation.settling import settled
 from tvm_serenity.validation.tolerances import FLOAT
 
 OUTPUT, STEPS, NOTE, ALLOWED = "litert", "litert_steps", "litert_note", "litert_allowed"
-"""Keys: the referee's outputs, the steps whose tensor it has itself, why it has none, tolerance."""
+"""Keys: the reference runtime's outputs, the steps it confirms, why it has none, the tolerance."""
 SAID = "litert_said"
 """Key: which operator makes what TVM has wrong, and what a second reference says of it."""
 
@@ -26,13 +31,13 @@ SAID = "litert_said"
 class Recorded:
     """Outputs of one run from the first states, and all tensors the runtime keeps, by index.
 
-    ``judge`` is the runtime that answered, ``inputs`` what it was given.
+    ``spec`` is the runtime that answered, ``inputs`` what it was given.
     """
 
     outputs: list[Array]
     tensors: Mapping[int, Array]
     note: str = ""
-    judge: Judge | None = None
+    spec: ReferenceSpec | None = None
     inputs: Sequence[Array] = ()
 
     def shaped(self, ours: Sequence[Array]) -> list[Array]:
@@ -66,34 +71,35 @@ def recorded_runs(
     if path is None or not has_runtime(path):
         return [Recorded([], {}, "the model has no runtime of its own")] * len(runs)
 
-    def ask(referee: Referee) -> list[tuple[list[Array], Answer]]:
+    def ask(reference: ReferenceRuntime) -> list[tuple[list[Array], Answer]]:
         found: list[tuple[list[Array], Answer]] = []
         for inputs in runs:
-            pairs = list(zip(inputs, referee.entries, strict=False))
-            if len(pairs) != len(referee.entries):
-                raise RefereeError(f"the file has {len(referee.entries)} inputs")
+            pairs = list(zip(inputs, reference.entries, strict=False))
+            if len(pairs) != len(reference.entries):
+                raise ReferenceRuntimeError(f"the file has {len(reference.entries)} inputs")
             own = [a if -1 in e.shape else a.reshape(e.shape).astype(e.dtype) for a, e in pairs]
-            found.append((own, (referee.step if follow and found else referee.run)(own)))
+            found.append((own, (reference.step if follow and found else reference.run)(own)))
         return found
 
     try:
         rule = rule_for(path)
         runtime, found = consulted(rule.runtime, path, ask, keep=keep)
-    except (RefereeError, MissingPartError) as error:
+    except (ReferenceRuntimeError, MissingPartError) as error:
         return [Recorded([], {}, str(error))] * len(runs)
-    judge = Judge(runtime, path, rule.tolerance, follow=False)
-    return [Recorded(list(a.outputs), a.tensors, "", judge, own) for own, a in found]
+    spec = ReferenceSpec(runtime, path, rule.tolerance, follow=False)
+    return [Recorded(list(a.outputs), a.tensors, "", spec, own) for own, a in found]
 
 
 def as_reference(found: Recorded, outputs: Sequence[Array]) -> dict[str, Array]:
-    """Return the referee's outputs under the shapes of ours, how far ours may be, and its note.
+    """Return the arrays to record of the reference runtime: outputs, tolerance and note.
 
+    Outputs are reshaped to the shapes of ours.
     ``outputs`` are TVM's. Where these differ and are not wrong, what is built may be as far.
     """
-    if found.judge is None:
+    if found.spec is None:
         return {NOTE: np.array(found.note)}
     shaped = found.shaped(outputs)
-    verdict = settled(found.judge, [(found.inputs, shaped)], [outputs[: len(shaped)]])
+    verdict = disagreement(found.spec, [(found.inputs, shaped)], [outputs[: len(shaped)]])
     allowed = verdict.tolerance
     numbers = np.array([allowed.relative, allowed.absolute, allowed.steps], np.float64)
     said = {SAID: np.array(verdict.said)} if verdict.said else {}
@@ -145,5 +151,5 @@ def _among(ours: Array, theirs: Array) -> bool:
 
 
 def note_of(reference: Mapping[str, Any]) -> str:
-    """Return why a reference has no outputs of a referee, empty where it has them."""
+    """Return why a reference has no outputs of a reference runtime, empty where it has them."""
     return str(reference[NOTE]) if NOTE in reference else ""

@@ -46,10 +46,10 @@ class CheckReport:
             "requantised_sums": self.sums,
             "macros": self.macros,
             "tensors": whole.tensors,
-            "referee": whole.judged,
+            "reference_runtime": whole.has_reference,
             "inputs": whole.inputs or None,
-            "referee_inputs": whole.judged_inputs or None,
-            "without_referee": whole.without or None,
+            "reference_runtime_inputs": whole.reference_inputs or None,
+            "without_reference_runtime": whole.without or None,
             "loose": self.loose or None,
             "opaque": list(self.users),
         }
@@ -59,10 +59,13 @@ class CheckReport:
         if self.skipped or self.whole is None:
             return self.skipped
         said = "outputs as the model's own runtime's"
-        judged, others = self.whole.judged_inputs, self.whole.inputs - self.whole.judged_inputs
-        said += f" on {judged} inputs" if judged else ""
+        confirmed, others = (
+            self.whole.reference_inputs,
+            self.whole.inputs - self.whole.reference_inputs,
+        )
+        said += f" on {confirmed} inputs" if confirmed else ""
         said += f" ({self.loose})" if self.loose else ""
-        said = said if self.whole.judged else f"no referee ({self.whole.without})"
+        said = said if self.whole.has_reference else f"no reference runtime ({self.whole.without})"
         said += f", as TVM's on {others} inputs" if others > 0 else ""
         names = ", ".join(self.users)
         zeros = f"; zeros stood for what {names} makes, which is not compared" if names else ""

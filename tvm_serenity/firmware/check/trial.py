@@ -1,6 +1,6 @@
 """C kernels called on this machine: the text of a project, compiled and run in guarded memory.
 
-A :class:`Trial` is memory and calls that work on it. ``run`` fills what is not given with garbage,
+A :class:`Trial` is memory and calls that work on it. ``run`` poisons what is not given,
 and finds what a kernel writes where it must not. No TVM here.
 """
 
@@ -28,7 +28,7 @@ NOWHERE = -1
 
 @dataclass(frozen=True)
 class Block:
-    """Memory a kernel is given: what it ``held``, or None for ``size_bytes`` of garbage.
+    """Memory a kernel is given: what it ``held``, or None for ``size_bytes`` of poison.
 
     It begins at a multiple of ``alignment``, and of no larger power of two.
     """

@@ -84,7 +84,7 @@ def run_qemu(project: Project, inputs: Sequence[Array], *, traced: bool) -> Exec
     return qemu(project.folder, machine, data, len(project.outputs), traced=traced)
 
 
-def referee_difference(project: Project, execution: Execution) -> tuple[float, str] | None:
+def reference_difference(project: Project, execution: Execution) -> tuple[float, str] | None:
     """Return how far outputs are from the model's runtime, and in words what is wrong, if it is.
 
     None without a recorded answer. Integers must be identical, floats within ``tolerance_of``.

@@ -14,7 +14,7 @@ from tvm_serenity.firmware.check.unknown import UNKNOWN
 from tvm_serenity.firmware.check.verify import (
     Deviation,
     difference,
-    referee_difference,
+    reference_difference,
     run_host,
     run_qemu,
 )
@@ -94,16 +94,16 @@ def _part(project: Project, runner: Callable[..., Execution]) -> dict[str, Any]:
     plain, traced = runner(project, inputs, traced=False), runner(project, inputs, traced=True)
     apart: Deviation = difference(project, traced.trace)
     same = plain.outputs == traced.outputs
-    judged = referee_difference(project, plain)
+    deviation = reference_difference(project, plain)
     return {
         "identical": apart.identical and same,
-        "accepted": apart.accepted and same and (judged is None or not judged[1]),
+        "accepted": apart.accepted and same and (deviation is None or not deviation[1]),
         "tensors": apart.tensors,
         "max_abs_error": apart.max_abs_error,
         "max_ulp": apart.max_ulp,
         "first_difference": apart.first,
-        "litert_max_abs_error": None if judged is None else judged[0],
-        "litert_difference": None if judged is None else judged[1] or None,
+        "litert_max_abs_error": None if deviation is None else deviation[0],
+        "litert_difference": None if deviation is None else deviation[1] or None,
         "inputs": 1,
         "input_difference": None,
         "instructions": plain.instructions,

@@ -150,7 +150,7 @@ class NetworkCompiler:
         alignment = self.board.core.alignment_bytes
         met = placed.fits and settings.allows(sum(placed.arena_bytes.values()))
         room = rooms(self.board, settings.stack_bytes)
-        more = self._more_room(placed, room) if settings.fast and met else {}
+        more = self._more_room(placed, room) if settings.grows and met else {}
         taken, placed, placement = upgraded_in_bands(
             kernels, best, placed, placement, alignment, more
         )

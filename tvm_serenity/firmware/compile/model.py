@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.frontends import ModelFile, format_of, judged_file, load
+from tvm_serenity.frontends import ModelFile, format_of, load, runtime_file
 from tvm_serenity.frontends.opaque import TakesOpaque
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.system.files import ZOO
@@ -26,12 +26,12 @@ Model: TypeAlias = (
 class OpenedModel:
     """A model as a Relax module, the file it is from, if it is known, and what a runtime is given.
 
-    That is ``judged``: the file, or of one with several signatures what was read of it.
+    That is ``runtime_file``: the file, or of one with several signatures what was read of it.
     """
 
     module: Any
     file: str | None
-    judged: str | None
+    runtime_file: str | None
 
 
 def opened(model: "Model", settings: Settings) -> OpenedModel:
@@ -51,7 +51,7 @@ def opened(model: "Model", settings: Settings) -> OpenedModel:
 
         how = settings.dynamic_range
         made = to_relax(file, settings.dims, integers, stand_ins=True, dynamic_range=how)
-        return OpenedModel(made, str(file.path), str(judged_file(file)))
+        return OpenedModel(made, str(file.path), str(runtime_file(file)))
     if settings.dims:
         raise InputError(f"{name or 'the model'}: only dimensions of a file have names")
     if settings.opaque:

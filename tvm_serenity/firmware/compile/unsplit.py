@@ -24,6 +24,7 @@ from tvm_serenity.kernels.lean import lean
 from tvm_serenity.kernels.tile import MCU, SCALAR
 from tvm_serenity.memory import LiveRange, peak_bytes
 from tvm_serenity.options.memory import RAM
+from tvm_serenity.options.speed import LEAST
 from tvm_serenity.plan import PlanOptions, plan
 from tvm_serenity.plan.joint import Joint, place_order, schedule_for_arena
 from tvm_serenity.relax.copied_results import with_copied_constants
@@ -70,8 +71,8 @@ def compiled(
     workspace of faster kernels.
     """
     made = _compiled(module, ready, name, board, settings)
-    if not made.placed.fits and settings.fast and settings.constants == RAM:
-        return _compiled(module, ready, name, board, replace(settings, fast=False))
+    if not made.placed.fits and settings.grows and settings.constants == RAM:
+        return _compiled(module, ready, name, board, replace(settings, workspace=LEAST))
     return made
 
 
@@ -88,7 +89,7 @@ def _compiled(
     writer, (order, ranges, whole, bound, peak) = upgraded(
         writer,
         lambda tried, wanted: _ordered(tried, settings, alignment, wanted),
-        settings.most_bytes(largest(room)) if settings.fast else 0,
+        settings.most_bytes(largest(room)) if settings.grows else 0,
     )
     graph = writer.graph()
     placed = place(ranges, whole, room, alignment)

@@ -1,4 +1,4 @@
-"""``trial.c``: a project's ``model.c`` as a function that fills the arenas with garbage first."""
+"""``trial.c``: a project's ``model.c`` as a function that poisons the arenas first."""
 
 from tvm_serenity.firmware.emit import caller
 from tvm_serenity.firmware.emit.c import C_TYPES, file, join, symbol

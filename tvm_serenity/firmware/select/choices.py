@@ -56,7 +56,7 @@ class KernelChoice:
 
     operator: str
     kernel: str
-    made_by: str
+    computed_results: str
     workspace_bytes: int
     candidates: tuple[KernelCandidate, ...] = ()
     others: tuple[str, ...]
@@ -66,7 +66,7 @@ class KernelChoice:
         return {
             "operator": self.operator,
             "kernel": self.kernel,
-            "made_by": self.made_by,
+            "computed_results": self.computed_results,
             "workspace_bytes": self.workspace_bytes,
             "candidates": [asdict(candidate) for candidate in self.candidates],
             "others": list(self.others),
@@ -94,7 +94,7 @@ def _of_operator(taken: UnsplitKernels, index: int) -> KernelChoice:
     assert layer is not None
     name = code.kernels[0].name
     if code.call is not None:
-        no_room = FULL if taken.settings.fast else GROWS
+        no_room = FULL if taken.settings.grows else GROWS
         return _of_library(op.name, name, code, taken.least[index], unit_of(taken.core), no_room)
     if opaque(layer.whole) is not None:
         return _choice(op.name, op.kind, USER, 0, [])
@@ -177,7 +177,7 @@ def _choice(
     return KernelChoice(
         operator=operator,
         kernel=kernel,
-        made_by=by,
+        computed_results=by,
         workspace_bytes=workspace,
         candidates=candidates,
         others=tuple(others),

@@ -88,8 +88,8 @@ class Compared:
         ran = rehearse(started.library, self.texts, expected)
         if program.moving is not None or program.users:
             return ran, []
-        judged = ran.judged and not self.loose
-        runs = more_references(self.made, self.file if judged else None, runs_for(steps))
+        has_reference = ran.has_reference and not self.loose
+        runs = more_references(self.made, self.file if has_reference else None, runs_for(steps))
         more = rehearse_more(started.library, self.texts, runs)
-        answered = ran.judged_inputs + sum(isinstance(found, Recorded) for _, found in runs)
-        return replace(ran, inputs=1 + len(more), judged_inputs=answered), more
+        answered = ran.reference_inputs + sum(isinstance(found, Recorded) for _, found in runs)
+        return replace(ran, inputs=1 + len(more), reference_inputs=answered), more

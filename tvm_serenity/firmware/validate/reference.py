@@ -24,7 +24,7 @@ from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.program import Array, Program
 from tvm_serenity.firmware.trace import expected, expected_windows, written
 from tvm_serenity.relax.read import BoundGraph
-from tvm_serenity.validation.drawn import allowed_inputs, random_inputs
+from tvm_serenity.validation.network_inputs import allowed_inputs, random_inputs
 
 
 def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[str, Array]:
@@ -42,16 +42,16 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
     inputs = first_inputs(made.lowered, program, seed)
     found, outputs = tensors_of(made, inputs)
     _check_sizes(program, found)
-    judged = recorded(model, inputs)
+    answers = recorded(model, inputs)
     shown = [tensor for tensor, _ in written(program)]
     distinct = list(dict.fromkeys(shown))
-    confirmed = {distinct[i] for i in confirmed_steps(judged, [found[t] for t in distinct])}
+    confirmed = {distinct[i] for i in confirmed_steps(answers, [found[t] for t in distinct])}
     steps = np.array([i for i, tensor in enumerate(shown) if tensor in confirmed], np.int64)
     return {
         **{f"input{i}": array for i, array in enumerate(inputs)},
         **expected(program, found),
         **{f"output{i}": array for i, array in enumerate(outputs)},
-        **as_reference(judged, outputs),
+        **as_reference(answers, outputs),
         STEPS: steps,
     }
 
@@ -102,10 +102,10 @@ def _on_windows(made: Compiled, seed: int, model: str | None) -> dict[str, Array
     runs = _runs(made, windows)
     assert program.moving is not None
     follow = bool(program.moving.states)
-    judged = recorded_runs(model, [[window] for window in windows], follow)
+    answers = recorded_runs(model, [[window] for window in windows], follow)
     steps: list[int] = []
     found: dict[str, list[Array]] = {}
-    for number, ((arrays, outputs), answer) in enumerate(zip(runs, judged, strict=True)):
+    for number, ((arrays, outputs), answer) in enumerate(zip(runs, answers, strict=True)):
         _check_sizes(program, arrays)
         confirmed = {distinct[i] for i in confirmed_steps(answer, [arrays[t] for t in distinct])}
         begun = number * len(shown)

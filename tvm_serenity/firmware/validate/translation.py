@@ -1,7 +1,7 @@
 """Translation validation: every C kernel of a program against TVM's own for the same operators.
 
-The text that is written, compiled for this machine, runs on fresh inputs in guarded memory full of
-garbage, in place where the program does; TVM's kernel is the one before any schedule of ours,
+The text that is written, compiled for this machine, runs on fresh inputs in guarded, poisoned
+memory, in place where the program does; TVM's kernel is the one before any schedule of ours,
 compiled by LLVM. Each kernel is run once with the constants, and in the way, it is called with.
 """
 

@@ -1,23 +1,23 @@
 """Other runtimes that compute a model, each in a process of its own: what results are held against.
 
-    with Referee() as judge:
-        judge.open("litert", Path("model.tflite"), keep=True)
-        answer = judge.run(judge.inputs(0))
+    with ReferenceRuntime() as reference:
+        reference.open("litert", Path("model.tflite"), keep=True)
+        answer = reference.run(reference.inputs(0))
         answer.outputs, answer.tensors
 
-A referee may abort, hang or corrupt its memory on a model: it runs in a child process with a time
-limit, and its death is a :class:`RefereeError` that says how it ended. The next ``open`` starts a
-new process. :func:`consulted` asks TFLM where LiteRT dies. A runtime is one file here (a class
-with ``signature``, ``run`` and ``step``) and one line in ``worker.RUNTIMES``.
+A reference runtime may abort, hang or corrupt its memory on a model. It runs in a child process
+with a time limit; if the process dies, :class:`ReferenceRuntimeError` says how it ended. The next
+``open`` starts a new process. :func:`consulted` asks TFLM if LiteRT dies. A runtime is one file
+here (a class with ``signature``, ``run`` and ``step``) and one line in ``worker.RUNTIMES``.
 """
 
 from tvm_serenity.validation.references.choice import runtime_for
 from tvm_serenity.validation.references.process import (
     Answer,
-    Referee,
-    RefereeDied,
-    RefereeError,
-    RefereeTensor,
+    ReferenceRuntime,
+    ReferenceRuntimeDied,
+    ReferenceRuntimeError,
+    ReferenceTensor,
     consulted,
 )
 from tvm_serenity.validation.references.values import Fill, filled
@@ -25,10 +25,10 @@ from tvm_serenity.validation.references.values import Fill, filled
 __all__ = [
     "Answer",
     "Fill",
-    "Referee",
-    "RefereeDied",
-    "RefereeError",
-    "RefereeTensor",
+    "ReferenceRuntime",
+    "ReferenceRuntimeDied",
+    "ReferenceRuntimeError",
+    "ReferenceTensor",
     "consulted",
     "filled",
     "runtime_for",

@@ -1,4 +1,4 @@
-"""The parent's side of a referee: starts it, asks it within a time limit, says how it ended."""
+"""The parent process of a reference runtime: starts it, sends requests, reports how it ended."""
 
 import os
 import pickle
@@ -22,14 +22,14 @@ from tvm_serenity.validation.references.worker import send
 
 T = TypeVar("T")
 LIMIT_S = 60.0
-"""Seconds a referee may take for one request."""
+"""Seconds a reference runtime may take for one request."""
 _PACKAGES = {
-    "litert": ("LiteRT", "pip install 'tvm-serenity[tflite]'"),
-    "fast": ("LiteRT", "pip install 'tvm-serenity[tflite]'"),
+    "litert": ("LiteRT", "pip install 'tvm-serenity[run]'"),
+    "fast": ("LiteRT", "pip install 'tvm-serenity[run]'"),
     "tflm": ("TensorFlow Lite for Microcontrollers", "pip install tflite-micro"),
-    "onnxruntime": ("onnxruntime", "pip install 'tvm-serenity[onnx]'"),
-    "qlinear": ("onnxruntime", "pip install 'tvm-serenity[onnx]'"),
-    "exact": ("onnx's reference evaluator", "pip install 'tvm-serenity[onnx]'"),
+    "onnxruntime": ("onnxruntime", "pip install 'tvm-serenity[run]'"),
+    "qlinear": ("onnxruntime", "pip install 'tvm-serenity[run]'"),
+    "exact": ("onnx's reference evaluator", "pip install onnx"),
     "torch": ("PyTorch", "pip install 'tvm-serenity[torch]'"),
     "double": ("PyTorch in float64", "pip install 'tvm-serenity[torch]'"),
 }
@@ -39,12 +39,12 @@ _OF_BYTES = ("litert", "fast", "tflm")
 """What is given a file's bytes: the others may need what lies beside it."""
 
 
-class RefereeError(SerenityError):
-    """The referee died, ran out of time, or does not take the model; the message says which."""
+class ReferenceRuntimeError(SerenityError):
+    """The reference runtime died, ran out of time, or refused the model; the message says which."""
 
 
-class RefereeDied(RefereeError):
-    """The referee's process ended while it was asked."""
+class ReferenceRuntimeDied(ReferenceRuntimeError):
+    """The reference runtime's process ended while it was asked."""
 
 
 STANDS_IN = {"litert": "tflm"}
@@ -52,8 +52,8 @@ STANDS_IN = {"litert": "tflm"}
 
 
 @dataclass(frozen=True)
-class RefereeTensor:
-    """An input or output as the referee sees it; an extent of -1 is not fixed by the model."""
+class ReferenceTensor:
+    """An input or output of the reference runtime; an extent of -1 is not fixed by the model."""
 
     name: str
     shape: tuple[int, ...]
@@ -63,13 +63,13 @@ class RefereeTensor:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the referee computed; ``tensors`` are all it kept, by their index in the file."""
+    """The results of a reference runtime; ``tensors``: those it kept, by index in the file."""
 
     outputs: tuple[Array, ...]
     tensors: Mapping[int, Array]
 
 
-class Referee:
+class ReferenceRuntime:
     """A child process that runs one model after another; a context manager.
 
     ``limit_s`` holds for each request.
@@ -78,12 +78,12 @@ class Referee:
     def __init__(self, limit_s: float = LIMIT_S) -> None:
         self.limit_s = limit_s
         self.runtime = ""
-        self.entries: tuple[RefereeTensor, ...] = ()
-        self.results: tuple[RefereeTensor, ...] = ()
+        self.entries: tuple[ReferenceTensor, ...] = ()
+        self.results: tuple[ReferenceTensor, ...] = ()
         self._process: subprocess.Popen[bytes] | None = None
         self._printed: BinaryIO | None = None
 
-    def __enter__(self) -> "Referee":
+    def __enter__(self) -> "ReferenceRuntime":
         return self
 
     def __exit__(
@@ -101,16 +101,16 @@ class Referee:
         optimisations, "exact" onnx's reference evaluator in
         float64, "double" PyTorch in float64.
 
-        ``keep``: all tensors can be read after a run, where the runtime can. Raises
-        :class:`RefereeError`, and :class:`MissingPartError` where the runtime is not installed.
+        ``keep``: keep all tensors, if the runtime can, so that ``run`` returns them. Raises
+        :class:`ReferenceRuntimeError`; :class:`MissingPartError` if the runtime is not installed.
         """
         self.runtime = runtime
         if isinstance(model, Path) and runtime in _OF_BYTES:
             model = model.read_bytes()
         given = str(model) if isinstance(model, Path) else model
         inputs, outputs = self._ask(("open", runtime, given, keep))
-        self.entries = tuple(RefereeTensor(*entry) for entry in inputs)
-        self.results = tuple(RefereeTensor(*entry) for entry in outputs)
+        self.entries = tuple(ReferenceTensor(*entry) for entry in inputs)
+        self.results = tuple(ReferenceTensor(*entry) for entry in outputs)
 
     def inputs(self, fill: Fill) -> list[Array]:
         """Return one array an input, drawn by ``fill``."""
@@ -144,10 +144,12 @@ class Referee:
             send(cast(BinaryIO, process.stdin), request)
             status, value = self._reply(process)
         except (BrokenPipeError, EOFError):
-            raise RefereeDied(f"{self._name}: {self._death(process)}") from None
+            raise ReferenceRuntimeDied(f"{self._name}: {self._death(process)}") from None
         except TimeoutError:
             self.close()
-            raise RefereeError(f"{self._name}: no answer after {self.limit_s:g} s") from None
+            raise ReferenceRuntimeError(
+                f"{self._name}: no answer after {self.limit_s:g} s"
+            ) from None
         except BaseException:  # Ctrl-C: a later reply must not be taken for another's
             self.close()
             raise
@@ -155,7 +157,7 @@ class Referee:
             name, advice = _PACKAGES[self.runtime]
             raise MissingPartError(f"{name} needs {value}: {advice}")
         if status == "refused":
-            raise RefereeError(f"{self._name} refuses it: {value[:300]}")
+            raise ReferenceRuntimeError(f"{self._name} refuses it: {value[:300]}")
         return value
 
     @property
@@ -215,29 +217,30 @@ class Referee:
 def consulted(
     runtime: str,
     model: bytes | Path,
-    ask: Callable[[Referee], T],
+    ask: Callable[[ReferenceRuntime], T],
     *,
     keep: bool = False,
     limit_s: float = LIMIT_S,
 ) -> tuple[str, T]:
-    """Return which runtime answered, and what ``ask`` had of it.
+    """Return the name of the runtime that answered, and the result of ``ask``.
 
-    One that dies on the model is replaced by that of ``STANDS_IN``. Raises as :meth:`Referee.open`
-    and ``ask`` do; where both have no answer, the message has both reasons.
+    A runtime that dies on the model is replaced by its entry in ``STANDS_IN``. Raises what
+    :meth:`ReferenceRuntime.open` and ``ask`` raise; if both runtimes fail, the message has both
+    reasons.
     """
 
     def asked(runtime: str) -> T:
-        with Referee(limit_s) as referee:
-            referee.open(runtime, model, keep=keep and runtime == "litert")
-            return ask(referee)
+        with ReferenceRuntime(limit_s) as reference:
+            reference.open(runtime, model, keep=keep and runtime == "litert")
+            return ask(reference)
 
     try:
         return runtime, asked(runtime)
-    except RefereeDied as death:
+    except ReferenceRuntimeDied as death:
         other = STANDS_IN.get(runtime)
         if other is None:
             raise
         try:
             return other, asked(other)
-        except (RefereeError, MissingPartError) as reason:
-            raise RefereeError(f"{death}; {reason}") from None
+        except (ReferenceRuntimeError, MissingPartError) as reason:
+            raise ReferenceRuntimeError(f"{death}; {reason}") from None

@@ -1,0 +1,78 @@
+"""``serenity build`` takes the best build for a board: the fastest that fits, or the least."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tvm")
+
+from tests.cli.run import answer, serenity
+from tests.firmware.projects import KWS, VWW, model, needs_board
+from tvm_serenity.boards import board
+from tvm_serenity.commands.build import BuildOptions, build
+from tvm_serenity.errors import FitError
+from tvm_serenity.fitting.fastest import reads_flash_slowly
+
+L4R5 = "nucleo-l4r5zi"
+pytestmark = needs_board
+
+
+def built(*words: object, where: Path) -> dict[str, Any]:
+    return dict(answer("build", *words, "-o", where, "--no-check"))
+
+
+def test_the_default_is_faster_than_what_the_options_say_and_is_pinned(tmp_path: Path) -> None:
+    """KWS on the L4R5: its flash has wait states, and RAM has room for the weights."""
+    best = built(model(KWS), "--board", "STM32L4R5", where=tmp_path / "best")
+    search = best["search"]
+    assert search["complete"]
+    assert search["build"]["milliseconds"][1] < 0.9 * 43.4  # X-CUBE-AI 10.2
+    others = search["alternatives"]
+    assert others
+    assert all(search["build"]["milliseconds"][1] <= o["milliseconds"][1] for o in others)
+    assert any(o["ram_bytes"] < search["build"]["ram_bytes"] for o in others)
+    pinned = ("--minimise", "off", *search["options"], "-o", tmp_path / "pinned")
+    done = serenity("build", model(KWS), "--board", L4R5, *pinned, "--no-check")
+    assert done.returncode == 0, done.stderr
+    for name in ("kws_dscnn_int8_model.c", "kws_dscnn_int8_kernels.c", "link.ld"):
+        one, two = (tmp_path / folder / name for folder in ("best", "pinned"))
+        assert one.read_bytes() == two.read_bytes()
+
+
+def test_less_ram_is_taken_where_that_is_asked_for(tmp_path: Path) -> None:
+    path, limit = model(KWS), ("--time-limit", "60")
+    least = built(path, "--board", L4R5, "--minimise", "ram", *limit, where=tmp_path / "ram")
+    fast = built(path, "--board", L4R5, "--ram", "24K", where=tmp_path / "limited")
+    assert least["search"]["build"]["ram_bytes"] < fast["search"]["build"]["ram_bytes"] <= 24 * 1024
+    assert least["search"]["minimise"] == "ram"
+
+
+def test_an_option_forces_what_it_names(tmp_path: Path) -> None:
+    options = BuildOptions(rows=2, output=tmp_path / "rows", check=False)
+    found = build(str(model(KWS)), "mps2-an386", options)
+    assert found.facts["search"]["build"]["how"].startswith("bands of 2 rows")
+    assert found.facts["rows"]["rows"] == "2"
+    exact = build(str(model(KWS)), "mps2-an386", BuildOptions(minimise="off", check=False))
+    assert exact.facts["search"] is None
+
+
+def test_bands_are_tried_where_nothing_else_fits(tmp_path: Path) -> None:
+    found = built(model(VWW), "--board", "cortex-m4:32K:1M", where=tmp_path / "vww")
+    assert found["rows"] is not None
+    assert found["search"]["build"]["how"].startswith("bands of")
+
+
+def test_a_deadline_that_no_build_keeps_is_said(tmp_path: Path) -> None:
+    options = BuildOptions(deadline_ms=1.0, output=tmp_path / "none")
+    with pytest.raises(FitError, match=r"keeps within no limit that was given: .* ms"):
+        build(str(model(KWS)), L4R5, options)
+    assert not (tmp_path / "none").exists()
+    refused = serenity("build", model(KWS), "--board", "mps2-an386", "--deadline", 1, "-o", "x")
+    assert refused.returncode == 2
+    assert "--deadline: mps2-an386 has no [timing]" in refused.stderr
+
+
+def test_flash_is_slow_where_the_board_says_so() -> None:
+    assert reads_flash_slowly(board(L4R5))
+    assert not reads_flash_slowly(board("mps2-an386"))

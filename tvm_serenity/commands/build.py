@@ -1,0 +1,151 @@
+"""``build``: the best firmware of a model for a board, or the one that options say."""
+
+import shlex
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tvm_serenity.boards import board as board_of
+from tvm_serenity.commands.models import source
+from tvm_serenity.commands.progress import Progress, silent
+from tvm_serenity.errors import FitError
+from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.fitting.goal import FitGoal
+from tvm_serenity.options.goal import SearchedOrSet
+from tvm_serenity.options.option import flags_of, searched, values_of
+from tvm_serenity.quantize.choices import OFF
+
+if TYPE_CHECKING:
+    from tvm_serenity.boards import Board
+    from tvm_serenity.firmware.result import Project
+    from tvm_serenity.fitting.choose import Fitted
+    from tvm_serenity.fitting.measure import BuildFigures
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildOptions(Settings, SearchedOrSet):
+    """The options of ``serenity build``: what is wanted, and what it is built of.
+
+    An option of :class:`Settings` that the search chooses (``searched``) is free while it has its
+    default, and forced else.
+    """
+
+    @property
+    def settings(self) -> Settings:
+        """What all builds have in common, and what is forced."""
+        return Settings(**values_of(self, Settings))
+
+    @property
+    def goal(self) -> FitGoal | None:
+        """What is wanted of the build; None where the options leave one way to make it."""
+        if self.minimise == OFF or self.sliding is not None or self.codegen != "c":
+            return None
+        return FitGoal(
+            minimise=self.minimise,
+            ram_bytes=self.ram_bytes,
+            flash_bytes=self.flash_bytes,
+            deadline_ms=self.deadline_ms,
+            time_limit_s=self.time_limit_s,
+        )
+
+
+def build(
+    model: str, board: str, options: BuildOptions | None = None, tell: Progress = silent
+) -> "Project":
+    """Return the firmware project of ``model`` for ``board``, written where ``output`` says.
+
+    The build is the one that has least of ``options.minimise`` and keeps within the memories of the
+    board and all limits; options force what they name. With ``minimise="off"``, for windows that
+    move and for kernels by LLVM it is ``firmware.build`` of the options as they are.
+    ``facts["search"]`` says what was chosen from, None where nothing was searched.
+
+    Raises what ``firmware.build`` raises; :class:`FitError` where no build keeps within the limits.
+    """
+    options = options or BuildOptions()
+    target, settings, goal = board_of(board), options.settings, options.goal
+    if goal is not None:
+        goal.check_board(target)
+    opened = source(model, options, options.opaque)
+    opened.check_operators(options.quantized != OFF)  # before what takes seconds to import
+    from tvm_serenity import firmware
+    from tvm_serenity.firmware.emit.project import check_target
+    from tvm_serenity.firmware.kept import kept
+
+    if options.output is not None:
+        check_target(Path(options.output), options.force)
+    with tell(f"building {model}") as line:
+        settings = replace(settings, notify=line.step)
+        if goal is None:
+            project = firmware.build(opened.to_build(), target, settings)
+            return replace(project, facts={**project.facts, "search": None})
+        best = partial(_best, board=target, goal=goal, settings=settings)
+        return kept(opened.to_build(), target, settings, best, repr(goal))
+
+
+def pinned(project: "Project", model: str, output: str) -> str:
+    """Return the command that builds the same as a search has found, without the search."""
+    words = ["serenity", "build", model, "--board", project.metadata["board"], "--minimise", OFF]
+    return shlex.join([*words, *project.facts["search"]["options"], "-o", output])
+
+
+def _best(read: Any, board: "Board", goal: FitGoal, settings: Settings) -> "Project":
+    """The project of the best build, and in its facts what there was to choose from."""
+    from tvm_serenity import firmware
+    from tvm_serenity.fitting.search import build_chosen, fitted
+
+    found = fitted(read, board, goal, settings, every=False)
+    if found.chosen is None:
+        unwritten = replace(settings, output=None, check=False)
+        nearest = firmware.build(read, board, unwritten)  # or what stands in the way
+        raise FitError(_beyond(found), {**nearest.facts, "fits": False})
+    project = build_chosen(found, settings)
+    return replace(project, facts={**project.facts, "search": _search(found, project)})
+
+
+def _search(found: "Fitted", project: "Project") -> dict[str, Any]:
+    """What JSON says of a search: the build as it is linked, and the best of the others."""
+    from tvm_serenity.fitting.measure import unlinked
+
+    assert found.chosen is not None
+    chosen = found.chosen
+    linked = unlinked(found.board, chosen.candidate, project.facts["code_bytes"])
+    others = [one for one in found.front if one is not chosen and found.goal.met(one)]
+    return {
+        "minimise": found.goal.minimise,
+        "build": _figures(replace(linked, run=chosen.run)),
+        "alternatives": [_figures(one) for one in sorted(others, key=_seconds)],
+        "options": flags_of(chosen.candidate.settings, searched(Settings)),
+        "complete": found.complete,
+        "seconds": found.seconds,
+    }
+
+
+def _beyond(found: "Fitted") -> str:
+    """Return which limit the best build does not keep."""
+    nearest = min(found.points, key=lambda one: (_seconds(one), one.ram_bytes))
+    sizes = f"{nearest.ram_bytes:,} bytes of RAM, {nearest.flash_bytes:,} of flash"
+    return f"keeps within no limit that was given: {nearest.how} takes {sizes}{_time(nearest)}"
+
+
+def _figures(one: "BuildFigures") -> dict[str, Any]:
+    from tvm_serenity.fitting.measure import INSTRUCTIONS
+
+    run = one.run
+    return {
+        "how": one.how,
+        "ram_bytes": one.ram_bytes,
+        "flash_bytes": one.flash_bytes,
+        "milliseconds": None if run is None or run.milliseconds is None else [*run.milliseconds],
+        "instructions": None if run is None or run.unit != INSTRUCTIONS else run.least,
+    }
+
+
+def _seconds(one: "BuildFigures") -> float:
+    return float("inf") if one.run is None else one.run.middle
+
+
+def _time(one: "BuildFigures") -> str:
+    if one.run is None or one.run.milliseconds is None:
+        return ""
+    return f", {one.run.milliseconds[1]:.3g} ms"

@@ -1,0 +1,31 @@
+"""Figures of Gleinig et al. as ``sparse.figures`` computes them, in a given budget."""
+
+from dataclasses import replace
+
+from tvm_serenity.papers.record import Budget
+from tvm_serenity.sparse.figures import Effort
+from tvm_serenity.sparse.figures.data import Panel
+
+SHORT = "annealing ends at the time limit of an order, not at 10^6 iterations"
+
+
+def figure_effort(budget: Budget) -> Effort:
+    """Return the paper's networks, with the seeds and the seconds of ``budget``."""
+    return replace(Effort(), seeds=budget.seeds, seconds=budget.seconds)
+
+
+def medians(panel: Panel, curve: str) -> list[float]:
+    """Return the medians of a curve."""
+    return [point.median for point in panel.curves[curve]]
+
+
+def most_reduced(panels: list[Panel], curve: str) -> tuple[float, float]:
+    """Return the largest share of the start's I/Os, and of those above the bound, that is saved."""
+    saved, closer = [0.0], [0.0]
+    for panel in panels:
+        points = (medians(panel, "start"), medians(panel, curve), medians(panel, "bound"))
+        for start, ours, bound in zip(*points, strict=True):
+            saved.append(1 - ours / start)
+            if start > bound:
+                closer.append((start - ours) / (start - bound))
+    return max(saved), max(closer)
