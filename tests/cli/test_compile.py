@@ -46,4 +46,4 @@ def test_the_exported_library_runs(tmp_path: Path) -> None:
         np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-4, atol=1e-4)
     again = serenity("compile", "zoo:swiftnet-cell-c", "-o", out)
     assert again.returncode == 2
-    assert "exists already" in again.stderr
+    assert "the directory exists already" in again.stderr

@@ -94,7 +94,7 @@ def _search(project: "Project", model: str, output: str) -> dict[str, str]:
     rows = {
         f"least {search['minimise']}": _cost(search["build"]),
         "alternatives": others or "no build that was tried has less of anything",
-        "pinned by": pinned(project, model, output),
+        "same build": pinned(project, model, output),
     }
     if not search["complete"]:
         rows["not finished"] = "the time limit ended the search: the best so far"

@@ -44,7 +44,7 @@ def estimated(project: Project) -> CycleEstimate | Unpriced:
     try:
         target = board(project.metadata["board"])
         if target.timing is None:
-            return Unpriced(f"the board file of {target.name} has no [timing]")
+            return Unpriced(f"{target.name} has no [timing]")
         return latency(project, target)
     except SerenityError as error:
         return Unpriced(str(error), usual=False)
