@@ -45,7 +45,7 @@ def _swapped(written: Any) -> Any:
 
 
 def _rounded_once(found: Any) -> Any:
-    return found if found is None else replace(found, name="ROUND_ONCE")
+    return found if found is None else replace(found, once=True, small=False)
 
 
 def _moved_border(geometry: dict[str, int]) -> dict[str, int]:
