@@ -34,7 +34,7 @@ def test_energy_and_time_by_hand() -> None:
         ('[a]\nsource = "s"\nspeed = 1', "fields are"),
         ("a = 1", "fields are"),
         ("", "has no region"),
-        ("[", "cannot be read"),
+        ("[", "not a readable table"),
     ],
 )
 def test_bad_tables_are_refused(text: str, message: str, tmp_path: Path) -> None:
