@@ -15,8 +15,8 @@ REMEDY = "write it as other operators, or compute it outside of the network"
 """For operators without a conversion."""
 SIZED = "give the inputs fixed sizes, and compute others from constants and shapes alone"
 """For values whose sizes are known at run time only."""
-MOST_WRITTEN_OUT = 4096
-MOST_FOLLOWED = 16384
+MOST_WRITTEN_OUT = 16384
+MOST_FOLLOWED = 49152
 """Operators of a network whose loops are written out, without and with what only counts."""
 
 
