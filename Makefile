@@ -69,7 +69,7 @@ $(BIN)/python:
 	$(BIN)/pip install --quiet --upgrade pip
 
 $(VENV)/.run: $(BIN)/python pyproject.toml $(CORE)
-	$(BIN)/pip install --editable .
+	$(BIN)/pip install --editable '.[run]'
 	touch $@
 
 $(VENV)/.test: $(BIN)/python pyproject.toml $(CORE)

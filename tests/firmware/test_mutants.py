@@ -14,11 +14,11 @@ import pytest
 
 from tests.firmware.projects import needs_host
 from tests.firmware.small import apart, build, counting, positions, windows
-from tvm_serenity.firmware.compile import banded, driver, unsplit
+from tvm_serenity.firmware.compile import banded_program, driver, unsplit
 from tvm_serenity.firmware.emit import walker
 from tvm_serenity.firmware.kernels.parts import calls, epilogue, fours, pairs, planes
 from tvm_serenity.firmware.place import memory_map
-from tvm_serenity.firmware.select import kernels, library
+from tvm_serenity.firmware.select import library, lowered
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -56,7 +56,7 @@ def _moved_line(lines: dict[str, int]) -> dict[str, int]:
     return {**lines, "top": lines["top"] - 1} if lines["top"] else lines
 
 
-def _overlapping(placed: memory_map.Placed) -> memory_map.Placed:
+def _overlapping(placed: memory_map.MemoryMap) -> memory_map.MemoryMap:
     return replace(placed, offsets=(placed.offsets[0], placed.offsets[0], *placed.offsets[2:]))
 
 
@@ -90,7 +90,7 @@ def _less_bias(numbers: Any) -> Any:
 M3, M0 = ("--board", "mps2-an385"), ("--board", "microbit")
 MUTANTS = {
     "a dropped row": (windows, ("--rows", "2"), wrong(walker, "_library", _rows_but_the_last)),
-    "swapped operand": (apart, (), wrong(kernels, "write", _swapped)),
+    "swapped operand": (apart, (), wrong(lowered, "write", _swapped)),
     "wrong rounding": (windows, (), wrong(library, "rounding", _rounded_once)),
     "off-by-one border": (windows, (), wrong(calls, "geometry", _moved_border)),
     "off-by-one border of a row": (
@@ -101,11 +101,11 @@ MUTANTS = {
     "off-by-one line": (windows, (), wrong(calls, "_lines", _moved_line)),
     "overlapping offset": (windows, (), wrong(unsplit, "place", _overlapping)),
     "wrong zero point": (windows, (), wrong(epilogue, "numbers", _off_by_one)),
-    "stale arena": (apart, (), wrong(kernels, "write", _nothing_written)),
+    "stale arena": (apart, (), wrong(lowered, "write", _nothing_written)),
     "wrong variant": (
         positions,
         ("--rows", "1"),
-        wrong(banded.ProgramMaker, "step", _first_variant),
+        wrong(banded_program.BandedMaker, "step", _first_variant),
     ),
     "transposed weight": (windows, (), wrong(pairs, "paired_words", _transposed)),
     "transposed byte": (windows, M3, wrong(fours, "in_fours", _transposed)),

@@ -26,7 +26,7 @@ from tvm_serenity.cycles.emulate import installed
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware import Settings
 from tvm_serenity.firmware.check.verify import difference, run_host
-from tvm_serenity.firmware.compile.driver import Maker
+from tvm_serenity.firmware.compile.driver import NetworkCompiler
 from tvm_serenity.firmware.result import load
 from tvm_serenity.fitting import FitGoal, Fitted, build_chosen, fitted
 from tvm_serenity.fitting.candidates import whole
@@ -83,7 +83,7 @@ def test_memory_is_spent_on_time_where_time_is_what_counts() -> None:
     assert not small.candidate.settings.grows
 
 
-@pytest.mark.skipif(not installed(), reason="needs the cycles extra")
+@pytest.mark.skipif(not installed(), reason="needs the extra firmware")
 def test_constants_are_in_ram_where_flash_is_slow() -> None:
     found = fitted(wide(), "nucleo-l4r5zi", FitGoal(minimise="time", time_limit_s=60))
     assert found.chosen is not None
@@ -96,7 +96,7 @@ def test_constants_are_in_ram_where_flash_is_slow() -> None:
 
 def test_every_way_to_build_whole_is_a_candidate() -> None:
     """The least of them is what the same options build."""
-    maker = Maker(written_over(), "net", board(BOARD), Settings())
+    maker = NetworkCompiler(written_over(), "net", board(BOARD), Settings())
     arenas = {one.how: one.arena_bytes for one in whole(maker)}
     assert {"whole", "whole, in place", "whole, in place, written over"} <= set(arenas)
     asked = Settings(in_place=True, overlap=True, name="net", rows="off", check=False)

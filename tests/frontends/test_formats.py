@@ -184,8 +184,8 @@ def test_relax_takes_a_path_and_what_was_read_and_refuses_by_name(files: dict[st
 def test_operations_of_one_format_name_the_files_that_have_them(files: dict[str, Path]) -> None:
     onnx, out = str(files["onnx"]), "out.tflite"
     said = {
-        ("rows", onnx, "--graph"): "--graph reads .tflite files",
-        ("interface", onnx, "-o", out): "interface writes .tflite files, of .tflite files",
+        ("rows", onnx, "--graph"): "--graph reads only .tflite files",
+        ("interface", onnx, "-o", out): "interface reads and writes only .tflite files",
         ("interface", str(files["tflite"]), "-o", "out.onnx"): "of .tflite files",
         ("schedule", onnx, "--plan", "tflm"): "--plan tflm is for .tflite files",
         (
@@ -195,7 +195,7 @@ def test_operations_of_one_format_name_the_files_that_have_them(files: dict[str,
             "onnxruntime-all",
             "-o",
             out,
-        ): "--for onnxruntime-all is for .onnx files",
+        ): "--for onnxruntime-all writes only .onnx files",
     }
     for words, reason in said.items():
         done = serenity(*words)
@@ -306,7 +306,7 @@ def test_a_format_is_its_record_alone(toy: Format, tmp_path: Path) -> None:
     built = firmware.build(str(path), "mps2-an386", Settings(name="toy"))
     assert built.facts["fits"]
     assert reference_for(str(path)) is None
-    with pytest.raises(InputError, match="no runtime computes such a file"):
+    with pytest.raises(InputError, match="files of this format have no reference runtime"):
         runtime_for(path, b"")
     (tmp_path / "net.unknown").write_text(TEXT)
     with pytest.raises(InputError, match=r"known model files end in .*\.graph, \.toy"):
@@ -322,7 +322,9 @@ def test_a_format_that_cannot_compile_must_say_so(toy: Format, tmp_path: Path) -
     model = load(path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules[f"{formats.__name__}.toy"], "FORMAT", replace(toy, to_relax=None))
-        with pytest.raises(UnsupportedError, match="a Toy file has nothing that can be compiled"):
+        with pytest.raises(
+            UnsupportedError, match="a Toy file has no operators that can be compiled"
+        ):
             to_relax(model)
 
 

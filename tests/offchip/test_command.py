@@ -83,7 +83,7 @@ def test_an_order_for_traffic_with_energy(tmp_path: Path) -> None:
         (("{file}", "--energy", "sun"), "region 'sun': there are"),
         (("{file}", "--order-for", "traffic"), "--order-for goes with --capacity"),
         (("missing.txt",), "missing.txt"),
-        (("{file}", "--resume", "{file}"), "holds no points of a sweep"),
+        (("{file}", "--resume", "{file}"), "does not hold"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(
@@ -115,7 +115,7 @@ def test_ctrl_c_keeps_the_finished_points(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     output, error = process.communicate(timeout=60)
     assert (process.returncode, output) == (130, "")
-    assert "points are finished and kept; go on with the same command and --resume" in error
+    assert "points are finished and kept; resume with the same command and --resume" in error
     assert error.count("\n") == 1
     before = kept.stat().st_mtime_ns, len(point_file(kept).load())
     assert 0 < before[1] < 16

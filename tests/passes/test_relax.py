@@ -15,7 +15,7 @@ from tvm_serenity.relax.read import read_function
 from tvm_serenity.relax.schedule import ARENA
 from tvm_serenity.runtime.vm import Run, compare, run
 from tvm_serenity.schedule import schedule
-from tvm_serenity.validation.drawn import random_inputs
+from tvm_serenity.validation.network_inputs import random_inputs
 
 
 def execute(module: Any, source: Any, pipeline: Any = "default") -> Run:
@@ -131,11 +131,11 @@ def test_trivial_functions_have_an_empty_plan() -> None:
 
 def test_what_cannot_be_planned_says_so() -> None:
     planned = SerenityPlanMemory()(nets.build("views"))
-    with pytest.raises(UnsupportedError, match="'main' has its arena already"):
+    with pytest.raises(UnsupportedError, match="'main' already has a planned arena"):
         SerenityPlanMemory()(planned)
     with pytest.raises(InputError, match="no function 'main'"):
         SerenityPlanMemory()(tvm.IRModule({}))
-    with pytest.raises(InputError, match="there are 'fresh' and 'arena'"):
+    with pytest.raises(InputError, match="choose 'fresh' or 'arena'"):
         SerenityPlanMemory(outputs="mine")(nets.build("views"))
     packed = nets.module(
         (4,),

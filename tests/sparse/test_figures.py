@@ -60,7 +60,7 @@ def test_the_command_writes_figures_and_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [("--only 9", "numbers of 2 to 8"), ("--format gif", ".svg, .png, .pdf")],
+    [("--only 9", "numbers from 2 to 8"), ("--format gif", ".svg, .png, .pdf")],
 )
 def test_bad_options(options: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):

@@ -94,7 +94,7 @@ def _search(project: "Project", model: str, output: str) -> dict[str, str]:
     rows = {
         f"least {search['minimise']}": _cost(search["build"]),
         "alternatives": others or "no build that was tried has less of anything",
-        "pinned by": pinned(project, model, output),
+        "same build": pinned(project, model, output),
     }
     if not search["complete"]:
         rows["not finished"] = "the time limit ended the search: the best so far"
@@ -161,9 +161,9 @@ def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
 
 def _tried(facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the fallback strategies that were tried; none if the network fits unsplit."""
-    from tvm_serenity.firmware.board.fit import Way
+    from tvm_serenity.firmware.board.fit import Attempt
 
-    ways = [Way(**way).text() for way in facts["tried"]]
+    ways = [Attempt(**way).text() for way in facts["tried"]]
     return {"tried": "; ".join(ways)} if ways else {}
 
 

@@ -10,7 +10,7 @@ from tvm_serenity.cli import show
 from tvm_serenity.cli.derive import command
 from tvm_serenity.cli.fit_sweep import print_fits
 from tvm_serenity.cli.options import BOARD_HELP
-from tvm_serenity.commands.fit import FitFound, FitOptions, fit
+from tvm_serenity.commands.fit import FitOptions, FitResult, fit
 from tvm_serenity.options.option import HelpGroup
 from tvm_serenity.options.output import Shown
 
@@ -50,7 +50,7 @@ def fit_command(models: Models, board: Board = BOARD, *, options: FitOptions, sh
     """
     show.warn_without_core()
     result = fit(models, board, options, show.progress)
-    if not isinstance(result, FitFound):
+    if not isinstance(result, FitResult):
         print_fits(result, shown.json)
         return
     if shown.json:

@@ -29,8 +29,8 @@ def interface_command(model: Model, options: InterfaceOptions, shown: Shown) -> 
     if shown.json:
         show.print_json(result.json())
         return
-    facts = {f"input {e.index}": _line(e) for e in result.found.inputs}
-    facts |= {f"output {e.index}": _line(e) for e in result.found.outputs}
+    facts = {f"input {e.index}": _line(e) for e in result.stored.inputs}
+    facts |= {f"output {e.index}": _line(e) for e in result.stored.outputs}
     facts["compared"] = f"LiteRT's outputs of both networks are equal on {COMPARED} sets of inputs"
     show.facts(f"{model}: {result.output}", facts)
 

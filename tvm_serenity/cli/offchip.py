@@ -12,7 +12,7 @@ from rich.table import Table
 
 from tvm_serenity.cli import show
 from tvm_serenity.cli.derive import command
-from tvm_serenity.commands.offchip import TrafficFound, offchip
+from tvm_serenity.commands.offchip import TrafficResult, offchip
 from tvm_serenity.commands.offchip_options import OffchipOptions
 from tvm_serenity.offchip import TrafficOrder
 from tvm_serenity.offchip.points import COLUMNS
@@ -61,7 +61,7 @@ def offchip_command(models: Models = None, *, options: OffchipOptions, shown: Sh
     """
     show.warn_without_core()
     result = offchip(models or (), options, show.progress)
-    if not isinstance(result, TrafficFound):
+    if not isinstance(result, TrafficResult):
         _show(result, shown.json, shown.csv)
         return
     if shown.json:

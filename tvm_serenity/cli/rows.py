@@ -8,7 +8,7 @@ from rich.table import Table
 from tvm_serenity.cli import show
 from tvm_serenity.cli.derive import command
 from tvm_serenity.cli.options import Model
-from tvm_serenity.commands.rows import RowsFound, rows
+from tvm_serenity.commands.rows import RowsResult, rows
 from tvm_serenity.commands.rows_options import RowsOptions
 from tvm_serenity.memory import peak_of
 from tvm_serenity.options.output import Shown
@@ -41,7 +41,7 @@ def rows_command(model: Model, options: RowsOptions, shown: Shown) -> None:
     result = rows(model, options, show.progress)
     if shown.json:
         show.print_json(result.json())
-    elif isinstance(result, RowsFound):
+    elif isinstance(result, RowsResult):
         _print(model, result.chosen, result.points)
     else:
         from tvm_serenity.cli.sliding import print_step
@@ -67,8 +67,8 @@ def _print(model: str, chosen: Choice, points: Sequence[Streaming]) -> None:
         rows["not tried"] = f"bands of {', '.join(map(str, chosen.untried))} rows: time limit"
     if chosen.recomputed is not None:
         rows["recomputation"] = recomputed_text(chosen.recomputed.json())
-    if best.banded.network.left_whole:
-        rows["unsplit"] = "; ".join(best.banded.network.left_whole)
+    if best.banded.network.unsplit:
+        rows["unsplit"] = "; ".join(best.banded.network.unsplit)
     if not chosen.met:
         graph = best.banded.graph
         live = peak_of(graph, best.schedule.order).ranges

@@ -4,10 +4,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from tvm_serenity.cli import show
-from tvm_serenity.commands.sliding import SlidingFound
+from tvm_serenity.commands.sliding import SlidingResult
 
 
-def print_step(result: SlidingFound) -> None:
+def print_step(result: SlidingResult) -> None:
     """Print the memory and work of a step, and the Pareto-optimal steps if they were computed."""
     model, figures, points = result.model, result.figures, result.points
     facts = {

@@ -1,4 +1,4 @@
-"""``build``: the best firmware of a model for a board, or the one that options say."""
+"""``build``: the best firmware of a model for a board, or the firmware that options fix."""
 
 import shlex
 from dataclasses import dataclass, replace
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildOptions(Settings, SearchedOrSet):
-    """The options of ``serenity build``: what is wanted, and what it is built of.
+    """The options of ``build``: the goal of the search, and the settings of the build.
 
-    An option of :class:`Settings` that the search chooses (``searched``) is free while it has its
-    default, and forced else.
+    The search chooses each option of :class:`Settings` with ``searched`` while it has its
+    default; another value fixes the option.
     """
 
     @property
     def settings(self) -> Settings:
-        """What all builds have in common, and what is forced."""
+        """The settings that all builds share, with the fixed options."""
         return Settings(**values_of(self, Settings))
 
     @property
     def goal(self) -> FitGoal | None:
-        """What is wanted of the build; None where the options leave one way to make it."""
+        """The goal of the search; None if the options leave a single build."""
         if self.minimise == OFF or self.sliding is not None or self.codegen != "c":
             return None
         return FitGoal(
@@ -60,17 +60,18 @@ def build(
     move and for kernels by LLVM it is ``firmware.build`` of the options as they are.
     ``facts["search"]`` says what was chosen from, None where nothing was searched.
 
-    Raises what ``firmware.build`` raises; :class:`FitError` where no build keeps within the limits.
+    Raises the errors of ``firmware.build``, and :class:`FitError` if no build keeps the limits.
     """
     options = options or BuildOptions()
     target, settings, goal = board_of(board), options.settings, options.goal
     if goal is not None:
         goal.check_board(target)
-    opened = source(model, options, options.opaque)
-    opened.check_operators(options.quantized != OFF)  # before what takes seconds to import
-    from tvm_serenity import firmware
-    from tvm_serenity.firmware.emit.project import check_target
-    from tvm_serenity.firmware.kept import kept
+    with tell(f"reading {model}"):
+        opened = source(model, options, options.opaque)
+        opened.check_operators(options.quantized != OFF)  # before what takes seconds to import
+        from tvm_serenity import firmware
+        from tvm_serenity.firmware.emit.project import check_target
+        from tvm_serenity.firmware.kept import kept
 
     if options.output is not None:
         check_target(Path(options.output), options.force)
@@ -122,10 +123,10 @@ def _search(found: "Fitted", project: "Project") -> dict[str, Any]:
 
 
 def _beyond(found: "Fitted") -> str:
-    """Return which limit the best build does not keep."""
+    """Return the sizes of the fastest build, which exceeds a limit, as text."""
     nearest = min(found.points, key=lambda one: (_seconds(one), one.ram_bytes))
     sizes = f"{nearest.ram_bytes:,} bytes of RAM, {nearest.flash_bytes:,} of flash"
-    return f"keeps within no limit that was given: {nearest.how} takes {sizes}{_time(nearest)}"
+    return f"exceeds the given limits: {nearest.how} takes {sizes}{_time(nearest)}"
 
 
 def _figures(one: "BuildFigures") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``check``: verify a certificate without the search that made it."""
+"""``check``: verify a certificate independently of the search that wrote it."""
 
 import json as json_module
 from collections.abc import Mapping
@@ -20,15 +20,15 @@ MAX_FILE_BYTES = 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(ReadOptions):
-    """What is read of a model."""
+    """The options of ``check``: how the model is read."""
 
 
 def check(
     model: str, certificate: str, options: CheckOptions | None = None, tell: Progress = silent
 ) -> Confirmed:
-    """Return what is confirmed of a certificate of ``schedule`` or ``rows``.
+    """Return the confirmed claims of a certificate of ``schedule`` or ``rows``.
 
-    Raises :class:`CheckError` where a claim is wrong.
+    Raises :class:`CheckError` if a claim is wrong.
     """
     claims = read_certificate(certificate)
     with tell(f"checking {certificate}"):
@@ -38,7 +38,7 @@ def check(
 def _confirmed(
     model: str, certificate: str, claims: Mapping[str, Any], reading: ReadOptions
 ) -> Confirmed:
-    """What is confirmed of an order's certificate, or of one for all bands of rows."""
+    """Return the confirmed claims about one order, or about all bands of rows."""
     if claims.get("format") == FORMAT:
         from tvm_serenity.commands.rows import network_of
 
@@ -46,22 +46,22 @@ def _confirmed(
         return check_bound(network_of(model, reading, *how), claims)
     options = claims.get("options", {})
     if not isinstance(options, Mapping):
-        raise InputError(f"{certificate}: its options are not an object")
+        raise InputError(f"{certificate}: 'options' is not a JSON object")
     choices = meaning_of(options)
     graph = choices.apply(source(model, reading).file().graph).graph
     return check_certificate(graph, claims)
 
 
 def read_certificate(path: str) -> dict[str, Any]:
-    """Return the JSON object in a file; :class:`InputError` where it is none."""
+    """Return the JSON object in the file ``path``; raise :class:`InputError` if there is none."""
     try:
         if Path(path).stat().st_size > MAX_FILE_BYTES:
-            raise InputError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
+            raise InputError(f"{path}: larger than {MAX_FILE_BYTES:,} bytes")
         claims = json_module.loads(read_text(path))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is not JSON ({error})") from None
+        raise InputError(f"{path}: not JSON ({error})") from None
     if not isinstance(claims, dict):
-        raise InputError(f"{path}: is not a certificate")
+        raise InputError(f"{path}: not a certificate (no JSON object)")
     return claims

@@ -1,4 +1,4 @@
-"""``compile``: order, plan, build, run, and compare with stock TVM."""
+"""``compile``: compile a model with TVM in one arena, run it, and compare it with stock TVM."""
 
 import os
 import shutil
@@ -29,36 +29,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompiledModel:
-    """What was compiled and compared, and the figures of it."""
+    """A compiled model with the report of its checks and the figures of ``--json``."""
 
     model: str
     report: "CompileReport"
     figures: Mapping[str, Any]
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         return dict(self.figures)
 
 
 def compile(
     model: str, options: CompileOptions | None = None, tell: Progress = silent
 ) -> CompiledModel:
-    """Order a model, plan one arena, compile it with TVM, run it, and check what it computes.
+    """Return a model ordered, placed in one arena, compiled with TVM, run and checked.
 
-    Raises :class:`WrongResultError` for a wrong result; nothing is written then.
+    Raises :class:`WrongResultError` if a result is wrong; nothing is written then.
     """
     options = options or CompileOptions()
-    opened = source(model, options)
-    opened.check_operators(options.quantized != OFF)
-    module = opened.module("off")
+    with tell(f"reading {model}"):
+        opened = source(model, options)
+        opened.check_operators(options.quantized != OFF)
+        module = opened.module("off")
     from tvm_serenity.relax.pipeline import prepared_for_host
     from tvm_serenity.runtime.build import compile_and_compare
     from tvm_serenity.runtime.library import needs
     from tvm_serenity.tvm_targets import check_runs_here, named, target_of
-    from tvm_serenity.validation.given import given_inputs
+    from tvm_serenity.validation.input_files import given_inputs
 
     if options.output is not None and Path(options.output).exists():
-        raise InputError(f"{options.output}: exists already; name a new directory")
+        raise InputError(f"--output {options.output}: the directory exists already; name a new one")
     machine = target_of(options.target)
     needed = needs(machine)
     check_runs_here(f"--target {named(machine)}", *needed.values())
@@ -97,7 +98,7 @@ def compile(
 
 
 def _steps(options: CompileOptions, rounding: str) -> "Steps":
-    """The steps from the module to its kernels."""
+    """Return the settings of the passes from the module to its kernels."""
     from tvm_serenity.relax.pipeline import Steps
 
     return Steps(
@@ -113,7 +114,7 @@ def _steps(options: CompileOptions, rounding: str) -> "Steps":
 
 
 def _checks(model: str, module: "tvm.IRModule", options: CompileOptions) -> "Checks":
-    """What is checked: nothing after --no-check."""
+    """Return the checks of the compiled model; none with --no-check."""
     from tvm_serenity.relax.quantize import is_quantised
     from tvm_serenity.runtime.checks import Checks
     from tvm_serenity.validation.network import reference_for
@@ -130,7 +131,7 @@ def _checks(model: str, module: "tvm.IRModule", options: CompileOptions) -> "Che
 
 
 def _loosened(checks: "Checks", start: "tvm.IRModule") -> "Checks":
-    """The same checks with a wide tolerance where the runtime rounds what is float in ``start``."""
+    """Return ``checks`` with a wide tolerance if the runtime rounds results that are float here."""
     from tvm_serenity.relax.attributes import rounds_less
     from tvm_serenity.validation.tolerances import LOOSE
 
@@ -140,7 +141,10 @@ def _loosened(checks: "Checks", start: "tvm.IRModule") -> "Checks":
 
 
 def _against(checks: "Checks", before: "tvm.IRModule", rewritten: bool) -> "Checks":
-    """The same checks against the module before it lost channels, or was rewritten or cut."""
+    """Return ``checks`` with a comparison to ``before``, the module before rewriting or splitting.
+
+    ``rewritten``: float results may differ by rounding; otherwise results must be identical.
+    """
     from tvm_serenity.validation.report import EXACT
     from tvm_serenity.validation.tolerances import FLOAT
 
@@ -148,7 +152,7 @@ def _against(checks: "Checks", before: "tvm.IRModule", rewritten: bool) -> "Chec
 
 
 def _steps_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:
-    """What was done before the search; ``module`` as it was opened."""
+    """Return the figures of the passes before the search; ``module``: the model as read."""
     said = {**quantised_json(module, made), "tuned": _tuned_json(made)}
     if made.rows is not None:
         found = made.rows
@@ -157,7 +161,7 @@ def _steps_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:
             "arena_bytes": found.arena_bytes,
             "lower_bound_bytes": found.lower_bound_bytes,
             "outcome": str(found.outcome),
-            "left_whole": list(found.banded.network.left_whole),
+            "left_whole": list(found.banded.network.unsplit),
         }
     if made.rewriting is not None:
         said.update(_rewriting_json(made, made.rewriting))
@@ -251,7 +255,7 @@ def _checked(found: "CompileReport", checks: "Checks") -> dict[str, Any]:
 
 
 def _export(found: "CompileReport", result: dict[str, Any], target: Path, one_file: bool) -> None:
-    """Write the library and what is known about it: all of it, or nothing."""
+    """Write the library, its report and its graph to ``target``: all files, or none."""
     from tvm_serenity.graph import text
     from tvm_serenity.runtime import library
 

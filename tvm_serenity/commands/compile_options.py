@@ -17,7 +17,7 @@ from tvm_serenity.quantize.choices import AUTO, OFF
 def _check_rows(value: int | str) -> None:
     if value not in (1, AUTO, OFF):
         raise InputError(
-            f"--rows {value}: on the Relax VM every row is a tensor of its own; write --rows 1"
+            f"--rows {value}: on the Relax VM each row is a separate tensor; write --rows 1"
         )
 
 
@@ -25,12 +25,12 @@ def _check_rows(value: int | str) -> None:
 class CompileOptions(
     ReadOptions, IntegerOptions, RoundingOption, RewritingBy, TimeLimit, Target, CheckedByDefault
 ):
-    """How a model becomes a library for this machine.
+    """The options of ``compile``.
 
-    * ``output``: the directory of the library; ``one_file``: ``lib.so`` alone, constants inside.
-      ``rows``: 1 or "auto" splits operators into rows. ``compare``: stock TVM is compiled and runs,
-      too. ``tuned``: a file of ``tune``, "shipped" or "none". ``threads``: that share the work of a
-      kernel. ``inputs``: files that it runs on; ``seed``: of random ones.
+    * ``output``: the directory of the library. ``one_file``: write only ``lib.so``, with the
+      constants inside. ``rows``: 1 or "auto" splits operators into rows. ``compare``: also compile
+      and run stock TVM. ``tuned``: a file of ``tune``, "shipped" or "none". ``threads``: threads
+      that share the work of a kernel. ``inputs``: files of inputs; ``seed``: seed of random inputs.
     """
 
     output: str | None = option(
@@ -40,7 +40,7 @@ class CompileOptions(
         OFF,
         differing(
             ROWS_OPTION,
-            help="Split operators into rows first, one in a band (docs/rows.md).",
+            help="Split operators into bands of one row first (docs/rows.md).",
             choices=(AUTO, OFF),
             check=_check_rows,
         ),
@@ -49,7 +49,7 @@ class CompileOptions(
         False,
         Option(
             flag="--compare",
-            help="Compile and run the model as stock TVM does, too.",
+            help="Also compile and run the model with stock TVM.",
             group=HelpGroup.CHECKS,
         ),
     )
@@ -66,7 +66,7 @@ class CompileOptions(
         1,
         Option(
             flag="--threads",
-            help="Kernels of enough work are shared out among so many threads.",
+            help="Threads that share the work of a large kernel.",
             group=HelpGroup.SPEED,
             least=1,
             variable="TVM_NUM_THREADS",
@@ -76,8 +76,8 @@ class CompileOptions(
         False,
         Option(
             flag="--one-file",
-            help="With -o: lib.so for TVM alone, constants inside.",
-            needs=(Need("output", "it is a form of what is written"),),
+            help="With -o: write only lib.so, with the constants inside.",
+            needs=(Need("output", "it is a form of the written library"),),
         ),
     )
     seed: int = option(
@@ -87,7 +87,7 @@ class CompileOptions(
         (),
         Option(
             flag="--input",
-            help="Inputs to run on: .npz by name, or .npy in order.",
+            help="Inputs of the run: one .npz by name, or .npy files in order.",
             group=HelpGroup.CHECKS,
             metavar="FILE",
         ),

@@ -1,5 +1,6 @@
-"""``explain``: why the peak is where it is, and what would lower it."""
+"""``explain``: the cause of the peak, and the measures that lower it."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from tvm_serenity.boards import board as board_of
 from tvm_serenity.commands.meaning import Meaning
 from tvm_serenity.commands.models import ModelSource, source
 from tvm_serenity.commands.progress import Progress, silent
-from tvm_serenity.commands.rewrite import found_of, unread
+from tvm_serenity.commands.rewrite import rewrite_input, rewritten_or_ordered
 from tvm_serenity.errors import SerenityError
 from tvm_serenity.explain import (
     Claim,
@@ -34,28 +35,29 @@ from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.rewrite import RewriteOptions, Rewritten, Unrewritten
 from tvm_serenity.schedule import Options, Schedule, schedule
 from tvm_serenity.search.deadline import leaving, within
+from tvm_serenity.system import cache, sources
 
 BOARD = Option(
     flag="--board",
-    help="A board, or a .toml file: does it fit?",
+    help="Check the fit on this board (name or .toml file).",
     group=HelpGroup.MEMORY,
     metavar="NAME",
 )
 INTEGERS = ("int8", "uint8", "int16")
 CLAIMS_S = 3e-6
-"""Seconds an operator that claims about a peak take, which no limit can cut short."""
+"""Seconds per operator for the claims about a peak, which a time limit cannot interrupt."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions(ReadOptions, Views, TimeLimit):
-    """``board``: whether the network fits it, and if not, what stands in the way."""
+    """The options of ``explain``; ``board``: check whether the network fits, and why not."""
 
     board: str | None = option(None, BOARD)
 
 
 @dataclass(frozen=True)
 class Explained:
-    """Every claim about a model's peak."""
+    """All claims about the peak of a model."""
 
     model: str
     graph: Graph
@@ -63,14 +65,14 @@ class Explained:
     claims: Sequence[Claim]
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         return explain_json(self.model, self.graph, self.board, self.claims)
 
 
 def explain(
     model: str, options: ExplainOptions | None = None, tell: Progress = silent
 ) -> Explained:
-    """Return why a model's peak is where it is, and what would lower it, all of it computed."""
+    """Return the computed claims about the peak of a model and about measures that lower it."""
     options = options or ExplainOptions()
     target = None if options.board is None else board_of(options.board)
     opened, limit = source(model, options), options.time_limit_s
@@ -83,7 +85,7 @@ def explain(
             with within(None, 1 / 3), tell(f"ordering {len(graph.ops)} ops") as line:
                 found = schedule(graph, "auto", Options(progress=line))
             with within(None, 1 / 3), tell("rewriting"):
-                rewritten = found_of(unread(opened), RewriteOptions())
+                rewritten = rewritten_or_ordered(rewrite_input(opened), RewriteOptions())
             with within(None, 1 / 2):
                 tried = all_measures(graph, file, rewritten, limit)
             with tell("bounding bands of rows"):
@@ -96,7 +98,7 @@ def explain(
 def explain_json(
     model: str, graph: Graph, board: str | None, claims: Sequence[Claim]
 ) -> dict[str, Any]:
-    """Return what JSON says of the claims about a model."""
+    """Return the claims about a model as ``--json`` prints them."""
     return {
         "model": model,
         "ops": len(graph.ops),
@@ -108,7 +110,7 @@ def explain_json(
 def all_measures(
     graph: Graph, file: ModelFile, rewritten: Rewritten | Unrewritten, time_limit: float | None
 ) -> list[Measure | Claim]:
-    """Return what every measure makes of a model's best order; a claim for one not tried."""
+    """Return the peak of the best order under each measure; a claim for each untried measure."""
     return [
         *measures_of(graph, time_limit),
         _rewriting(rewritten),
@@ -126,7 +128,7 @@ def _rewriting(found: Rewritten | Unrewritten) -> Measure | Claim:
 def claims_of(
     graph: Graph, found: Schedule, tried: Sequence[Measure | Claim], board: Board | None
 ) -> list[Claim]:
-    """Return the claims about a model's peak, and about a board where one is given."""
+    """Return the claims about the peak of a model; with ``board`` also those about its fit."""
     measures = [m for m in tried if isinstance(m, Measure)]
     untried = [m for m in tried if isinstance(m, Claim)]
     claims = peak_claims(graph, found)
@@ -136,21 +138,37 @@ def claims_of(
 
 
 def channel_claims(opened: ModelSource) -> list[Claim]:
-    """Return how many channels of a quantised file need not be computed, in all and by layer.
+    """Return the claim about channels of a quantised file that are constant or unread.
 
-    None of a model without integer layers; why, where it has no meaning as a module.
+    A model without integer layers has no such claim. If the model cannot be read as a Relax module,
+    the claim states the reason.
     """
     if opened.is_zoo or not compiles(opened.file()):
         return []
     if not any(t.dtype in INTEGERS for t in opened.file().graph.tensors):
         return []
-    from tvm_serenity.relax.pipeline import folded_channels  # TVM takes seconds to import
-
     try:
-        found = folded_channels(opened.module())
+        kept = cache.remembered(_channels_name(opened), lambda: _channels_json(opened))
     except SerenityError as error:
         reason = str(error)
-        return [Claim("channels", f"Channels were not looked at: {reason}.", {"reason": reason})]
-    if not found.channels:
-        return []
-    return [channels_claim(found.channels, found.gone, found.tensors)]
+        return [Claim("channels", f"Channels were not analysed: {reason}.", {"reason": reason})]
+    channels, gone, tensors = json.loads(kept)
+    return [channels_claim(channels, gone, tensors)] if channels else []
+
+
+def _channels_name(opened: ModelSource) -> str:
+    """The cache's name of what is said of a file's channels: it takes TVM, which takes a second."""
+    file = opened.file()
+    beside = [file.path.parent / name for name in getattr(file, "data_files", ())]
+    read = [path.read_bytes() for path in (file.path, *beside)]
+    how = str(file.path), repr(dict(opened.dims)), repr(opened.signature)
+    made_by = sources.own_digest(), sources.versions("apache-tvm", "tflite", "onnx", "torch")
+    return cache.key("channels", *made_by, *how, *read)
+
+
+def _channels_json(opened: ModelSource) -> bytes:
+    """How many channels there are, how many go, and of which tensors."""
+    from tvm_serenity.relax.pipeline import folded_channels  # TVM takes a second to import
+
+    found = folded_channels(opened.module())
+    return json.dumps([found.channels, found.gone, found.tensors]).encode()

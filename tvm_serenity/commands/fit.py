@@ -1,4 +1,4 @@
-"""``fit``: the best build of a model for a board, or which models fit which boards."""
+"""``fit``: search for the best build of a model for a board, or sweep models and boards."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     from tvm_serenity.fitting.choose import Fitted
 
 PAIR_SECONDS = 60.0
-"""Of a sweep, for each pair."""
+"""Time limit of each pair of a sweep."""
 SEARCHES = 12
-"""Searches for an order or a placement that the time of a pair holds, in a sweep."""
+"""Number of searches (order or placement) that share the time of a pair in a sweep."""
 ALL = "all"
 ALONE = ("ram_bytes", "flash_bytes", "deadline_ms", "recompute", "output", "name", "plot")
-"""Options about one build."""
+"""Options of a single build, which a sweep does not take."""
 
 
 def boards_of(text: str) -> tuple[str, ...]:
-    """Return the boards of a list with commas, or all that are known."""
+    """Return the boards of a comma-separated list; all known boards for "all"."""
     if text == ALL:
         return tuple(names())
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
@@ -64,17 +64,17 @@ class FitOptions(
     CheckedByDefault,
     Sweeping,
 ):
-    """What is wanted of a build, and what all builds have in common.
+    """The options of ``fit``: the goal, and the settings that all builds share.
 
-    ``boards``: a sweep over them. ``plot``: a figure of RAM and time. ``output``: the directory
-    where the chosen one is built.
+    ``boards``: sweep over these boards. ``plot``: the file of a figure of RAM and time. ``output``:
+    the directory of the chosen build.
     """
 
     boards: tuple[str, ...] | None = option(
         None,
         Option(
             flag="--boards",
-            help="A sweep: NAME,NAME,..., or all that are known.",
+            help="Sweep over these boards: NAME,NAME,... or all.",
             group=HelpGroup.MEMORY,
             metavar="NAMES",
             read=boards_of,
@@ -84,22 +84,22 @@ class FitOptions(
 
     @property
     def settings(self) -> Settings:
-        """What all builds have in common."""
-        own = (*searched(Settings), "time_limit_s")  # of the goal, or left to the search
+        """The settings that all builds share."""
+        own = (*searched(Settings), "time_limit_s")  # set by the goal or the search
         common = values_of(self, Settings)
         return Settings(**{name: value for name, value in common.items() if name not in own})
 
 
 @dataclass(frozen=True)
-class FitFound:
-    """The best build of a model, and where it was written."""
+class FitResult:
+    """The best build of a model, and the directory where it was written."""
 
     model: str
     fitted: "Fitted"
     output: str | None
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         from tvm_serenity.fitting.described import described
 
         written = self.output if self.fitted.chosen is not None else None
@@ -108,10 +108,11 @@ class FitFound:
 
 def fit(
     models: Sequence[str], board: str, options: FitOptions | None = None, tell: Progress = silent
-) -> FitFound | list[Row]:
-    """Return the best build of a model for a board, written where ``output`` says.
+) -> FitResult | list[Row]:
+    """Return the best build of a model for a board, after writing it to ``options.output``.
 
-    Several models, or ``boards``: a row of each pair, in a process of its own.
+    With several models or ``options.boards``, return one row for each pair; each pair runs in a
+    process of its own.
     """
     options = options or FitOptions()
     several = len(models) > 1 or options.boards is not None
@@ -123,7 +124,7 @@ def fit(
     if options.output is not None:
         check_target(Path(options.output), options.force)
     opened = source(model, options, options.opaque)
-    opened.check_operators(options.quantized != OFF)  # before what takes seconds to import
+    opened.check_operators(options.quantized != OFF)  # before imports that take seconds
     from tvm_serenity.fitting.search import build_chosen, fitted
 
     with tell(f"fitting {model}") as line:
@@ -135,25 +136,25 @@ def fit(
         from tvm_serenity.fitting.figure import plot_front
 
         plot_front(Path(model).name, found, options.plot)
-    return FitFound(model, found, None if options.output is None else str(options.output))
+    return FitResult(model, found, None if options.output is None else str(options.output))
 
 
 def _check_sweep(several: bool, options: FitOptions) -> None:
-    """Raise :class:`InputError` where an option goes with one model alone, or with a sweep."""
+    """Raise :class:`InputError` for an option that does not apply to a sweep, or to one build."""
     described, defaults = options_of(FitOptions), defaults_of(FitOptions)
     for name in ALONE if several else ("dask", "resume"):
         if getattr(options, name) != defaults[name]:
             one = described[name]
-            what = "one model and one board" if several else "--boards or several models"
-            raise InputError(f"{one.short or one.name} goes with {what}")
+            scope = "one model and one board" if several else "--boards or several models"
+            raise InputError(f"{one.short or one.name} is for {scope}")
 
 
 def _swept(models: Sequence[str], boards: Sequence[str], options: FitOptions) -> list[Row]:
-    """Return a row for each model on each board; the seconds are those of each pair."""
+    """Return a row for each model on each board; the time limit holds for each pair."""
     from tvm_serenity.fitting.sweep import point_file, points
 
     if options.stream_input == YES:
-        raise InputError("--stream-input yes: a sweep takes no, or either")
+        raise InputError("--stream-input yes: a sweep cannot require it; write no or either")
     seconds = PAIR_SECONDS if options.time_limit_s is None else options.time_limit_s
     settings = replace(options.settings, time_limit_s=seconds / SEARCHES)
     found = [board_of(name) for name in boards]

@@ -1,4 +1,4 @@
-"""``inspect``: the live profile, step by step."""
+"""``inspect``: live memory, step by step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,33 +25,34 @@ GIVEN, BEST = "given order", "best order"
 
 @dataclass(frozen=True, kw_only=True)
 class InspectOptions(ReadOptions, OpaqueOptions, Meaning, TimeLimit):
-    """``method``: whose order is shown. ``plot``: a figure of the given and the best order.
+    """The options of ``inspect``.
 
-    ``compact``: the best order is looked for as well, to show it beside the given one.
+    ``method``: the search whose order is shown. ``plot``: the file of a figure of the given and the
+    best order. ``compact``: also search for the best order, to show it beside the given one.
     """
 
     method: str = option(
         "given",
         Option(
             flag="--method",
-            help="Whose order is shown.",
+            help="Search whose order is shown.",
             group=HelpGroup.SPEED,
             choices=tuple(METHODS),
             metavar="METHOD",
         ),
     )
     plot: str | None = option(
-        None, differing(PLOT, metavar="FILE.svg|png|pdf", help="Draw given and best order.")
+        None, differing(PLOT, metavar="FILE.svg|png|pdf", help="Draw the given and the best order.")
     )
     compact: bool = option(
         False,
-        Option(flag="--compact", help="Given and best order as charts of a few lines."),
+        Option(flag="--compact", help="Print charts of the given and the best order."),
     )
 
 
 @dataclass(frozen=True)
 class Inspected:
-    """The profile of an order, and those of the given and the best one."""
+    """The memory profile of an order, and the profiles of the given and the best order."""
 
     model: str
     opened: ModelFile
@@ -61,7 +62,7 @@ class Inspected:
     first: int
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         said = _json(self.model, self.reduced, self.shown, self.first)
         return {**said, **program.program_json(self.opened)}
 
@@ -69,7 +70,7 @@ class Inspected:
 def inspect(
     model: str, options: InspectOptions | None = None, tell: Progress = silent
 ) -> Inspected:
-    """Return what is in memory at every step of a model; draw it where that is asked for."""
+    """Return the live memory of a model at each step, after drawing the figure of ``plot``."""
     options = options or InspectOptions()
     opened = source(model, options, options.opaque).file()
     reduced = options.apply(opened.graph)

@@ -1,4 +1,4 @@
-"""``interface``: a network whose inputs and outputs are integers, as it stores them."""
+"""``interface``: give a quantised network integer inputs and outputs."""
 
 from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from tvm_serenity.frontends.tflite_interface import StoredEdge, StoredInterface
 
 COMPARED = 4
-"""Sets of inputs that both networks run on."""
+"""Number of sets of inputs on which both networks run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class InterfaceOptions(OptionGroup):
-    """``output``: the file that is written."""
+    """The options of ``interface``; ``output``: the written file."""
 
     output: str = option(
         MISSING, differing(OUTPUT, metavar="FILE.tflite", help="Write the network here.")
@@ -30,44 +30,44 @@ class InterfaceOptions(OptionGroup):
 
 
 @dataclass(frozen=True)
-class InterfaceFound:
-    """The network that was written: how its inputs and outputs are stored."""
+class InterfaceResult:
+    """The written network, and how its inputs and outputs are stored."""
 
     model: str
     output: str
-    found: "StoredInterface"
+    stored: "StoredInterface"
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         return {
             "model": self.model,
             "output": self.output,
-            "inputs": [asdict(edge) for edge in self.found.inputs],
-            "outputs": [asdict(edge) for edge in self.found.outputs],
+            "inputs": [asdict(edge) for edge in self.stored.inputs],
+            "outputs": [asdict(edge) for edge in self.stored.outputs],
             "compared": COMPARED,
         }
 
 
-def interface(model: str, options: InterfaceOptions, tell: Progress = silent) -> InterfaceFound:
-    """Write the network with the integers that it stores as its inputs and outputs; return it.
+def interface(model: str, options: InterfaceOptions, tell: Progress = silent) -> InterfaceResult:
+    """Return the network with integer inputs and outputs, after writing it to ``output``.
 
-    LiteRT runs both networks first: :class:`WrongResultError` unless their answers are equal.
+    LiteRT runs both networks first. Raises :class:`WrongResultError` if their outputs differ.
     """
     output = options.output
-    said = f"{model}: interface writes {{files}} files, of {{files}} files"
-    stored_interface = operation(model, "interface", said)
-    operation(output, "interface", said)
-    load(model)  # says what is wrong with a file that is none
+    message = f"{model}: interface reads and writes only {{files}} files"
+    stored_interface = operation(model, "interface", message)
+    operation(output, "interface", message)
+    load(model)  # reports an invalid file
     data = Path(model).read_bytes()
     with tell(f"interface of {model}"):
         found = stored_interface(data, model)
         _compare(model, data, found)
     write_bytes(Path(output), found.data)
-    return InterfaceFound(model, output, found)
+    return InterfaceResult(model, output, found)
 
 
 def _compare(model: str, data: bytes, found: "StoredInterface") -> None:
-    """Raise :class:`WrongResultError` unless both networks answer alike."""
+    """Raise :class:`WrongResultError` if the outputs of both networks differ."""
     import numpy as np
 
     from tvm_serenity.validation.references import ReferenceRuntime
@@ -83,10 +83,10 @@ def _compare(model: str, data: bytes, found: "StoredInterface") -> None:
             )
             for index, (ours, theirs) in enumerate(pairs):
                 if not np.allclose(ours, theirs, rtol=1e-6, atol=0, equal_nan=True):
-                    raise WrongResultError(f"{model}: output {index} is another one than before")
+                    raise WrongResultError(f"{model}: output {index} differs from the original's")
 
 
 def _values(arrays: Sequence[Any], edges: Sequence["StoredEdge"]) -> list[Any]:
-    """The arrays as the network had them before."""
+    """Return ``arrays`` as the original network stores them, with floats at its edges."""
     known = {edge.index: edge for edge in edges}
     return [known[i].value(a) if i in known else a for i, a in enumerate(arrays)]

@@ -1,4 +1,4 @@
-"""``latency``: milliseconds of a firmware project, or of an ELF, on a board."""
+"""``latency``: estimate the time of one run of a firmware project or an ELF on a board."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +20,17 @@ from tvm_serenity.options.option import MEGAHERTZ, HelpGroup, Option, OptionGrou
 
 @dataclass(frozen=True, kw_only=True)
 class LatencyOptions(OptionGroup):
-    """``board``: by default a project's. ``clock_mhz``: of it. ``function``: measured in an ELF."""
+    """The options of ``latency``.
+
+    ``board``: by default that of the project. ``clock_mhz``: the clock of the core. ``function``:
+    the measured function of an ELF.
+    """
 
     board: str | None = option(
         None,
         Option(
             flag="--board",
-            help="A board, or a .toml. [default: DIR's]",
+            help="Board name or .toml file. [default: DIR's board]",
             group=HelpGroup.SPEED,
             metavar="NAME",
         ),
@@ -35,7 +39,7 @@ class LatencyOptions(OptionGroup):
         None,
         Option(
             flag="--clock",
-            help="[default: the board's]",
+            help="Clock of the core. [default: the board's]",
             group=HelpGroup.SPEED,
             unit=MEGAHERTZ,
             least=1,
@@ -45,7 +49,7 @@ class LatencyOptions(OptionGroup):
         "main",
         Option(
             flag="--function",
-            help="What to measure in an ELF.",
+            help="Measured function of an ELF.",
             group=HelpGroup.MODEL,
             metavar="NAME",
         ),
@@ -54,9 +58,10 @@ class LatencyOptions(OptionGroup):
 
 @dataclass(frozen=True)
 class InstructionCount:
-    """What is known without a timing: what QEMU counts, priced by the core's table if there is one.
+    """The instructions that QEMU counts, priced by the core's cycle table if there is one.
 
-    ``cycles``: the least and the most; None where the core has no table.
+    This is the result for a board without a timing model. ``cycles``: minimum and maximum; None if
+    the core has no table.
     """
 
     board: Board
@@ -65,19 +70,19 @@ class InstructionCount:
 
     @property
     def claim(self) -> str:
-        """What the figures claim."""
+        """The class of the figures: "static" or "counts only"."""
         return COUNTS if self.cycles is None else STATIC
 
     @property
     def milliseconds(self) -> tuple[float, float] | None:
-        """The least and the most time, where no memory waits."""
+        """Minimum and maximum time without wait states; None without a cycle table."""
         if self.cycles is None:
             return None
         low, high = (count / self.board.core.clock_mhz / 1e3 for count in self.cycles)
         return low, high
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         name = self.board.name
         data = {"board": name, "claim": self.claim, "instructions": self.instructions}
         if self.cycles is None or self.milliseconds is None:
@@ -90,13 +95,13 @@ class InstructionCount:
 def latency(
     path: str, options: LatencyOptions | None = None, tell: Progress = silent
 ) -> CycleEstimate | InstructionCount:
-    """Return what one run of a project or an ELF takes on a board, without the board."""
+    """Return the estimated time of one run of a project or an ELF on a board."""
     options = options or LatencyOptions()
     project = load(path) if Path(path).is_dir() else None
     name = options.board
     if name is None:
         if project is None:
-            raise InputError("--board: an ELF does not say which board it is for")
+            raise InputError(f"{path}: an ELF does not name its board; give --board NAME")
         name = str(project.metadata["board"])
     target = board(name)
     if claim_of(target) == COUNTS or not installed():
@@ -108,11 +113,12 @@ def latency(
 
 
 def _counted(project: Project | None, target: Board) -> InstructionCount:
-    """What is left without a timing."""
+    """Return the count of instructions for a board without a timing model."""
     if project is None or target.qemu is None or target.name != project.metadata["board"]:
         require()
         raise InputError(
-            f"{target.name}: no [timing], and no QEMU machine to count instructions on"
+            f"{target.name}: no estimate: its file has no [timing] and QEMU cannot count the "
+            "instructions (no machine, or a project for another board)"
         )
     if priced_alone(target):
         return InstructionCount(target, *static_estimate(project, target))
@@ -121,35 +127,35 @@ def _counted(project: Project | None, target: Board) -> InstructionCount:
     return InstructionCount(target, found, None)
 
 
-def as_json(found: CycleEstimate) -> dict[str, Any]:
-    """Return an estimate as ``--json`` prints it; times in milliseconds, energy in microjoules."""
+def as_json(estimate: CycleEstimate) -> dict[str, Any]:
+    """Return ``estimate`` as ``--json`` prints it: times in ms, energy in microjoules."""
     return {
-        "board": found.board,
-        "core": found.core,
-        "claim": found.claim,
-        "clock_mhz": found.clock_mhz,
-        "function": found.function,
-        "instructions": found.instructions,
-        "cycles": list(found.cycles),
-        "milliseconds": list(found.milliseconds),
-        "error_percent": found.error_percent,
-        "expected_ms": list(found.expected_ms),
-        "shares": dict(found.shares),
-        "loads": dict(found.loads),
-        "caches": {name: {"hits": h, "misses": m} for name, (h, m) in found.caches.items()},
-        "operators": [_part(p, found) for p in found.operators],
-        "functions": [_part(p, found) for p in found.functions],
-        "compiler": found.compiler,
-        "flags": found.flags,
-        "microjoules": None if found.microjoules is None else list(found.microjoules),
-        "sources": list(found.sources),
+        "board": estimate.board,
+        "core": estimate.core,
+        "claim": estimate.claim,
+        "clock_mhz": estimate.clock_mhz,
+        "function": estimate.function,
+        "instructions": estimate.instructions,
+        "cycles": list(estimate.cycles),
+        "milliseconds": list(estimate.milliseconds),
+        "error_percent": estimate.error_percent,
+        "expected_ms": list(estimate.expected_ms),
+        "shares": dict(estimate.shares),
+        "loads": dict(estimate.loads),
+        "caches": {name: {"hits": h, "misses": m} for name, (h, m) in estimate.caches.items()},
+        "operators": [_part(p, estimate) for p in estimate.operators],
+        "functions": [_part(p, estimate) for p in estimate.functions],
+        "compiler": estimate.compiler,
+        "flags": estimate.flags,
+        "microjoules": None if estimate.microjoules is None else list(estimate.microjoules),
+        "sources": list(estimate.sources),
     }
 
 
-def _part(part: Any, found: CycleEstimate) -> dict[str, Any]:
+def _part(part: Any, estimate: CycleEstimate) -> dict[str, Any]:
     return {
         "name": part.name,
         "calls": part.calls or None,
         "instructions": part.instructions,
-        "milliseconds": list(found.in_milliseconds(part.cycles)),
+        "milliseconds": list(estimate.in_milliseconds(part.cycles)),
     }

@@ -1,4 +1,4 @@
-"""What a graph means in memory, as options of several commands say it."""
+"""The memory semantics of a graph, as options of several commands set them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from tvm_serenity.options.memory import Slice, Views, slice_of
 
 @dataclass(frozen=True, kw_only=True)
 class Meaning(Views, Slice):
-    """Copies as views, folded concats, operators in place, and the slice that is looked at."""
+    """Copies as views, folded concats, in-place operators, and a slice of the graph."""
 
     @property
     def first(self) -> int:
-        """The first operator of the file that is looked at."""
+        """The index in the file of the first operator of the slice."""
         return 0 if self.slice is None else self.slice[0]
 
     def apply(self, graph: Graph) -> Reduced:
-        """Return what is scheduled in place of ``graph``."""
+        """Return the graph that is scheduled instead of ``graph``."""
         if self.slice is not None:
             graph = cut(graph, *self.slice)
         reduced = unreduced(graph)
@@ -41,12 +41,12 @@ class Meaning(Views, Slice):
         return reduced
 
     def file_order(self, reduced: Reduced, order: tuple[int, ...]) -> tuple[int, ...]:
-        """Return ``order`` of the scheduled graph as op indices of the file."""
+        """Return ``order``, an order of the scheduled graph, as operator indices of the file."""
         first, found = self.first, reduced.expand(order)
         return tuple(first + op for op in found) if first else found
 
     def choices(self) -> dict[str, object]:
-        """Return the choices as JSON has them."""
+        """Return the choices as ``--json`` prints them."""
         cut_text = None if self.slice is None else f"{self.slice[0]}:{self.slice[1]}"
         return {
             "alias_copies": self.alias_copies,
@@ -57,10 +57,10 @@ class Meaning(Views, Slice):
 
 
 def meaning_of(choices: Mapping[str, Any]) -> Meaning:
-    """Return the choices that JSON has; :class:`InputError` where the slice is not FIRST:LAST."""
+    """Return the choices in JSON; raise :class:`InputError` for an invalid slice."""
     cut_text = choices.get("slice")
     if not isinstance(cut_text, str | None):
-        raise InputError(f"slice {cut_text!r}: write FIRST:LAST")
+        raise InputError(f'slice {cut_text!r}: not a text; write "FIRST:LAST"')
     return Meaning(
         alias_copies=bool(choices.get("alias_copies")),
         fold_concat=bool(choices.get("fold_concat")),

@@ -1,4 +1,4 @@
-"""A model by path or by name: ``x.tflite``, ``x.onnx``, ``x.pt2``, ``x.txt`` or ``zoo:NAME``."""
+"""Models by path or name: ``x.tflite``, ``x.onnx``, ``x.pt2``, ``x.txt`` or ``zoo:NAME``."""
 
 import warnings
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from tvm_serenity.system.files import ZOO
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Where a model comes from; ``spec`` is what the user wrote."""
+    """The source of a model; ``spec``: the path or name that the user wrote."""
 
     spec: str
     dims: Mapping[str, int]
@@ -26,11 +26,11 @@ class ModelSource:
 
     @property
     def is_zoo(self) -> bool:
-        """Whether it is built here rather than read from a file."""
+        """Whether the model is a zoo network rather than a file."""
         return self.spec.startswith(ZOO)
 
     def file(self) -> ModelFile:
-        """Return the model with its graph; a zoo network's operators are its fused kernels."""
+        """Return the model with its graph; the operators of a zoo network are fused kernels."""
         return self._file
 
     @cached_property
@@ -44,7 +44,7 @@ class ModelSource:
         return TextFile(Path(self.spec), graph)
 
     def module(self, integers: str = "tflite", dynamic_range: str = "litert") -> Any:
-        """Return the model as a Relax module; both as :func:`to_relax` takes them."""
+        """Return the model as a Relax module; the parameters are those of :func:`to_relax`."""
         if self.is_zoo:
             from tvm_serenity import zoo
 
@@ -57,19 +57,19 @@ class ModelSource:
         return to_relax(model, self.dims, integers, dynamic_range=dynamic_range)
 
     def to_build(self) -> "str | ModelFile":
-        """Return the model as ``firmware.build`` takes it: a file that was read, or its name."""
+        """Return the model as ``firmware.build`` takes it: the read file, or the zoo name."""
         return self.spec if self.is_zoo else self.file()
 
     def check_operators(self, integers: bool = True) -> None:
-        """Raise :class:`UnsupportedError` naming the operators of a file that have no meaning.
+        """Raise :class:`UnsupportedError` that names the unsupported operators of a file.
 
-        ``integers``: as :meth:`ModelFile.check_operators` takes it.
+        ``integers``: as for :meth:`ModelFile.check_operators`.
         """
         if not self.is_zoo:
             self._checked(integers)
 
     def _loaded(self) -> ModelFile:
-        """The file as it is read; of several signatures the others are said, once."""
+        """Return the read file; warn once about signatures that are not read."""
         model = load(self.spec, self.dims, self.opaque, self.signature)
         others = other_signatures(model)
         if others and self.signature is None and self.spec not in _SAID:
@@ -78,7 +78,7 @@ class ModelSource:
         return model
 
     def runtime_file(self) -> str:
-        """Return the path of what a runtime is asked to compute: the file, or that part of it."""
+        """Return the path of the model for a reference runtime: the file, or a part of it."""
         return self.spec if self.is_zoo else str(runtime_file(self.file()))
 
     def _checked(self, integers: bool) -> ModelFile:
@@ -91,26 +91,27 @@ class ModelSource:
 
 
 def _kept(model: ModelFile) -> ModelFile:
-    """Keep the last model that was read: to take a large one apart delays the end of a command."""
+    """Return ``model``, kept alive: freeing a large model delays the end of a command."""
     _KEPT[:] = [model]
     return model
 
 
 _KEPT: list[ModelFile] = []
 _SAID: set[str] = set()
-"""The files whose other signatures were said."""
+"""Files with a warning about signatures that are not read."""
 
 
 def source(
     spec: str, reading: ReadOptions | None = None, opaque: Mapping[str, int] | None = None
 ) -> ModelSource:
-    """Return the source ``spec`` names, and what is read of it.
+    """Return the source that ``spec`` names.
 
-    ``opaque``: operators that the user computes, each with its workspace in bytes.
+    ``reading``: sizes of dimensions and the signature. ``opaque``: operators that the user
+    computes, each with its workspace in bytes.
     """
     reading = reading or ReadOptions()
     if opaque and spec.startswith(ZOO):
-        raise InputError(f"{spec}: --opaque is for operators of .tflite files")
+        raise InputError(f"{spec}: --opaque is for operators of .tflite files; leave it out")
     if reading.signature is not None and spec.startswith(ZOO):
-        raise InputError(f"{spec}: --signature is for .tflite files")
+        raise InputError(f"{spec}: --signature is for .tflite files; leave it out")
     return ModelSource(spec, reading.dims, opaque or {}, reading.signature)

@@ -1,4 +1,4 @@
-"""``offchip``: traffic between on-chip and off-chip memory, and orders made for it."""
+"""``offchip``: simulate off-chip traffic, and search for an order of low traffic."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -35,8 +35,8 @@ from tvm_serenity.search.deadline import within
 
 
 @dataclass(frozen=True)
-class TrafficFound:
-    """An order of one model, made for one capacity."""
+class TrafficResult:
+    """An order of one model for low traffic at one capacity."""
 
     model: str
     ops: int
@@ -49,7 +49,7 @@ class TrafficFound:
         return self.order.statistics.get("limit") == "interrupt"
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         found = self.order
         return {
             "model": self.model,
@@ -68,10 +68,10 @@ class TrafficFound:
 
 def offchip(
     models: Sequence[str], options: OffchipOptions | None = None, tell: Progress = silent
-) -> TrafficFound | list[dict[str, Any]]:
-    """Return what orders of ``models`` cost in off-chip traffic, a row a point of the sweep.
+) -> TrafficResult | list[dict[str, Any]]:
+    """Return the off-chip traffic of orders of ``models``: a row for each point of the sweep.
 
-    With ``order_for``: an order of one model that costs less.
+    With ``options.order_for``, return an order of one model with less traffic.
     """
     options = options or OffchipOptions()
     if not models:
@@ -84,7 +84,7 @@ def offchip(
 
 
 def _rows(models: Sequence[str], options: OffchipOptions) -> list[dict[str, Any]]:
-    """Measure every point."""
+    """Return the simulated traffic of each point of the sweep."""
     region = None if options.energy is None else region_of(options.energy)
     orders, policies = names_of(options.orders), names_of(options.policy)
     settings = Sweep(sizes_of(options.capacities), orders, policies, options.model, options.search)
@@ -103,8 +103,8 @@ def _rows(models: Sequence[str], options: OffchipOptions) -> list[dict[str, Any]
     return rows if region is None else [_with_energy(row, region) for row in rows]
 
 
-def _order(spec: str, options: OffchipOptions) -> TrafficFound:
-    """Find an order for one model and one capacity, and write the model so."""
+def _order(spec: str, options: OffchipOptions) -> TrafficResult:
+    """Return an order for one model and one capacity, after writing the reordered model."""
     assert options.capacity_bytes is not None
     opened = source(spec, options).file()
     search = replace(options.search, keep_on_interrupt=True)
@@ -112,17 +112,17 @@ def _order(spec: str, options: OffchipOptions) -> TrafficFound:
         found = traffic_order(opened.graph, options.capacity_bytes, options.model, search)
         if options.output is not None:
             save(opened, list(found.order), options.output)
-    return TrafficFound(spec, len(opened.graph.ops), found, options.output)
+    return TrafficResult(spec, len(opened.graph.ops), found, options.output)
 
 
 def read_of(spec: str, reading: ReadOptions, rewrites: bool) -> tuple[Graph, Net | None]:
-    """Return a model by file or name; to be rewritten too where that is asked for."""
+    """Return the graph of a model, and its net if ``rewrites`` requests rewriting."""
     opened = source(spec, reading)
     return opened.file().graph, read(opened) if rewrites else None
 
 
 def versions_of(graph: Graph, net: Net | None) -> Versions:
-    """Return a model as it is, and rewritten where that is asked for and changes it."""
+    """Return a model as given and, if ``net`` exists and rewriting changes it, as rewritten."""
     return Versions(Subject(graph), None if net is None else rewritten_subject(net))
 
 

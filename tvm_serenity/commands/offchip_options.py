@@ -29,22 +29,22 @@ from tvm_serenity.options.output import OUTPUT, PLOT
 from tvm_serenity.options.speed import JOBS, Sweeping, TimeLimit
 from tvm_serenity.system.sizes import size_bytes
 
-WHOLE = "tensor"
+TENSOR = "tensor"
 TRAFFIC = "traffic"
-_ONE = (Need("order_for", "it is about one order"),)
-_SWEEP = (Conflict("order_for", "it is about a sweep"),)
+_ONE = (Need("order_for", "it applies to a single order"),)
+_SWEEP = (Conflict("order_for", "it applies to a sweep"),)
 
 
 def block_of(text: str) -> int | None:
-    """Return the bytes that are moved at a time; None: whole tensors."""
+    """Return the size in bytes of a transferred block; None for complete tensors."""
     try:
-        return None if text == WHOLE else size_bytes(text, least=1)
+        return None if text == TENSOR else size_bytes(text, least=1)
     except InputError as error:
         raise InputError(f"--block: {error}") from None
 
 
 def sizes_of(text: str) -> tuple[int, ...]:
-    """Return the capacities that a list of sizes and ranges names."""
+    """Return the capacities in bytes of a list of sizes and ranges."""
     try:
         return tuple(capacities_of(text))
     except InputError as error:
@@ -52,20 +52,22 @@ def sizes_of(text: str) -> tuple[int, ...]:
 
 
 def names_of(text: str) -> tuple[str, ...]:
-    """Return the names of a list with commas, each once."""
+    """Return the distinct names of a comma-separated list."""
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 @dataclass(frozen=True, kw_only=True)
 class OffchipOptions(ReadOptions, TimeLimit, Sweeping):
-    """What is measured, and which order is looked for.
+    """The options of ``offchip``.
 
-    * ``capacities``: of on-chip memory. ``orders`` of ``ORDERS``, ``policy`` of ``POLICIES``.
-      ``block_bytes``: moved at a time; None: whole tensors. ``memory``: write-back cache, or
-      software-managed. ``input_place``: where inputs start. ``weights``: whether they count.
-    * ``energy``: a region of ``REGIONS``, or FILE.toml:NAME. ``plot``: SERENITY's figure 11.
-    * ``order_for``: "traffic" finds an order of one model for ``capacity_bytes``, written to
-      ``output``. ``effort``: accesses simulated in search of it, in millions. ``seed``: of that.
+    * ``capacities``: sizes of on-chip memory. ``orders``: names in ``ORDERS``. ``policy``: names in
+      ``POLICIES``. ``block``: size of a transferred block, or complete tensors. ``memory``: a
+      write-back cache, or a software-managed scratchpad. ``input_place``: initial place of the
+      inputs. ``weights``: whether weights cause traffic.
+    * ``energy``: a region of ``REGIONS``, or FILE.toml:NAME. ``plot``: the file of a figure like
+      SERENITY's Figure 11.
+    * ``order_for``: "traffic" searches for an order of one model at ``capacity_bytes`` and writes
+      it to ``output``. ``effort``: millions of simulated accesses. ``seed``: seed of the search.
     """
 
     capacities: str = option(
@@ -83,7 +85,7 @@ class OffchipOptions(ReadOptions, TimeLimit, Sweeping):
         "given,serenity",
         Option(
             flag="--orders",
-            help=f"Of {', '.join(ORDERS)}.",
+            help=f"Orders: {', '.join(ORDERS)}.",
             group=HelpGroup.MEMORY,
             metavar="NAMES",
             conflicts=_SWEEP,
@@ -93,7 +95,7 @@ class OffchipOptions(ReadOptions, TimeLimit, Sweeping):
         "belady",
         Option(
             flag="--policy",
-            help=f"Of {', '.join(POLICIES)}.",
+            help=f"Policies: {', '.join(POLICIES)}.",
             group=HelpGroup.MEMORY,
             metavar="NAMES",
             conflicts=_SWEEP,
@@ -103,7 +105,7 @@ class OffchipOptions(ReadOptions, TimeLimit, Sweeping):
         "256",
         Option(
             flag="--block",
-            help=f"Bytes moved at a time, or {WHOLE!r} (scratchpad).",
+            help=f"Bytes of a transferred block, or {TENSOR!r} (scratchpad).",
             group=HelpGroup.MEMORY,
             metavar="SIZE",
             check=block_of,
@@ -111,19 +113,17 @@ class OffchipOptions(ReadOptions, TimeLimit, Sweeping):
     )
     memory: Memory = option(
         Memory.CACHE,
-        Option(
-            flag="--memory", help="Write-back cache, or software-managed.", group=HelpGroup.MEMORY
-        ),
+        Option(flag="--memory", help="Write-back cache, or scratchpad.", group=HelpGroup.MEMORY),
     )
     input_place: InputPlace = option(
         InputPlace.OFF_CHIP,
-        Option(flag="--input-place", help="Where graph inputs start.", group=HelpGroup.MEMORY),
+        Option(flag="--input-place", help="Initial place of the inputs.", group=HelpGroup.MEMORY),
     )
     weights: Weights = option(
         Weights.NONE,
         Option(
             flag="--weights",
-            help="Count weights, streamed by every op that reads them.",
+            help="Count weights, which operators stream.",
             group=HelpGroup.MEMORY,
         ),
     )
@@ -145,24 +145,24 @@ class OffchipOptions(ReadOptions, TimeLimit, Sweeping):
         None,
         differing(
             described(Sweeping, "dask"),
-            conflicts=(*_SWEEP, Conflict("time_limit_s", "other machines have other clocks")),
+            conflicts=(*_SWEEP, Conflict("time_limit_s", "a time limit holds on one machine only")),
         ),
     )
     order_for: str | None = option(
         None,
         Option(
             flag="--order-for",
-            help="Find an order of one MODEL for one --capacity.",
+            help="Search for an order of one MODEL at one --capacity.",
             group=HelpGroup.MEMORY,
             choices=(TRAFFIC,),
-            needs=(Need("capacity_bytes", "the order is made for one capacity"),),
+            needs=(Need("capacity_bytes", "the order depends on the capacity"),),
         ),
     )
     capacity_bytes: int | None = option(
         None,
         Option(
             flag="--capacity",
-            help="The capacity for --order-for.",
+            help="Capacity of on-chip memory for --order-for.",
             group=HelpGroup.MEMORY,
             unit=BYTES,
             least=1,
@@ -170,28 +170,28 @@ class OffchipOptions(ReadOptions, TimeLimit, Sweeping):
         ),
     )
     output: str | None = option(
-        None, differing(OUTPUT, help="With --order-for: the model reordered.", needs=_ONE)
+        None, differing(OUTPUT, help="With --order-for: the reordered model.", needs=_ONE)
     )
     effort: int = option(
         60,
         Option(
             flag="--effort",
-            help="Accesses simulated in search of an order, in millions.",
+            help="Simulated accesses of the order search, in millions.",
             group=HelpGroup.SPEED,
             least=0,
         ),
     )
     seed: int = option(
-        0, Option(flag="--seed", help="Seed of that search.", group=HelpGroup.SPEED, least=0)
+        0, Option(flag="--seed", help="Seed of the order search.", group=HelpGroup.SPEED, least=0)
     )
 
     @property
     def model(self) -> Model:
-        """How memory works."""
+        """The memory model of the simulation."""
         return Model(block_of(self.block), self.memory, self.input_place, self.weights)
 
     @property
     def search(self) -> SearchOptions:
-        """How an order is searched."""
+        """The options of the order search."""
         accesses = self.effort * 1_000_000
         return SearchOptions(accesses, accesses, seed=self.seed)

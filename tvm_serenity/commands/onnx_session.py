@@ -1,4 +1,4 @@
-"""``schedule`` for onnxruntime: a file, its session options, and what a run takes."""
+"""``schedule --for onnxruntime``: write a model with session options, and measure its run."""
 
 import shutil
 import tempfile
@@ -28,24 +28,24 @@ from tvm_serenity.schedule import Options, Schedule, check_schedule, schedule
 from tvm_serenity.system.files import write_bytes
 
 RUNTIME = "onnxruntime"
-"""Whose sessions, at one level of its optimisations or another, ``--for`` names."""
+"""The runtime whose optimisation levels ``--for`` names."""
 
 
 @dataclass(frozen=True)
 class SessionFile:
-    """A file that onnxruntime runs in order: the model it was made of, and the figures."""
+    """A file that onnxruntime runs in the given order: its source model and the figures."""
 
     opened: ModelFile
     figures: Mapping[str, Any]
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         return dict(self.figures)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """For which level of ``runtime`` a file is written to ``target``, and how it is ordered."""
+    """A request: the level of ``runtime``, the file ``target`` and the options of the search."""
 
     runtime: str
     target: Path
@@ -56,12 +56,12 @@ class Asked:
 
 
 def run_for(opened: ModelFile, asked: Asked, tell: Progress) -> SessionFile:
-    """Optimise ``opened``, order what comes out, write and measure it; return what was found."""
+    """Return ``opened`` optimised by onnxruntime and ordered, after writing and measuring it."""
     runtime, target = asked.runtime, asked.target
     form = format_of(opened)
     if form is None or form.runtime != RUNTIME:
         able = suffixes([one for one in all_formats() if one.runtime == RUNTIME])
-        raise InputError(f"{opened.path}: --for {runtime} is for {able} files")
+        raise InputError(f"{opened.path}: --for {runtime} writes only {able} files")
     with tempfile.TemporaryDirectory() as folder:
         optimised, ordered = (Path(folder) / f"{name}.onnx" for name in ("optimised", "ordered"))
         _beside(opened, Path(folder))
@@ -86,7 +86,7 @@ def run_for(opened: ModelFile, asked: Asked, tell: Progress) -> SessionFile:
 
 
 def _beside(opened: ModelFile, folder: Path) -> None:
-    """Put the files that hold data of a model into ``folder``, where its copies look for them."""
+    """Copy the external data files of a model into ``folder``, where its copies read them."""
     for name in getattr(opened, "data_files", ()):
         place = folder / name
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ def _beside(opened: ModelFile, folder: Path) -> None:
         except OSError as error:
             reason = error.strerror or error
             raise InputError(
-                f"{opened.path}: its data in {name!r} cannot be read: {reason}"
+                f"{opened.path}: the external data file {name!r} cannot be read: {reason}"
             ) from None
 
 

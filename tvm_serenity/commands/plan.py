@@ -1,4 +1,4 @@
-"""``plan``: offsets for buffers with live ranges, from CSV to CSV."""
+"""``plan``: place the buffers of a CSV file in one arena."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,21 +16,25 @@ from tvm_serenity.search.deadline import within
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFileOptions(TimeLimit, Check):
-    """``capacity_bytes``: does it fit? ``align``: of every buffer. ``output``: the CSV."""
+    """The options of ``plan``.
+
+    ``capacity_bytes``: check whether a placement fits. ``align``: minimum alignment of each buffer.
+    ``output``: the CSV file with offsets.
+    """
 
     output: str | None = option(
-        None, differing(OUTPUT, help="Write the CSV with an offset column.")
+        None, differing(OUTPUT, help="Write the CSV with a column of offsets here.")
     )
     capacity_bytes: int | None = option(
         None,
         Option(
             flag="--capacity",
-            help="Does it fit this many bytes?",
+            help="Check whether a placement fits this size.",
             group=HelpGroup.MEMORY,
             unit=BYTES,
         ),
     )
-    align: int = option(1, differing(ALIGN, help="Least alignment of every buffer."))
+    align: int = option(1, differing(ALIGN, help="Minimum alignment of each buffer."))
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class PlannedFile:
     checked: bool
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         found = self.plan
         return {
             "model": self.file,
@@ -59,9 +63,10 @@ class PlannedFile:
 
 
 def plan(file: str, options: PlanFileOptions | None = None, tell: Progress = silent) -> PlannedFile:
-    """Return the placement of a file's buffers in the smallest arena, and write it if asked for.
+    """Return the placement of the buffers of ``file`` in the smallest arena that was found.
 
-    The file has the columns id,lower,upper,size and optionally alignment and offset (fixed).
+    The file has the columns id,lower,upper,size and optionally alignment and offset (fixed). The
+    placement is written to ``options.output``.
     """
     options = options or PlanFileOptions()
     buffers = read_csv(file)

@@ -1,4 +1,4 @@
-"""The memory that an ExecuTorch program has planned."""
+"""The memory plan of an ExecuTorch program."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from tvm_serenity.frontends.pte_file import Allocated
 
 
 def allocated(model: ModelFile) -> Allocated | None:
-    """Return what a program allocates, or None for another file."""
+    """Return the memory plan of an ExecuTorch program; None for another file."""
     form = format_of(model)
     return None if form is None or form.allocated is None else form.allocated(model)
 
 
 def program_json(model: ModelFile) -> dict[str, Any]:
-    """Return ``program``, of an ExecuTorch program alone."""
+    """Return the JSON key ``program`` of an ExecuTorch program; {} for another file."""
     found = allocated(model)
     if found is None:
         return {}

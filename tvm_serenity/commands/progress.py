@@ -1,4 +1,4 @@
-"""How a command says what it is doing: a function that gives each step a line."""
+"""The interface by which commands report their progress."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -9,37 +9,37 @@ if TYPE_CHECKING:
     from tvm_serenity.schedule.result import Progress as Ordering
 
 SEARCH_SHARE = 0.92
-"""Of a time limit, for all searches: what is checked, printed and written after takes time too."""
+"""Share of a time limit for the searches; checks and output take the rest."""
 
 
 def searching_s(time_limit_s: float | None) -> float | None:
-    """Return the seconds of a time limit that searches may take; None: no limit."""
+    """Return the share of a time limit for the searches, in seconds; None without a limit."""
     return None if time_limit_s is None else SEARCH_SHARE * time_limit_s
 
 
 class StepLine(Protocol):
-    """What is said of a step; as a callback, how far its search has come."""
+    """The progress of one step; as a callback, the progress of its search."""
 
     def step(self, text: str) -> None:
-        """Say which part of it begins."""
+        """Report the part of the step that begins."""
 
     def __call__(self, report: "Ordering | Placing") -> None:
-        """Say how far a search has come."""
+        """Report the progress of a search."""
 
 
 Progress = Callable[[str], AbstractContextManager[StepLine]]
-"""What a command is told its steps by: the line of one, by its label."""
+"""A function that returns the progress line of the step with a given label."""
 
 
 class _Silence:
     def step(self, text: str) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def __call__(self, report: "Ordering | Placing") -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
 @contextmanager
 def silent(_label: str) -> Iterator[StepLine]:
-    """Yield a line that says nothing."""
+    """Yield a progress line that reports nothing."""
     yield _Silence()

@@ -1,4 +1,4 @@
-"""How quantised models are read for the kernels of this machine."""
+"""Quantised models as input of the kernels of this machine."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,10 @@ def opened_for(
     rounding: str,
     dynamic_range: str = LITERT,
 ) -> tuple[Any, str]:
-    """Return the module whose kernels are made, and how its integers round.
+    """Return the module that is compiled, and the rounding of its integers.
 
-    ``module`` is what was opened, in float: itself where integers are not read from the file.
+    ``module``: the model read in float; it is returned unchanged if the integers of the file
+    are not used.
     """
     from tvm_serenity.relax.attributes import DYNAMIC_RANGE
     from tvm_serenity.relax.quantize import is_quantised
@@ -37,7 +38,7 @@ def opened_for(
 
 
 def quantised_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:
-    """Return what JSON says of integer kernels; nothing where ``module`` had no use for them."""
+    """Return the JSON key ``quantized``; {} if ``module`` has no integer kernels."""
     from tvm_serenity.relax.quantize import is_quantised
     from tvm_serenity.runtime.weights import weight_bytes
 

@@ -1,4 +1,4 @@
-"""``replay``: run a reproducer of a wrong kernel again."""
+"""``replay``: run the reproducer of a wrong kernel again."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,13 +14,13 @@ REPLAYS: dict[str, Callable[[dict[str, Any], list[Array]], str]] = {
     tir.KIND: tir.replay,
     c.KIND: c.replay,
 }
-"""What runs a case, by its kind."""
+"""The functions that run a reproducer, by its kind."""
 
 
 def replay(path: Path) -> str:
-    """Run the reproducer at ``path``; return one line where the kernel is right.
+    """Return one line about the reproducer at ``path`` if its kernel is correct now.
 
-    Raises :class:`WrongResultError` where it is wrong.
+    Raises :class:`WrongResultError` if the kernel is still wrong.
     """
     case, arrays = read_reproducer(path)
     found = REPLAYS.get(str(case.get("kind")))
@@ -31,4 +31,4 @@ def replay(path: Path) -> str:
     try:
         return found(case, arrays)
     except KeyError as error:
-        raise InputError(f"{path}: no reproducer (without {error})") from None
+        raise InputError(f"{path}: not a reproducer: the key {error} is missing") from None

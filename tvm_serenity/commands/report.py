@@ -1,4 +1,4 @@
-"""``report``: everything about a model's memory on one page that needs no network."""
+"""``report``: one self-contained HTML page about the memory of a model."""
 
 import shlex
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from tvm_serenity.commands.meaning import Meaning
 from tvm_serenity.commands.models import ModelSource, source
 from tvm_serenity.commands.offchip import versions_of
 from tvm_serenity.commands.progress import Progress, silent
-from tvm_serenity.commands.rewrite import found_of, placed, rewrite_json, unread
+from tvm_serenity.commands.rewrite import placed, rewrite_input, rewrite_json, rewritten_or_ordered
 from tvm_serenity.commands.schedule import schedule_json
 from tvm_serenity.explain.claims import Claim
 from tvm_serenity.explain.fit import fit_json
@@ -44,13 +44,17 @@ from tvm_serenity.search.deadline import leaving, within
 from tvm_serenity.system.files import write_bytes
 
 PAGE_S, LEAST_PAGE_S = 4e-5, 0.1
-"""Seconds an operator that its checks and its part of the page take, whatever the limit; and those
-that any page takes."""
+"""Seconds per operator for checks and page, which the time limit cannot shorten; and the minimum
+for any page."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(ReadOptions, Views, TimeLimit):
-    """``output``: the page. ``board``: whether the network fits it. ``firmware``: its time, too."""
+    """The options of ``report``.
+
+    ``output``: the file of the page. ``board``: check the fit on this board. ``firmware``: a
+    project whose latency is shown.
+    """
 
     output: str | None = option(
         None, differing(OUTPUT, metavar="FILE.html", help="Write the page here.")
@@ -60,7 +64,7 @@ class ReportOptions(ReadOptions, Views, TimeLimit):
         None,
         Option(
             flag="--firmware",
-            help="What serenity build wrote: its time, too.",
+            help="Also show the latency of this project of serenity build.",
             group=HelpGroup.MODEL,
             metavar="DIR",
         ),
@@ -68,13 +72,13 @@ class ReportOptions(ReadOptions, Views, TimeLimit):
 
     @property
     def meaning(self) -> Meaning:
-        """What the graph means in memory."""
+        """The memory semantics of the graph."""
         return Meaning(**values_of(self, Meaning))
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a report is asked for, and who is told of the steps."""
+    """The model and options of a report, and the receiver of its progress."""
 
     model: str
     options: ReportOptions
@@ -84,9 +88,9 @@ class Request:
 def report(
     model: str, options: ReportOptions | None = None, tell: Progress = silent
 ) -> dict[str, Any]:
-    """Return everything the page shows, after writing the page where that is asked for.
+    """Return the data of the page, after writing the page to ``options.output``.
 
-    Orders and plans have passed the naive checkers.
+    The naive checkers verify all orders and plans.
     """
     options = options or ReportOptions()
     if options.output is not None:
@@ -98,7 +102,7 @@ def report(
 
 
 def collect(request: Request) -> dict[str, Any]:
-    """Return everything the page shows; orders and plans have passed the naive checkers."""
+    """Return the data of the page; the naive checkers verify all orders and plans."""
     target = None if request.options.board is None else board(request.options.board)
     opened = source(request.model, request.options)
     reduced = request.options.meaning.apply(opened.file().graph)
@@ -139,8 +143,8 @@ def collect(request: Request) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Found:
-    """What was found until the deadline."""
+class _Searches:
+    """The results of all searches at the deadline."""
 
     given: Placed
     joint: Joint
@@ -153,20 +157,22 @@ class _Found:
     traffic: Sequence[dict[str, Any]]
 
 
-def _searched(request: Request, opened: ModelSource, graph: Graph, target: Board | None) -> _Found:
-    """Search, each part in its share of what is left of the time."""
+def _searched(
+    request: Request, opened: ModelSource, graph: Graph, target: Board | None
+) -> _Searches:
+    """Return the results of all searches; each takes a share of the remaining time."""
     with within(None, 1 / 3), request.tell(f"ordering {len(graph.ops)} ops") as report:
         with within(None, 1 / 10):
             given = place_order(graph, None)
         joint = schedule_for_arena(graph, "auto", Options(progress=report), rounds=0, given=given)
-        if not joint.plan.is_placed:  # late, but the page draws it, and boards must know
+        if not joint.plan.is_placed:  # although late: the page and the boards need it
             found = joint.schedule
             ranges, plan = given if found.is_given else place_order(graph, found.order)
             joint = replace(joint, ranges=ranges, plan=plan)
     with within(None, 1 / 3), request.tell("rewriting"):
-        rewritten = found_of(unread(opened), RewriteOptions())
+        rewritten = rewritten_or_ordered(rewrite_input(opened), RewriteOptions())
         plans = placed(rewritten)
-    with within(None, 1 / 2), request.tell("trying what would lower the peak"):
+    with within(None, 1 / 2), request.tell("trying measures against the peak"):
         tried = all_measures(graph, opened.file(), rewritten, request.options.time_limit_s)
     with within(None, 1 / 2), request.tell("placing on boards"):
         claims = claims_of(graph, joint.schedule, tried, target)
@@ -175,7 +181,7 @@ def _searched(request: Request, opened: ModelSource, graph: Graph, target: Board
     with request.tell("measuring traffic"):
         points = points_of({request.model: versions_of(opened.file().graph, None)}, settings)
         traffic = run_points(points, is_keyed=False)
-    return _Found(given, joint, rewritten, plans, tried, claims, boards, settings, traffic)
+    return _Searches(given, joint, rewritten, plans, tried, claims, boards, settings, traffic)
 
 
 def _choices(
@@ -184,7 +190,7 @@ def _choices(
     rewritten: Rewritten | Unrewritten,
     tried: Sequence[Measure | Claim],
 ) -> list[dict[str, Any]]:
-    """What ``serenity fit`` chooses between, as far as it is tried here: before and after."""
+    """Return the graph and the order before and after each measure, as JSON."""
     ordered, after = (graph, best.order), rewritten.best
     listed = [
         choice_json("order", "schedule", (graph, range(len(graph.ops))), ordered, best),
@@ -204,7 +210,7 @@ def _choices(
 
 
 def _latency(request: Request) -> dict[str, Any]:
-    """What latency prints of a project; :class:`InputError` where its board has no timing."""
+    """Return the latency of a project; raise :class:`InputError` without a timing model."""
     from tvm_serenity.commands.latency import as_json
     from tvm_serenity.firmware.board.latency import latency
     from tvm_serenity.firmware.result import load
@@ -225,7 +231,7 @@ def _traffic_options(settings: Sweep) -> dict[str, Any]:
 
 
 def _boards(target: Board | None) -> list[Board]:
-    """All boards, smallest RAM first; the one asked for leads."""
+    """Return all boards by RAM, ascending; ``target`` comes first."""
     others = sorted((board(name) for name in names()), key=lambda b: (b.ram_bytes, b.name))
     if target is None:
         return others

@@ -1,4 +1,4 @@
-"""``rewrite``: subgraphs exchanged for identical ones whose best order needs less."""
+"""``rewrite``: replace subgraphs by equivalent ones whose best order has a lower peak."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class RewriteRunOptions(ReadOptions, TimeLimit, Check):
 
 @dataclass(frozen=True)
 class RewriteRun:
-    """A model rewritten, with the plans of the given, the best and the rewritten order."""
+    """A rewritten model, with the plans of the given, the best and the rewritten order."""
 
     model: str
     options: RewriteRunOptions
@@ -74,13 +74,13 @@ class RewriteRun:
         return self.found.interrupted or any(plan.interrupted for plan in self.plans)
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         rules, check = self.options.rules, self.options.check
         return rewrite_json(self.model, rules, self.found, self.plans, check)
 
 
 def rewriting(asked: OptionGroup) -> RewriteRunOptions:
-    """Return the options of rewriting that a command has among its own."""
+    """Return the options of ``rewrite`` among the options of another command."""
     return RewriteRunOptions(**values_of(asked, RewriteRunOptions))
 
 
@@ -89,17 +89,17 @@ def rewrite(
 ) -> RewriteRun:
     """Return a model rewritten for a lower peak, ordered and placed.
 
-    A network of the zoo is read operator by operator (a convolution with its bias and activation
-    is one), a file as it is.
+    The operators of a file are rewritten as they are; in a zoo network, a convolution with its bias
+    and activation is one operator.
     """
     options = options or RewriteRunOptions()
     opened = source(model, options)
-    given = unread(opened)
+    given = rewrite_input(opened)
     rules = Rules(rules=options.rules, keep_on_interrupt=True)
-    rule_names(options.rules)  # refused before any work
+    rule_names(options.rules)  # an unknown rule fails before any work
     with within(searching_s(options.time_limit_s)), tell("rewriting"):
         with within(None, REWRITE_SHARE):
-            found = found_of(given, rules)
+            found = rewritten_or_ordered(given, rules)
         with within(0.0 if found.interrupted else None):
             plans = placed(found, options.align)
     if options.check:
@@ -123,13 +123,16 @@ def _plot(title: str, found: Rewritten | Unrewritten, path: str) -> None:
     plot_profiles(title, profiles, path)
 
 
-def unread(opened: ModelSource) -> Graph | Net:
-    """Return the graph of a file, of which no net is made yet; the net of any other model."""
+def rewrite_input(opened: ModelSource) -> Graph | Net:
+    """Return the graph of a file, or the net of a zoo network.
+
+    The net of a file is built later, within the time limit.
+    """
     return read(opened) if opened.is_zoo else opened.file().graph
 
 
-def found_of(given: Graph | Net, options: Rules) -> Rewritten | Unrewritten:
-    """Return a model rewritten, or where that is too late in its best order alone."""
+def rewritten_or_ordered(given: Graph | Net, options: Rules) -> Rewritten | Unrewritten:
+    """Return a rewritten model; without time for rewriting, its best order alone."""
     if isinstance(given, Net):
         return rewritten(given, options)
     if too_late_to_match(given):
@@ -143,7 +146,7 @@ def found_of(given: Graph | Net, options: Rules) -> Rewritten | Unrewritten:
 
 
 def read(opened: ModelSource) -> Net:
-    """Return the net of a model, inputs and outputs counted."""
+    """Return the net of a model; its memory includes inputs and outputs."""
     if not opened.is_zoo:
         return net_of(opened.file().graph)
     from tvm_serenity.relax.rewrite_read import prepared, read_net
@@ -153,9 +156,9 @@ def read(opened: ModelSource) -> Net:
 
 
 def placed(found: Rewritten | Unrewritten, align: int = 1) -> list[Plan]:
-    """Return the plans of the net as given, in its best order, and rewritten.
+    """Return the plans of the net in the given order, in its best order, and rewritten.
 
-    After Ctrl-C those of many ops are left out.
+    After Ctrl-C, the plans of a network with many operators are empty.
     """
     if found.interrupted and found.ops[2] >= MANY_OPS:
         return [Plan.unplaced()] * 3
@@ -178,7 +181,7 @@ def _place(graph: Graph, order: Sequence[int], align: int) -> Plan:
 def rewrite_json(
     model: str, rules: str, found: Rewritten | Unrewritten, plans: Sequence[Plan], check: bool
 ) -> dict[str, Any]:
-    """Return what JSON says of a rewrite run; ``plans`` are those of ``placed``."""
+    """Return the result as ``--json`` prints it; ``plans``: the plans of :func:`placed`."""
     best, before = found.best, found.ordered
     given_ops, ops, file_ops = found.ops
     return {
@@ -224,5 +227,5 @@ def rewrite_json(
 
 
 def _limit(found: Unrewritten) -> str:
-    """What kept the rules from being matched."""
+    """Return the reason why no rule was matched: "interrupt" or "time"."""
     return "interrupt" if found.interrupted else "time"

@@ -1,4 +1,4 @@
-"""``rows``: what a network needs when its operators run row by row."""
+"""``rows``: split the operators of a network into bands of rows."""
 
 import json as json_module
 from collections.abc import Mapping, Sequence
@@ -32,13 +32,13 @@ from tvm_serenity.search.deadline import within
 from tvm_serenity.system.files import write_bytes
 
 if TYPE_CHECKING:
-    from tvm_serenity.commands.sliding import SlidingFound
+    from tvm_serenity.commands.sliding import SlidingResult
     from tvm_serenity.relax.rows_read import RowModule
 
 
 @dataclass(frozen=True)
-class RowsFound:
-    """The bands that were chosen for a model, and the points of the curve."""
+class RowsResult:
+    """The chosen bands of a model, and the points of the curve."""
 
     model: str
     chosen: Choice
@@ -47,21 +47,21 @@ class RowsFound:
 
     @property
     def met(self) -> bool:
-        """Whether the limits are kept."""
+        """Whether the bands keep the limits."""
         return self.chosen.met
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         found = {"curve": [point(s) for s in self.points], "checked": self.checked}
         return {"model": self.model, **described_choice(self.chosen), **found}
 
 
 def rows(
     model: str, options: RowsOptions | None = None, tell: Progress = silent
-) -> "RowsFound | SlidingFound":
-    """Return a network split into bands of rows, ordered and placed: the same results in less.
+) -> "RowsResult | SlidingResult":
+    """Return a network split into bands of rows, ordered and placed.
 
-    With ``sliding``: one step of a window that moves.
+    With ``options.sliding``, return one step of incremental inference.
     """
     options = options or RowsOptions()
     if options.sliding is not None:
@@ -86,7 +86,7 @@ def rows(
         from tvm_serenity.rows.figure import plot_curve
 
         plot_curve(network.name, points, options.plot)
-    return RowsFound(model, chosen, points, options.check)
+    return RowsResult(model, chosen, points, options.check)
 
 
 def _searched(
@@ -95,7 +95,7 @@ def _searched(
     limits: Limits,
     known: Mapping[int, Streaming],
 ) -> Choice:
-    """The bands of the least arena, with layers that are computed again where that may be."""
+    """Return the bands of the smallest arena, with recomputation if the options allow it."""
     network = read if isinstance(read, Network) else read.network
     chosen = _chosen(network, options, limits, known)
     if options.recompute is None or isinstance(read, Network):
@@ -117,7 +117,7 @@ def _searched(
 
 
 def _certify(read: "Network | RowModule", options: RowsOptions, limits: Limits, path: str) -> None:
-    """Write a bound for every height of bands."""
+    """Write a certificate of the lower bound for all band heights to ``path``."""
     network = read if isinstance(read, Network) else read.network
     again = options.recompute is not None
     covered = any_chains(read) if again else network
@@ -127,9 +127,9 @@ def _certify(read: "Network | RowModule", options: RowsOptions, limits: Limits, 
 
 
 def network_of(model: str, reading: ReadOptions, graph_only: bool, again: bool = False) -> Network:
-    """Return a model as rows: by its kernels, or by the file alone.
+    """Return the row network of a model, read from its kernels or from the file alone.
 
-    ``again``: as a bound for all that may be made in tiles or computed again has it.
+    ``again``: the network that bounds all tilings and recomputation.
     """
     read = rows_of(model, reading, graph_only)
     if again:
@@ -138,7 +138,7 @@ def network_of(model: str, reading: ReadOptions, graph_only: bool, again: bool =
 
 
 def any_chains(read: "Network | RowModule") -> Network:
-    """Return the network that bounds every choice of chains; without kernels there are none."""
+    """Return the network that bounds every choice of tiled chains; only kernels have chains."""
     if isinstance(read, Network):
         return read
     from tvm_serenity.relax.row_chains import chains
@@ -147,29 +147,31 @@ def any_chains(read: "Network | RowModule") -> Network:
 
 
 def rows_of(model: str, reading: ReadOptions, graph_only: bool) -> "Network | RowModule":
-    """Return the same with its kernels, where it is read by them."""
+    """Return the row network of a model: with its kernels, or from the file alone."""
     opened = source(model, reading)
     if graph_only:
         file = opened.file()
-        read: Network = operation(file, "rows", f"{model}: --graph reads {{files}} files")(file)
+        message = f"{model}: --graph reads only {{files}} files"
+        read: Network = operation(file, "rows", message)(file)
         return read
     opened.check_operators()  # before TVM, whose import takes seconds
     from tvm_serenity.relax.pipeline import Steps, prepared
     from tvm_serenity.relax.rows_read import read_rows
 
-    ready = prepared(opened.module(), Steps(layout="last"), "llvm")  # of no machine's own kernels
+    # "llvm": the kernels are not specialised for this machine
+    ready = prepared(opened.module(), Steps(layout="last"), "llvm")
     return read_rows(ready.plain, model)
 
 
 def _chosen(
     network: Network, options: RowsOptions, limits: Limits, known: Mapping[int, Streaming]
 ) -> Choice:
-    """``known``: what the curve has found, by rows a band."""
+    """Return the chosen bands; ``known``: the points of the curve by band height."""
     goal, streamed = Goal(options.ram_bytes, options.table_bytes), options.stream_input
     if not isinstance(options.rows, int):
         return choose(network, goal, streamed=streamed, limits=limits, known=known)
     heights = heights_of(network, options.rows)
     same = (s for s in known.values() if s.banded.heights == heights)
-    found = next(same, None) or stream(network, heights, streamed=streamed, limits=limits)
-    found = at_most_in_memory(found, limits)
-    return Choice(found, goal.met(found), (found,), found.seconds)
+    streaming = next(same, None) or stream(network, heights, streamed=streamed, limits=limits)
+    streaming = at_most_in_memory(streaming, limits)
+    return Choice(streaming, goal.met(streaming), (streaming,), streaming.seconds)

@@ -19,28 +19,28 @@ from tvm_serenity.options.rows import ROWS_OPTION, Ram, Recompute, Sliding, Stre
 from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.quantize.choices import AUTO
 
-_STEPS = (Conflict("sliding", "a step has bands of one row"),)
-_ONCE = Conflict("recompute", "it is of layers that are computed once")
-_MOVING = (Need("sliding", "it is for windows that move"),)
+_STEPS = (Conflict("sliding", "a step computes single rows"),)
+_ONCE = Conflict("recompute", "it covers layers without recomputation")
+_MOVING = (Need("sliding", "it applies to incremental inference"),)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowsOptions(ReadOptions, TimeLimit, Ram, StreamInput, Recompute, Sliding, Check):
-    """How a network is split into bands, and what is written of it.
+    """The options of ``rows``.
 
-    * ``rows``: in a band; "auto": of the least arena, or the coarsest that ``ram_bytes`` holds.
-      ``table_bytes``: of tables in flash, at most. ``sliding``: the input is a window that
-      moves by so many rows; ``causal`` writes another network that looks back instead of padding,
-      ``run`` runs 50 windows.
-    * ``curve``: every height of bands; ``plot``: a figure of it; ``certificate``: a bound for all.
-      ``graph_only``: a ``.tflite`` file without its kernels.
+    * ``rows``: rows per band; "auto": the bands of the smallest arena, or the coarsest bands that
+      fit ``ram_bytes``. ``table_bytes``: limit of tables in flash. ``sliding``: incremental
+      inference with so many new rows per step. ``causal``: write a variant that reads past rows
+      instead of padding. ``run``: run 50 windows.
+    * ``curve``: all band heights; ``plot``: the file of their figure; ``certificate``: the file of
+      a lower bound for all of them. ``graph_only``: read a ``.tflite`` file without its kernels.
     """
 
     rows: int | str = option(
         AUTO,
         differing(
             ROWS_OPTION,
-            help="Rows in a band; auto: the least arena, or the coarsest that --ram holds.",
+            help="Rows per band; auto: the smallest arena, or the coarsest bands that fit --ram.",
             choices=(AUTO,),
         ),
     )
@@ -48,7 +48,7 @@ class RowsOptions(ReadOptions, TimeLimit, Ram, StreamInput, Recompute, Sliding, 
         None,
         differing(
             described(Ram, "ram_bytes"),
-            help="The coarsest bands whose arena fits, like 16K.",
+            help="Take the coarsest bands whose arena fits, like 16K.",
             conflicts=(),
         ),
     )
@@ -56,8 +56,8 @@ class RowsOptions(ReadOptions, TimeLimit, Ram, StreamInput, Recompute, Sliding, 
         None,
         Option(
             flag="--causal",
-            help="With --sliding: write another network, which sees more of the past instead of "
-            "padding in time, and look at that.",
+            help="With --sliding: write and analyse a causal variant, which reads past rows "
+            "instead of padding in time.",
             group=HelpGroup.ROWS,
             metavar="FILE.tflite",
             needs=_MOVING,
@@ -67,7 +67,7 @@ class RowsOptions(ReadOptions, TimeLimit, Ram, StreamInput, Recompute, Sliding, 
         None,
         Option(
             flag="--table-limit",
-            help="Most bytes of tables in flash.",
+            help="Limit of tables in flash.",
             group=HelpGroup.ROWS,
             unit=BYTES,
             conflicts=_STEPS,
@@ -77,7 +77,7 @@ class RowsOptions(ReadOptions, TimeLimit, Ram, StreamInput, Recompute, Sliding, 
         False,
         Option(
             flag="--curve",
-            help="Show every band height, from all rows to one.",
+            help="Print all band heights, from the unsplit tensor to one row.",
             group=HelpGroup.ROWS,
             conflicts=(_ONCE,),
         ),
@@ -94,7 +94,7 @@ class RowsOptions(ReadOptions, TimeLimit, Ram, StreamInput, Recompute, Sliding, 
             group=HelpGroup.MODEL,
             conflicts=(
                 *_STEPS,
-                Conflict("recompute", "what is computed again is read off kernels"),
+                Conflict("recompute", "recomputation needs the kernels"),
             ),
         ),
     )
@@ -102,8 +102,8 @@ class RowsOptions(ReadOptions, TimeLimit, Ram, StreamInput, Recompute, Sliding, 
         None,
         Option(
             flag="--certificate",
-            help="Write a bound for every height of bands, with --recompute for all chains in "
-            "tiles, too; 'serenity check' verifies it.",
+            help="Write a lower bound for all band heights (with --recompute also for all tiled "
+            "chains), which serenity check verifies.",
             metavar="FILE.json",
             conflicts=_STEPS,
         ),
@@ -112,7 +112,7 @@ class RowsOptions(ReadOptions, TimeLimit, Ram, StreamInput, Recompute, Sliding, 
         False,
         Option(
             flag="--run",
-            help="With --sliding: run 50 windows on the Relax VM, and compare each.",
+            help="With --sliding: run 50 windows on the Relax VM and compare each.",
             group=HelpGroup.CHECKS,
             needs=_MOVING,
         ),

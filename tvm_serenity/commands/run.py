@@ -20,22 +20,26 @@ from tvm_serenity.system.files import write_bytes
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(OptionGroup):
-    """``host`` or ``qemu``: where it runs. ``inputs``: files of inputs. ``output``: of output 0."""
+    """The options of ``run``.
 
-    host: bool = option(False, differing(HOST, help="With the host's compiler."))
+    ``host``, ``qemu``: where the project runs. ``inputs``: files of inputs. ``output``: the file of
+    output 0.
+    """
+
+    host: bool = option(False, differing(HOST, help="Run on the host."))
     qemu: bool = option(
         False,
         differing(
             QEMU,
-            help="On the board in QEMU.",
-            conflicts=(Conflict("host", "a run is on one of them"),),
+            help="Run in QEMU.",
+            conflicts=(Conflict("host", "a run uses one of them"),),
         ),
     )
     inputs: Sequence[str] = option(
         (),
         Option(
             flag="--input",
-            help="An input; repeat for several.",
+            help="An input; repeat the option for several inputs.",
             group=HelpGroup.MODEL,
             metavar="FILE.npy",
         ),
@@ -45,7 +49,7 @@ class RunOptions(OptionGroup):
 
 @dataclass(frozen=True)
 class FirmwareRun:
-    """The outputs of one run, with the instructions that QEMU emulated."""
+    """The outputs of one run, and the instructions that QEMU emulated."""
 
     project: Project
     where: str
@@ -55,11 +59,11 @@ class FirmwareRun:
 
     @property
     def named(self) -> list[tuple[dict[str, Any], np.ndarray[Any, Any]]]:
-        """The outputs with what is known of them."""
+        """The outputs with their metadata."""
         return list(zip(self.project.outputs, self.outputs, strict=True))
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         return {
             "where": self.where,
             "instructions": self.instructions,
@@ -69,9 +73,9 @@ class FirmwareRun:
 
 
 def run(directory: str, options: RunOptions | None = None, tell: Progress = silent) -> FirmwareRun:
-    """Return the outputs of one run of a project, by default in QEMU if the board has a machine.
+    """Return the outputs of one run of a project, by default in QEMU if it emulates the board.
 
-    Without ``inputs`` those of the reference are used.
+    Without ``options.inputs``, the run uses the inputs of the recorded reference.
     """
     options = options or RunOptions()
     project = load(directory)
@@ -93,7 +97,7 @@ def _inputs(project: Project, files: Sequence[str]) -> list[Any]:
     if not files:
         return project.reference_inputs()
     if len(files) != len(project.inputs):
-        raise InputError(f"{len(files)} --input, the network has {len(project.inputs)} inputs")
+        raise InputError(f"{len(files)} --input given, {len(project.inputs)} inputs needed")
     found = []
     for file, tensor in zip(files, project.inputs, strict=True):
         try:

@@ -1,4 +1,4 @@
-"""``schedule``: the order of least peak of a model file, with proof."""
+"""``schedule``: find the operator order of least peak, with a proof."""
 
 import json as json_module
 from collections.abc import Mapping
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from tvm_serenity.commands.rewrite import RewriteRun
 
 GIVEN_SHARE = 0.1
-"""Of the time for all searches: for the placement of the given order."""
+"""Share of the search time for the placement of the given order."""
 
 
 @dataclass(frozen=True)
 class Scheduled:
-    """The best order of a model with its placement, beside the given order's."""
+    """The best order of a model with its placement, and the placement of the given order."""
 
     model: str
     options: ScheduleOptions
@@ -49,7 +49,7 @@ class Scheduled:
         return self.joint.interrupted or self.given.interrupted
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         return {
             **schedule_json(self.model, self.options, self.reduced, self.joint, self.given),
             "file_ops": len(self.opened.graph.ops),
@@ -64,10 +64,11 @@ class Scheduled:
 def schedule(
     model: str, options: ScheduleOptions | None = None, tell: Progress = silent
 ) -> "Scheduled | RewriteRun | onnx_session.SessionFile":
-    """Return the order of least peak of a model, after writing what the options name.
+    """Return the order of least peak of a model, after writing the files of the options.
 
-    Rewritten first, or optimised by a runtime, it is what that has to say instead. Raises
-    :class:`InputError` for what cannot be read or written so.
+    With ``options.rewrite`` or ``options.runtime``, return the result of rewriting, or of the file
+    that the runtime optimised. Raises :class:`InputError` if the model cannot be read, or cannot
+    be written as requested.
     """
     options = options or ScheduleOptions()
     if options.rewrite:
@@ -107,7 +108,7 @@ def _for_runtime(options: ScheduleOptions) -> onnx_session.Asked:
 
 
 def _ordered(graph: Graph, options: ScheduleOptions, line: Any) -> tuple[Joint, Plan]:
-    """The best order with its placement, and the placement of the given order."""
+    """Return the best order with its placement, and the placement of the given order."""
     with within(None, GIVEN_SHARE):
         keeping = PlanOptions(keep_on_interrupt=True)
         given = place_in_time(graph, None, options.align, keeping)
@@ -125,7 +126,7 @@ def _ordered(graph: Graph, options: ScheduleOptions, line: Any) -> tuple[Joint, 
 def _written(
     opened: ModelFile, reduced: Reduced, joint: Joint, options: ScheduleOptions
 ) -> Mapping[str, Any] | None:
-    """Write the certificate and the model where they are asked for; return TFLM's plan."""
+    """Return the plan for TFLM, if requested, after writing the certificate and the model."""
     order = options.file_order(reduced, joint.schedule.order)
     if options.certificate is not None:
         from tvm_serenity.schedule.certificate import certificate
@@ -137,26 +138,28 @@ def _written(
 
         return tflm.plan_file(opened, order, options.output, options.time_limit_s)
     if options.output is not None:
-        save(opened, _whole_order(opened.graph, options, order), options.output)
+        save(opened, _file_order(opened.graph, options, order), options.output)
     return None
 
 
 def _check_output(opened: ModelFile, output: str | None) -> None:
-    """Refuse to write one format under another one's name, or one that is not written."""
+    """Raise :class:`InputError` if the suffix of ``output`` names another format, or if the format
+    of the model cannot be written.
+    """
     form = format_of(opened)
     if output is None or form is None:
         return
     if format_at(output) not in (None, form):
         same, suffix = " or ".join(form.suffixes), Path(output).suffix.lower()
-        raise InputError(f"{output}: the model is written as {same}, not {suffix}")
+        raise InputError(f"{output}: {suffix} does not match the model; name a {same} file")
     if not form.written:
-        opened.reordered(range(len(opened.graph.ops)))  # says why, before the search
+        opened.reordered(range(len(opened.graph.ops)))  # raises the reason before the search
 
 
 def schedule_json(
     model: str, choices: Meaning, reduced: Reduced, joint: Joint, given_plan: Plan
 ) -> dict[str, Any]:
-    """Return what JSON says of a model's given order and of the best one found."""
+    """Return the given and the best order of a model as ``--json`` prints them."""
     order = choices.file_order(reduced, joint.schedule.order)
     return {
         "model": model,
@@ -172,7 +175,7 @@ def schedule_json(
 
 
 def given_peak(graph: Graph, joint: Joint) -> int:
-    """The peak of the given order, as the search began with it where it tells."""
+    """Return the peak of the given order in bytes, from the search if it recorded the peak."""
     known = joint.schedule.statistics.get("given_peak_bytes")
     if isinstance(known, int):
         return known
@@ -198,7 +201,7 @@ def _schedule_json(joint: Joint, order: tuple[int, ...]) -> dict[str, object]:
 
 
 def _arena_proof(joint: Joint) -> str:
-    """What is proved about the arena of all orders."""
+    """Return the proof about the arena, as text."""
     if not joint.plan.is_placed:
         return "none: this order was not placed"
     if joint.outcome is Outcome.OPTIMAL:
@@ -208,11 +211,11 @@ def _arena_proof(joint: Joint) -> str:
     return f"{joint.fragmentation_bytes} bytes above this order's peak"
 
 
-def _whole_order(graph: Graph, choices: Meaning, order: tuple[int, ...]) -> list[int]:
-    """The order of all the file's ops in which a slice is reordered where it stands."""
+def _file_order(graph: Graph, choices: Meaning, order: tuple[int, ...]) -> list[int]:
+    """Return the order of all operators of the file, with the slice reordered in its place."""
     if choices.slice is None:
         return list(order)
     first, last = choices.slice
     if len(order) != last - first + 1:
-        raise InputError("the slice's order does not hold all of its ops")
+        raise InputError("--slice: the order of the slice lacks operators that the options merged")
     return [*range(first), *order, *range(last + 1, len(graph.ops))]

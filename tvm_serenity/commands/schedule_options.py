@@ -24,8 +24,8 @@ from tvm_serenity.schedule import METHODS
 PEAK, ARENA = "peak", "arena"
 PLANS = ("tflm",)
 
-_REWRITTEN = "a file cannot hold rewritten operators; compile --rewrite runs them"
-_BY_RUNTIME = "the order is that of the file which the runtime has optimised"
+_REWRITTEN = "a model file cannot contain rewritten operators; compile --rewrite runs them"
+_BY_RUNTIME = "the runtime optimises the file before it is ordered"
 _OWN_SEARCH = "rewriting orders the network itself"
 _FOR_RUNTIME = Conflict("runtime", _BY_RUNTIME)
 _FOR_REWRITING = Conflict("rewrite", _OWN_SEARCH)
@@ -35,12 +35,13 @@ _FOR_REWRITING = Conflict("rewrite", _OWN_SEARCH)
 class ScheduleOptions(
     ReadOptions, OpaqueOptions, Meaning, RewritingBy, TimeLimit, MemoryLimit, Check
 ):
-    """How a model is ordered, and what is written.
+    """The options of ``schedule``.
 
-    * ``output``: the reordered model. ``certificate``: what ``check`` verifies. ``plan``: "tflm"
-      writes TFLM's offline plan into the file. ``runtime``: writes what onnxruntime runs in order.
-    * ``method``: of ``METHODS``. ``objective``: least "peak", or "arena" (order and placement).
-      ``align``: of every tensor in the arena. All else: as the groups have it.
+    * ``output``: the file of the reordered model. ``certificate``: the file that ``check``
+      verifies. ``plan``: "tflm" writes an offline plan for TFLM into the model. ``runtime``: write
+      a file that onnxruntime runs in the best order.
+    * ``method``: a search in ``METHODS``. ``objective``: minimise "peak", or "arena" (order and
+      placement). ``align``: alignment of each tensor in the arena.
     """
 
     opaque: Mapping[str, int] = option(
@@ -63,7 +64,7 @@ class ScheduleOptions(
         "auto",
         Option(
             flag="--method",
-            help="The search for an order.",
+            help="Search for the order.",
             group=HelpGroup.SPEED,
             choices=tuple(METHODS),
             metavar="METHOD",
@@ -74,7 +75,7 @@ class ScheduleOptions(
         PEAK,
         Option(
             flag="--objective",
-            help="What is least: the peak, or the arena (order and placement together).",
+            help="Minimise the peak, or the arena (order and placement together).",
             group=HelpGroup.MEMORY,
             choices=(PEAK, ARENA),
             conflicts=(_FOR_RUNTIME, _FOR_REWRITING),
@@ -84,7 +85,7 @@ class ScheduleOptions(
         None,
         Option(
             flag="--certificate",
-            help="Write what 'serenity check' verifies.",
+            help="Write a certificate, which serenity check verifies.",
             metavar="FILE.json",
             conflicts=(_FOR_RUNTIME, _FOR_REWRITING),
         ),
@@ -94,7 +95,7 @@ class ScheduleOptions(
         None,
         Option(
             flag="--plan",
-            help="With -o: TFLM's offline plan in the file.",
+            help="With -o: write an offline plan for TFLM into the file.",
             choices=PLANS,
             conflicts=(_FOR_RUNTIME, Conflict("rewrite", _REWRITTEN)),
         ),
@@ -103,7 +104,7 @@ class ScheduleOptions(
         None,
         Option(
             flag="--for",
-            help="With -o: what it runs in order.",
+            help="With -o: write a file that this runtime runs in the best order.",
             choices=tuple(LEVELS),
             conflicts=(Conflict("rewrite", _REWRITTEN),),
             needs=(Need("output", "it writes a file"),),

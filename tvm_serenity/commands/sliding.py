@@ -1,4 +1,4 @@
-"""``rows`` of a window that moves along a stream: what one step of it takes."""
+"""``rows --sliding``: memory and work of one step of incremental inference."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SlidingFound:
-    """One step of a window that moves, and the points of the curve where they are asked for."""
+class SlidingResult:
+    """One step of incremental inference, and the points of the curve if requested."""
 
     model: str
     figures: Mapping[str, Any]
@@ -30,23 +30,23 @@ class SlidingFound:
     checked: bool
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         from tvm_serenity.sliding.described import described_point
 
         found = {"curve": [described_point(one) for one in self.points], "checked": self.checked}
         return {"model": self.model, **self.figures, "met": self.met, **found}
 
 
-def sliding(model: str, options: RowsOptions, tell: Progress) -> SlidingFound:
-    """Return one step of ``options.sliding`` rows: what is kept, and what is computed again.
+def sliding(model: str, options: RowsOptions, tell: Progress) -> SlidingResult:
+    """Return one step of ``options.sliding`` new rows: retained rows and recomputed rows.
 
-    ``causal``: where to write the network that looks back instead, which is then looked at.
-    ``run``: on 50 windows, each compared with the whole network and the model's own runtime.
-    ``ram_bytes``: the step of least work whose arena takes no more.
+    ``causal``: the file of the causal variant, which is then analysed. ``run``: run 50 windows and
+    compare each with the unsplit network and the reference runtime. ``ram_bytes``: take the step of
+    least work whose arena fits.
     """
     assert options.sliding is not None
     opened = source(model, options)
-    opened.check_operators()  # before TVM, whose import takes seconds
+    opened.check_operators()  # before the slow import of TVM
     before = None
     if options.causal is not None:
         before, opened = _causal(model, options.causal)
@@ -82,11 +82,11 @@ def sliding(model: str, options: RowsOptions, tell: Progress) -> SlidingFound:
     )
     figures["run"] = _run(as_module(rows, found, first), opened.spec) if options.run else None
     met = ram is None or found.arena_bytes <= ram
-    return SlidingFound(model, figures, points if options.curve else (), met, options.check)
+    return SlidingResult(model, figures, points if options.curve else (), met, options.check)
 
 
 def _run(made: "SlidingModule", model: str) -> dict[str, Any]:
-    """Windows on the Relax VM; :class:`WrongResultError` for one that differs."""
+    """Return the comparison of windows on the Relax VM; raise :class:`WrongResultError`."""
     from tvm_serenity.runtime.stream import run_windows
     from tvm_serenity.validation.network import compared_with_reference, reference_for
 
@@ -94,7 +94,7 @@ def _run(made: "SlidingModule", model: str) -> dict[str, Any]:
     if found.differ:
         windows = len(found.windows)
         raise WrongResultError(
-            f"{model}: {found.differ} of {windows} windows differ from the whole network"
+            f"{model}: {found.differ} of {windows} windows differ from the unsplit network"
         )
     spec = reference_for(model)
     said: dict[str, Any] = {"windows": len(found.windows), "reference_runtime": None}
@@ -108,10 +108,10 @@ def _run(made: "SlidingModule", model: str) -> dict[str, Any]:
 
 
 def _causal(model: str, output: str) -> tuple[int, ModelSource]:
-    """Write the network that looks back instead of padding; the rows of its window before."""
-    said = f"{model}: --causal writes {{files}} files, of {{files}} files"
-    causal = operation(model, "causal", said)
-    operation(output, "causal", said)
+    """Return the window of the original in rows and the causal variant, after writing it."""
+    message = f"{model}: --causal reads and writes only {{files}} files"
+    causal = operation(model, "causal", message)
+    operation(output, "causal", message)
     found = causal(Path(model).read_bytes(), model)
     write_bytes(Path(output), found.data)
     return found.before, source(output)

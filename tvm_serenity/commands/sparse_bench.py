@@ -1,4 +1,4 @@
-"""``sparse bench``: a network's time against MKL, scipy and dense BLAS."""
+"""``sparse bench``: inference time of a sparse network beside MKL, scipy and dense BLAS."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchOptions(NetworkOptions):
-    """``batch``: columns computed at a time. ``repeats``: rounds, of which the least counts."""
+    """``batch``: columns per run. ``repeats``: timed rounds; the fastest counts."""
 
-    batch: int = option(
-        128, Option(flag="--batch", help="Columns computed at a time.", group=HelpGroup.SPEED)
-    )
+    batch: int = option(128, Option(flag="--batch", help="Columns per run.", group=HelpGroup.SPEED))
     repeats: int = option(
         20,
-        Option(flag="--repeats", help="Rounds; the least counts.", group=HelpGroup.SPEED, least=1),
+        Option(
+            flag="--repeats", help="Rounds; the fastest counts.", group=HelpGroup.SPEED, least=1
+        ),
     )
 
 
 @dataclass(frozen=True)
 class Benched:
-    """A network's times beside those of its rivals."""
+    """The time of a network with our kernel and with other libraries."""
 
     network: NamedNetwork
     batch: int
     times: "Times"
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         asked, found = self.network, self.times
         choice = found.run.choice
         return {
@@ -54,7 +54,7 @@ class Benched:
 
 
 def bench(options: BenchOptions) -> Benched:
-    """Return what one inference of a sparse network takes; each run is exact, or an error."""
+    """Return the time of one inference of a sparse network; a wrong output raises an error."""
     from tvm_serenity.sparse.execute.bench import times
 
     asked = subject(options)

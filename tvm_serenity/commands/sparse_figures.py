@@ -16,27 +16,28 @@ from tvm_serenity.system.plots import check_plot
 
 
 def numbers_of(text: str) -> tuple[int, ...]:
-    """Return the figures that a list of numbers names."""
+    """Return the figure numbers of a comma-separated list."""
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdigit() and int(word) in FIGURES for word in words):
-        raise InputError(f"--only {text!r}: numbers of 2 to 8, like 2,5")
+        raise InputError(f"--only {text!r}: write numbers from 2 to 8, like 2,5")
     return tuple(int(word) for word in words)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FiguresOptions(OptionGroup):
-    """``only``: which figures. ``quick``: small networks. ``seeds``: random networks a point.
+    """The options of ``sparse figures``.
 
-    ``time_limit_s``: for an order. ``onnx``: the perceptron that is pruned. ``format``: of the
+    ``only``: the figures. ``quick``: use small networks. ``seeds``: random networks per point.
+    ``time_limit_s``: limit per order. ``onnx``: the pruned perceptron. ``format``: format of the
     files in the directory ``output``.
     """
 
-    output: str = option(MISSING, differing(OUTPUT, metavar="DIR", help="Where they go."))
+    output: str = option(MISSING, differing(OUTPUT, metavar="DIR", help="Write the figures here."))
     only: tuple[int, ...] = option(
         tuple(FIGURES),
         Option(
             flag="--only",
-            help="Of 2 to 8, like 2,5. [default: all]",
+            help="Figures from 2 to 8, like 2,5. [default: all]",
             group=HelpGroup.MODEL,
             metavar="NUMBERS",
             read=numbers_of,
@@ -46,30 +47,30 @@ class FiguresOptions(OptionGroup):
         False,
         Option(
             flag="--quick",
-            help="Small networks: whether it works, in seconds.",
+            help="Use small networks: a test run in seconds.",
             group=HelpGroup.SPEED,
         ),
     )
     seeds: int | None = option(
         None,
-        Option(flag="--seeds", help="Random networks a point.", group=HelpGroup.SPEED, least=1),
+        Option(flag="--seeds", help="Random networks per point.", group=HelpGroup.SPEED, least=1),
     )
     time_limit_s: float | None = option(
-        None, differing(SECONDS_LIMIT, help="For an order. [default: 10]")
+        None, differing(SECONDS_LIMIT, help="Time limit per order. [default: 10]")
     )
     onnx: str | None = option(None, ONNX)
     format: str = option(
         "svg",
         Option(
             flag="--format",
-            help="svg, png or pdf.",
+            help="Format: svg, png or pdf.",
             check=lambda form: check_plot(f"figure.{form}"),
         ),
     )
 
     @property
     def work(self) -> Effort:
-        """What is drawn, and how long it may take."""
+        """The networks of the figures, and the time limit."""
         effort = QUICK if self.quick else Effort()
         if self.seeds is not None:
             effort = replace(effort, seeds=self.seeds)
@@ -82,7 +83,7 @@ class FiguresOptions(OptionGroup):
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure that was written."""
+    """A written figure."""
 
     number: int
     title: str
@@ -90,15 +91,12 @@ class Drawn:
 
 
 def figures(options: FiguresOptions) -> Iterator[Drawn]:
-    """Regenerate the paper's figures 2 to 8, ours beside the paper's method; yield each.
-
-    Writes figureN.svg and figureN.json with the numbers.
-    """
+    """Yield each regenerated figure of the paper, after writing figureN.svg and figureN.json."""
     effort, folder = options.work, Path(options.output)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
+        raise InputError(f"{folder}: cannot be created: {error.strerror}") from error
     for number in options.only:
         plate = FIGURES[number](effort)
         data = json_text.dumps(plate.json(), indent=1).encode()

@@ -1,4 +1,4 @@
-"""``sparse grow``: networks without temporary I/O, and the memory that takes."""
+"""``sparse grow``: networks without temporary I/O, and the memory that they need."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +19,10 @@ from tvm_serenity.sparse.growth import Growth, smallest_memory
 
 @dataclass(frozen=True, kw_only=True)
 class GrowOptions(NetworkOptions):
-    """``memory``: of the network that is grown, with ``neurons`` of ``in_degree`` connections.
+    """The options of ``sparse grow``.
 
-    ``output``: where the connections are written, in order.
+    ``memory``: values of fast memory. ``neurons``: hidden neurons of the grown network, each with
+    ``in_degree`` connections. ``output``: the file of the ordered connections.
     """
 
     memory: int = option(100, MEMORY)
@@ -29,7 +30,7 @@ class GrowOptions(NetworkOptions):
         1000,
         Option(
             flag="--neurons",
-            help="Grown, besides inputs and output.",
+            help="Hidden neurons of the grown network.",
             group=HelpGroup.MODEL,
             least=0,
         ),
@@ -38,7 +39,7 @@ class GrowOptions(NetworkOptions):
         5,
         Option(
             flag="--in-degree",
-            help="Connections into a grown neuron.",
+            help="Connections into each hidden neuron.",
             group=HelpGroup.MODEL,
             least=1,
         ),
@@ -49,7 +50,7 @@ class GrowOptions(NetworkOptions):
 
 @dataclass(frozen=True)
 class Grown:
-    """A network, and the least memory found for it."""
+    """A network, and the smallest memory that was found for it."""
 
     network: NamedNetwork
     options: GrowOptions
@@ -57,13 +58,13 @@ class Grown:
 
     @property
     def computable(self) -> bool | None:
-        """Whether the memory is enough; None where no order was found and none is ruled out."""
+        """Whether the memory is enough; None if that is neither shown nor refuted."""
         if self.options.memory < self.found.least:
             return False
         return True if self.found.memory <= self.options.memory else None
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         return {
             "network": self.network.name,
             **self.network.facts(),
@@ -78,7 +79,7 @@ class Grown:
 
 
 def grow(options: GrowOptions | None = None) -> Grown:
-    """Return a network that so many values compute without temporary I/O, or examine one."""
+    """Return a given or grown network with its smallest memory without temporary I/O."""
     options = options or GrowOptions()
     if options.names_one:
         asked = subject(options)

@@ -1,4 +1,4 @@
-"""The sparse network that the commands of ``sparse`` take."""
+"""The options of the ``sparse`` commands that name a network."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from tvm_serenity.sparse.perceptron import from_onnx
 _ONE = "a command takes one network"
 ONNX = Option(
     flag="--onnx",
-    help="A perceptron, pruned by magnitude.",
+    help="Perceptron that is pruned by magnitude.",
     group=HelpGroup.MODEL,
     metavar="FILE",
 )
@@ -37,21 +37,22 @@ MEMORY = Option(
     group=HelpGroup.MEMORY,
     metavar="M",
 )
-EDGES_FILE = differing(OUTPUT, help="Write the connections in order.")
+EDGES_FILE = differing(OUTPUT, help="Write the ordered connections here.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkOptions(OptionGroup):
-    """Which network: ``mlp`` WIDTHxDEPTH, random; ``onnx``, pruned; ``edges``, a file of text.
+    """The network of a command.
 
-    ``density``: share of connections of the first two; ``seed``: of network and search.
+    ``mlp``: a random network, WIDTHxDEPTH. ``onnx``: a pruned perceptron. ``edges``: a text file.
+    ``density``: share of connections for the first two. ``seed``: seed of network and search.
     """
 
     mlp: str | None = option(
         None,
         Option(
             flag="--mlp",
-            help="Random: DEPTH layers of WIDTH, then one output.",
+            help="Random network: DEPTH layers of WIDTH, then one output.",
             group=HelpGroup.MODEL,
             metavar="WIDTHxDEPTH",
         ),
@@ -63,14 +64,14 @@ class NetworkOptions(OptionGroup):
             help="Share of connections, above 0, at most 1.",
             group=HelpGroup.MODEL,
             metavar="P",
-            conflicts=(Conflict("edges", "a file has its connections"),),
+            conflicts=(Conflict("edges", "a file lists its connections"),),
         ),
     )
     seed: int = option(
         0,
         Option(
             flag="--seed",
-            help="Of network and search.",
+            help="Seed of network and search.",
             group=HelpGroup.MODEL,
             least=0,
             most=2**32 - 1,
@@ -81,7 +82,7 @@ class NetworkOptions(OptionGroup):
         None,
         Option(
             flag="--edges",
-            help="Text: source, target, weight a line.",
+            help="Text file with one connection per line: source, target, weight.",
             group=HelpGroup.MODEL,
             metavar="FILE",
             conflicts=(Conflict("mlp", _ONE), Conflict("onnx", _ONE)),
@@ -90,23 +91,23 @@ class NetworkOptions(OptionGroup):
 
     @property
     def names_one(self) -> bool:
-        """Whether a network is named."""
+        """Whether the options name a network."""
         return any(given is not None for given in (self.mlp, self.onnx, self.edges))
 
 
 @dataclass(frozen=True)
 class NamedNetwork:
-    """A network and what to call it."""
+    """A network with its name."""
 
     name: str
     net: FFNN
 
     def title(self) -> str:
-        """What heads a table about it."""
+        """Return the title of a table about the network."""
         return f"{self.name}: {self.net.connections:,} connections, {self.net.neurons:,} neurons"
 
     def facts(self) -> dict[str, int]:
-        """Its sizes, for the JSON."""
+        """Return the sizes of the network for JSON."""
         return {
             "connections": self.net.connections,
             "neurons": self.net.neurons,
@@ -115,13 +116,13 @@ class NamedNetwork:
         }
 
     def bounds(self) -> dict[str, int]:
-        """Theorem 1's lower bounds, for the JSON."""
+        """Return the lower bounds of Theorem 1 for JSON."""
         found = bounds(self.net)
         return {"reads": found.reads, "writes": found.writes, "total": found.total}
 
 
 def subject(options: NetworkOptions) -> NamedNetwork:
-    """Return the one network that is asked for."""
+    """Return the network that the options name; raise :class:`InputError` unless it is one."""
     mlp, onnx, density = options.mlp, options.onnx, options.density
     if not options.names_one:
         raise InputError("choose one network: --mlp WIDTHxDEPTH, --onnx FILE or --edges FILE")

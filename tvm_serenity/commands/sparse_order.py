@@ -1,4 +1,4 @@
-"""``sparse order``: an order of connections with few I/Os."""
+"""``sparse order``: order the connections of a sparse network for few I/Os."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -31,29 +31,30 @@ from tvm_serenity.sparse.phases import phase_bound
 from tvm_serenity.sparse.simulate import policy_of
 
 Told = Callable[[NamedNetwork], AbstractContextManager[Callable[[Progress], None] | None]]
-"""What shows how far the search for a network's order has come."""
+"""A function that returns the progress display of the search for a network's order."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SparseOrderOptions(NetworkOptions):
-    """``memory``: values of it, with ``policy`` of eviction. ``order``: the method.
+    """The options of ``sparse order``.
 
-    ``iterations``: of annealing. ``bound``: a lower bound of this network, too. ``output``: where
-    the connections are written, in order.
+    ``memory``: values of fast memory. ``policy``: eviction policy. ``order``: search method.
+    ``iterations``: limit of annealing. ``bound``: also compute a lower bound of this network.
+    ``output``: the file of the ordered connections.
     """
 
     memory: int = option(100, MEMORY)
     policy: str = option(
         "min",
         Option(
-            flag="--policy", help="What is evicted.", group=HelpGroup.MEMORY, choices=tuple(Policy)
+            flag="--policy", help="Eviction policy.", group=HelpGroup.MEMORY, choices=tuple(Policy)
         ),
     )
     order: str = option(
         "auto",
         Option(
             flag="--order",
-            help="The search for an order.",
+            help="Search for the order.",
             group=HelpGroup.SPEED,
             choices=tuple(ORDERS),
             metavar="ORDER",
@@ -64,7 +65,7 @@ class SparseOrderOptions(NetworkOptions):
         1_000_000,
         Option(
             flag="--iterations",
-            help="Of annealing, at most.",
+            help="Limit of annealing iterations.",
             group=HelpGroup.SPEED,
             metavar="T",
             least=0,
@@ -74,7 +75,7 @@ class SparseOrderOptions(NetworkOptions):
         False,
         Option(
             flag="--bound",
-            help="Work out a lower bound of this very network, too.",
+            help="Also compute a lower bound of this network.",
             group=HelpGroup.CHECKS,
         ),
     )
@@ -83,7 +84,7 @@ class SparseOrderOptions(NetworkOptions):
 
 @dataclass(frozen=True)
 class OrderedNetwork:
-    """The order of a network's connections, beside the one the search starts from."""
+    """The order of the connections of a network, and the initial order of the search."""
 
     network: NamedNetwork
     options: SparseOrderOptions
@@ -92,7 +93,7 @@ class OrderedNetwork:
     phase_bound: int | None
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         options, bound = self.options, self.phase_bound
         return {
             "network": self.network.name,
@@ -114,7 +115,7 @@ def order(
 ) -> OrderedNetwork:
     """Return an order of a sparse network's connections with few reads and writes.
 
-    No order needs fewer than W + N + S I/Os; the one it starts from needs at most twice the least.
+    Every order needs at least W + N + S I/Os; the initial order needs at most twice the minimum.
     """
     asked, memory = subject(options), options.memory
     with within(options.time_limit_s), told(asked) as progress:
@@ -135,7 +136,7 @@ def order(
 
 
 def _ordered(net: FFNN, settings: OrderOptions, method: str, start: Ordered) -> Ordered:
-    """The order that was asked for; ``start``, two-optimal, where no other is made in time."""
+    """Return the order of ``method``; ``start``, the two-optimal order, if there is no time."""
     if method == start.method:
         return start
     if method not in CONSTRUCTED and settings.clock(net)() < 0:

@@ -1,4 +1,4 @@
-"""What commands that sweep have in common: on Ctrl-C the finished points are kept."""
+"""Sweeps of commands: Ctrl-C keeps the finished points in a file."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from tvm_serenity.search.sweeps import Interrupted, PointFile, Row
 
 
 class SweepInterrupted(SerenityError):
-    """Ctrl-C ended a sweep; the message says what is kept, and how to go on."""
+    """Ctrl-C ended a sweep; the message names the kept points and the option to resume."""
 
     exit_status = 130
 
@@ -15,8 +15,8 @@ class SweepInterrupted(SerenityError):
 def kept_on_interrupt(run: Callable[..., list[Row]], keep: PointFile, resumed: bool) -> list[Row]:
     """Return the rows of a sweep: ``run(done=..., keep=...)``.
 
-    ``resumed``: finished points of ``keep`` are used, and kept there all the time. On Ctrl-C what
-    is finished is kept there in any case, and :class:`SweepInterrupted` says how to go on.
+    ``resumed``: load the finished points of ``keep`` and save each new point there. On Ctrl-C, all
+    finished points are saved to ``keep``, and :class:`SweepInterrupted` names the option to resume.
     """
     try:
         if resumed:
@@ -25,6 +25,6 @@ def kept_on_interrupt(run: Callable[..., list[Row]], keep: PointFile, resumed: b
     except Interrupted as interrupt:
         keep.save(interrupt.done)
         raise SweepInterrupted(
-            f"interrupted: {len(interrupt.done)} of {interrupt.points} points are "
-            f"finished and kept; go on with the same command and --resume {keep.path}"
+            f"interrupted: {len(interrupt.done)} of {interrupt.points} points are finished and "
+            f"kept; resume with the same command and --resume {keep.path}"
         ) from interrupt

@@ -1,4 +1,4 @@
-"""``schedule`` with a plan: order and offsets into a file for TensorFlow Lite Micro."""
+"""``schedule --plan tflm``: write order and offsets for TensorFlow Lite Micro into a file."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -23,17 +23,16 @@ from tvm_serenity.tflm.scratch import KERNELS, Margin, margin_of
 
 
 def check_file(opened: ModelFile) -> None:
-    """Raise :class:`InputError` where a file cannot carry a plan."""
+    """Raise :class:`InputError` if the format of ``opened`` cannot hold a plan."""
     operation(opened, "offline_plan", f"{opened.path}: --plan tflm is for {{files}} files")
 
 
 def plan_file(
     opened: ModelFile, order: tuple[int, ...], output: str | None, time_limit: float | None
 ) -> dict[str, Any]:
-    """Plan ``opened`` in ``order``, write it where an output is named, return what JSON says.
+    """Return the plan of ``opened`` in ``order`` as JSON, after writing the file ``output``.
 
-    What is written is read back by the checked reader and verified by the naive checker before
-    it replaces anything.
+    The new file is read back and verified by the naive checker before it replaces another file.
     """
     file = cast("TfliteFile", opened)  # check_file refuses others
     limit = PlanOptions().time_limit_s if time_limit is None else time_limit

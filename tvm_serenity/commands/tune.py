@@ -1,4 +1,4 @@
-"""``tune``: measure forms of a model's kernels on this machine."""
+"""``tune``: measure alternative forms of a model's kernels on this machine."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass
@@ -20,13 +20,17 @@ USUAL = "as it is"
 
 @dataclass(frozen=True, kw_only=True)
 class TuneOptions(ReadOptions, Quantized, RoundingOption, Target):
-    """``output``: what was measured. ``trials``: tiles to measure a kernel. ``seed``: of it."""
+    """The options of ``tune``.
 
-    output: str = option(MISSING, differing(OUTPUT, help="Write what was measured here."))
+    ``output``: the file of measurements. ``trials``: measured tiles per kernel. ``seed``: seed of
+    the search.
+    """
+
+    output: str = option(MISSING, differing(OUTPUT, help="Write the measurements here."))
     trials: int = option(
         16,
         Option(
-            flag="--trials", help="Tiles to measure a kernel.", group=HelpGroup.SPEED, metavar="N"
+            flag="--trials", help="Measured tiles per kernel.", group=HelpGroup.SPEED, metavar="N"
         ),
     )
     seed: int = option(0, Option(flag="--seed", help="Seed of the search.", group=HelpGroup.SPEED))
@@ -34,7 +38,7 @@ class TuneOptions(ReadOptions, Quantized, RoundingOption, Target):
 
 @dataclass(frozen=True)
 class Tuning:
-    """What was measured of each kernel of a model on a processor."""
+    """The measurements of each kernel of a model on a processor."""
 
     model: str
     target: str
@@ -43,7 +47,7 @@ class Tuning:
     kernels: "Sequence[TunedKernel]"
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         return {
             "model": self.model,
             "target": self.target,
@@ -56,10 +60,10 @@ class Tuning:
 def tune(
     model: str, options: TuneOptions, say: Callable[[str], None] = lambda _text: None
 ) -> Tuning:
-    """Return what forms of a model's kernels take, after adding it to ``options.output``.
+    """Return the measured forms of a model's kernels, after adding them to ``options.output``.
 
-    Tiles are those of MetaSchedule with its XGBoost cost model, and of packed layers all. ``say``
-    is told of every kernel.
+    MetaSchedule with its XGBoost cost model proposes the tiles; of packed layers, all tiles are
+    measured. ``say`` receives a line for each kernel.
     """
     opened = source(model, options)
     module = opened.module("off")

@@ -1,4 +1,4 @@
-"""``verify``: every tensor of a firmware project against TVM and the model's runtime."""
+"""``verify``: compare each tensor of a firmware project with TVM and the reference runtime."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,10 @@ from tvm_serenity.options.option import HelpGroup, Option, OptionGroup, option
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyOptions(OptionGroup):
-    """``host`` and ``qemu``: only there; neither: on both. ``most_inputs``: compared in QEMU."""
+    """The options of ``verify``.
+
+    ``host``, ``qemu``: run only there; neither: run on both. ``most_inputs``: inputs in QEMU.
+    """
 
     host: bool = option(False, HOST)
     qemu: bool = option(False, QEMU)
@@ -21,8 +24,8 @@ class VerifyOptions(OptionGroup):
         None,
         Option(
             flag="--inputs",
-            help="Compare the outputs in QEMU on N inputs; by default on all that build recorded, "
-            "90 at most, as long as QEMU takes no more than a minute.",
+            help="Compare the outputs in QEMU on N inputs. [default: all recorded inputs, at most "
+            "90, within a minute]",
             group=HelpGroup.CHECKS,
             metavar="N",
             least=1,
@@ -32,18 +35,18 @@ class VerifyOptions(OptionGroup):
 
 @dataclass(frozen=True)
 class Verified:
-    """What a project computes on the host and in QEMU, beside its reference."""
+    """The comparison of a project with its reference, on the host and in QEMU."""
 
     directory: str
     name: str
     figures: dict[str, Any]
 
     def json(self) -> dict[str, Any]:
-        """Return what JSON says of it."""
+        """Return the result as ``--json`` prints it."""
         return self.figures
 
     def accept(self) -> None:
-        """Raise :class:`WrongResultError` where a result differs."""
+        """Raise :class:`WrongResultError` if a result differs."""
         for where in ("host", "qemu"):
             part = self.figures[where]
             if part is not None and not part["accepted"]:
@@ -53,9 +56,10 @@ class Verified:
 def verify(
     directory: str, options: VerifyOptions | None = None, tell: Progress = silent
 ) -> Verified:
-    """Return how every tensor of a project compares with its reference, when it is written.
+    """Return the comparison of each tensor of a project with its reference.
 
-    Raises :class:`InputError` where the directory holds no project.
+    Each tensor is compared as soon as it is written. Raises :class:`InputError` if ``directory`` is
+    not a project.
     """
     options = options or VerifyOptions()
     project = load(directory)
@@ -71,7 +75,7 @@ def verify(
 
 
 def _first(part: dict[str, Any]) -> str:
-    """What is wrong first."""
+    """Return the first difference as text."""
     if part["first_difference"] is not None:
         return f"first wrong tensor: {part['first_difference']}"
     if part["input_difference"] is not None:

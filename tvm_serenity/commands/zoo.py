@@ -1,4 +1,4 @@
-"""``zoo``: the networks built in."""
+"""``zoo``: list the built-in networks."""
 
 from collections.abc import Mapping
 

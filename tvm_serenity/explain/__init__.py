@@ -1,6 +1,6 @@
-"""Why the peak of a network is where it is, and what would lower it, in words and numbers.
+"""Claims about the peak of a network and about measures that lower it.
 
-Every sentence is made from numbers that were computed for it; they stand beside it in the claim.
+Each claim holds a sentence and the computed numbers of the sentence.
 """
 
 from tvm_serenity.explain.claims import Claim

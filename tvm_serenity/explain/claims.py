@@ -1,4 +1,4 @@
-"""A sentence and the numbers it was made from."""
+"""Claims: a sentence with the numbers that support it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Claim:
-    """``text`` in plain words; ``kind`` says what about; ``numbers`` are what it rests on.
+    """A sentence ``text`` on the subject ``kind``, with the ``numbers`` that support it.
 
-    ``details`` works out more of them, which nothing but JSON shows.
+    ``details`` computes further numbers, which only JSON shows.
     """
 
     kind: str
@@ -22,22 +22,22 @@ class Claim:
     details: Callable[[], Mapping[str, Any]] = dict
 
     def json(self) -> dict[str, Any]:
-        """Return the claim as JSON has it."""
+        """Return the claim as ``--json`` prints it."""
         return {"kind": self.kind, "text": self.text, **self.numbers, **self.details()}
 
 
-def no_time(what: str, done: str = "tried") -> Claim:
-    """Return the claim that the time limit left no time for something."""
-    return Claim("refused", f"{what}: not {done}, there was no time.", {"reason": "no time"})
+def no_time(subject: str, done: str = "tried") -> Claim:
+    """Return the claim that ``subject`` was not ``done`` because of the time limit."""
+    return Claim("refused", f"{subject}: not {done}, there was no time.", {"reason": "no time"})
 
 
 def counted(count: int) -> str:
-    """Return bytes in words, thousands separated."""
+    """Return ``count`` with separated thousands and the unit "bytes"."""
     return f"{count:,} byte" + ("s" if count != 1 else "")
 
 
 def listed(items: Sequence[T], most: int = 4, named: Callable[[T], str] = str) -> str:
-    """Return items as a list in words, at most ``most`` of them named."""
+    """Return a list of ``items`` in a sentence; items beyond ``most`` are counted."""
     shown = [named(item) for item in items[:most]]
     if len(items) > most:
         shown.append(f"{len(items) - most} more")
@@ -47,5 +47,5 @@ def listed(items: Sequence[T], most: int = 4, named: Callable[[T], str] = str) -
 
 
 def quoted(name: str) -> str:
-    """Return a name in quotes, shortened where a converter made it long."""
+    """Return ``name`` in quotes, shortened to ``LONGEST_NAME`` characters."""
     return repr(name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}...")

@@ -1,8 +1,8 @@
-"""Whether a board's memory is enough, and which tensors stand in the way.
+"""Claims about the fit of a network on a board, and the tensors that prevent it.
 
-By the same rules as ``serenity build``: an arena lies in one region or is spread over several, the
-largest region also holds the stack and the C library's data. Code is what ``build`` measures: here
-only what weights leave for it is said.
+The rules are those of ``serenity build``: the arena lies in one region or is spread over several,
+and the largest region also holds the stack and the data of the C library. Only ``build`` measures
+the code; these claims state the flash that the weights leave for it.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from tvm_serenity.search.deadline import seconds_left, within
 
 _SECONDS = 2.0
 _PLACE_SHARE = 0.8
-"""Of the time that is left: what does not fit is explained in the rest."""
+"""Share of the remaining time for the placement; the explanation takes the rest."""
 
 
 def fit_json(
@@ -33,22 +33,22 @@ def fit_json(
     placed: Plan,
     stack_bytes: int = STACK_BYTES,
 ) -> dict[str, Any]:
-    """Return what ``board`` has and what ``graph`` needs of it, region by region.
+    """Return the memory of ``board`` and the need of ``graph`` in bytes, as JSON.
 
-    ``placed`` is the plan of ``ranges`` in one arena.
+    ``placed``: the plan of ``ranges`` in one arena.
     """
     kept = stack_bytes + graph.state_bytes
     room = rooms(board, kept)
-    found = place(ranges, placed, room, board.core.alignment_bytes, _SECONDS)
-    verdict = fit(board, found, graph.constant_bytes, kept)
-    ram = sum(found.arena_bytes.values()) + kept + LIBRARY_BYTES
+    placement = place(ranges, placed, room, board.core.alignment_bytes, _SECONDS)
+    verdict = fit(board, placement, graph.constant_bytes, kept)
+    ram = sum(placement.arena_bytes.values()) + kept + LIBRARY_BYTES
     return {
         "board": board.name,
         "title": board.title,
         "ram_bytes": board.ram_bytes,
         "flash_bytes": board.flash_bytes,
-        "arena_bytes": sum(found.arena_bytes.values()),
-        "arena_regions": sorted(found.arena_bytes),
+        "arena_bytes": sum(placement.arena_bytes.values()),
+        "arena_regions": sorted(placement.arena_bytes),
         "state_bytes": graph.state_bytes,
         "stack_bytes": stack_bytes + LIBRARY_BYTES,
         "ram_needed_bytes": ram,
@@ -56,27 +56,27 @@ def fit_json(
         "largest_room_bytes": max(one.arena_bytes for one in room),
         "constant_bytes": graph.constant_bytes,
         "flash_spare_bytes": board.flash_bytes - graph.constant_bytes,
-        "arena_fits": found.fits,
-        "arena_proved": found.proved,
-        "fits": found.fits and verdict.fits,
+        "arena_fits": placement.fits,
+        "arena_proved": placement.proved,
+        "fits": placement.fits and verdict.fits,
     }
 
 
 def fit_claims(
     board: Board,
     graph: Graph,
-    found: Schedule,
+    best: Schedule,
     measures: Sequence[Measure] = (),
     stack_bytes: int = STACK_BYTES,
 ) -> list[Claim]:
-    """Return whether ``graph`` in the order ``found`` fits ``board``, and if not, why.
+    """Return the claims whether ``graph`` in the order of ``best`` fits ``board``, and why not.
 
-    Where there is no time to place so many tensors, it says that.
+    Without time to place the tensors, the only claim states that.
     """
     with within(None, _PLACE_SHARE):
-        ranges, placed = place_in_time(graph, found.order, board.core.alignment_bytes)
+        ranges, placed = place_in_time(graph, best.order, board.core.alignment_bytes)
     if not placed.is_placed:
-        return [no_time(f"Whether it fits {board.title}", "looked at")]
+        return [no_time(f"Whether it fits {board.title}", "checked")]
     numbers = fit_json(board, graph, ranges, placed, stack_bytes)
     claims = [_ram(numbers), _flash(numbers)]
     if numbers["arena_fits"]:
@@ -91,9 +91,9 @@ def fit_claims(
 
 
 def _why_not(placed: Plan, capacity: int) -> tuple[str, ...]:
-    """Tensors proved not to fit a capacity together; none where that is not proved in time."""
+    """Return tensors that provably do not fit a capacity together; () without a proof in time."""
     options = PlanOptions(capacity_bytes=capacity, time_limit_s=_SECONDS)
-    if placed.lower_bound_bytes > capacity:  # proved already: nothing is placed again
+    if placed.lower_bound_bytes > capacity:  # proved without another placement
         return find_conflict(placed.buffers, capacity, options, seconds_left(_SECONDS))[0]
     found = plan(placed.buffers, options=options).statistics.get("conflict")
     return found if isinstance(found, tuple) else ()
@@ -112,9 +112,9 @@ def _ram(n: dict[str, Any]) -> Claim:
     elif spare < 0:
         verdict = f"{counted(-spare)} short"
     elif n["arena_proved"]:
-        verdict = "but no region, nor all of them together, has room for the arena"
+        verdict = "but the arena fits neither one region nor all regions together"
     else:
-        verdict = "but no room for the arena was found, which proves nothing"
+        verdict = "but no placement of the arena was found, though one may exist"
     return Claim("ram", f"RAM of {n['title']}: {need}, {verdict}.", n)
 
 
@@ -129,9 +129,10 @@ def _conflict(names: tuple[str, ...], capacity: int, sizes: dict[str, int]) -> C
     total = sum(sizes.get(name, 0) for name in names)
     said = listed([f"{quoted(name)} ({sizes.get(name, 0):,})" for name in names], 6)
     if len(names) == 1:
-        text = f"{said} alone is larger than {counted(capacity)}, the largest room for an arena."
+        text = f"{said} alone exceeds {counted(capacity)}, the largest memory for an arena."
     else:
-        text = f"These cannot be placed together in {counted(capacity)}, the largest room: {said}."
+        room = f"{counted(capacity)}, the largest memory"
+        text = f"These tensors do not fit together in {room}: {said}."
     return Claim(
         "conflict", text, {"capacity_bytes": capacity, "tensors": list(names), "bytes": total}
     )
@@ -141,7 +142,7 @@ def _way_out(capacity: int, measures: Sequence[Measure]) -> Claim:
     enough = [m for m in measures if m.peak_bytes <= capacity]
     numbers = {"capacity_bytes": capacity, "measures": [m.name for m in enough]}
     if enough:
-        text = f"A peak that fits is reached by {listed([m.how for m in enough])}."
+        text = f"These measures reach a peak that fits: {listed([m.how for m in enough])}."
     else:
-        text = "No measure that was tried reaches a peak that fits."
+        text = "No tried measure reaches a peak that fits."
     return Claim("way-out", text, numbers)

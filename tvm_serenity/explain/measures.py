@@ -1,4 +1,4 @@
-"""What would lower the peak: each measure applied, its best order found, its peak compared."""
+"""Measures that lower the peak: each is applied, ordered and compared with the best order."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,26 +12,26 @@ from tvm_serenity.schedule import Options, Schedule, schedule, too_late_for
 from tvm_serenity.search.outcome import Outcome
 
 MEASURE_S, LARGE_OPS = 5e-5, 2_000
-"""Seconds an operator that a measure takes at least, and from how many on they are looked at."""
+"""Minimum seconds per operator of a measure; networks below ``LARGE_OPS`` are always measured."""
 
 _Change = Callable[[Reduced], Reduced]
 
 CHANGES: Mapping[str, tuple[str, str, Sequence[_Change]]] = {
     "in-place": ("--in-place", "Elementwise operators in place", (in_place,)),
     "alias-copies": ("--alias-copies", "Copies that are views", (alias_copies,)),
-    "fold-concat": ("--fold-concat", "Concats that their readers read in pieces", (fold_concat,)),
+    "fold-concat": ("--fold-concat", "Concats whose consumers read the inputs", (fold_concat,)),
     "all-three": (
         "--alias-copies --fold-concat --in-place",
         "All three together",
         (alias_copies, fold_concat, in_place),
     ),
 }
-"""Changes to what the graph means in memory: option of ``schedule``, in words, what is done."""
+"""Changes of the memory semantics of a graph: option of ``schedule``, text, functions."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What one measure makes of the best order's peak, and what is proved about that."""
+    """The peak of the best order under one measure, and its proof."""
 
     name: str
     how: str
@@ -40,11 +40,11 @@ class Measure:
     lower_bound_bytes: int
     outcome: Outcome
     graph: Graph | None = field(default=None, repr=False, compare=False)
-    """The network that the measure makes, where it is kept, with its best ``order``."""
+    """The changed network, if it is kept; ``order``: its best order."""
     order: tuple[int, ...] = field(default=(), repr=False, compare=False)
 
     def json(self) -> dict[str, Any]:
-        """Return the measure as JSON has it."""
+        """Return the measure as ``--json`` prints it."""
         return {
             "name": self.name,
             "how": self.how,
@@ -55,14 +55,14 @@ class Measure:
 
 
 def measure(name: str, how: str, words: str, found: Schedule) -> Measure:
-    """Return the measure after which ``found`` is the best order."""
+    """Return the measure whose best order is ``found``."""
     return Measure(name, how, words, found.peak_bytes, found.lower_bound_bytes, found.outcome)
 
 
 def measures_of(graph: Graph, time_limit_s: float | None = None) -> list[Measure | Claim]:
-    """Return what each of :data:`CHANGES` makes of ``graph``; the limit holds for each.
+    """Return the measure of each of :data:`CHANGES`; the time limit holds for each.
 
-    A claim for one that there was no time for.
+    A measure without time is replaced by a claim that states this.
     """
     result = list[Measure | Claim]()
     for name, (option, words, changes) in CHANGES.items():
@@ -78,13 +78,13 @@ def measures_of(graph: Graph, time_limit_s: float | None = None) -> list[Measure
 
 
 def measure_claims(best_bytes: int, measures: Sequence[Measure]) -> list[Claim]:
-    """Return which measures go below ``best_bytes``, the best order's peak, and the verdict."""
+    """Return a claim for each measure, compared with the best order's peak, and the verdict."""
     claims = []
     for m in measures:
         if m.peak_bytes < best_bytes:
             less = 1 - m.peak_bytes / best_bytes
             text = f"{m.words} ({m.how}): {counted(m.peak_bytes)}, {less:.1%} less."
-            text += "" if m.outcome is Outcome.OPTIMAL else " Not proved least."
+            text += "" if m.outcome is Outcome.OPTIMAL else " Not proved optimal."
         else:
             text = f"{m.words} ({m.how}): no gain, {counted(m.peak_bytes)}."
         claims.append(Claim("measure", text, m.json()))
@@ -97,8 +97,8 @@ def _verdict(best_bytes: int, measures: Sequence[Measure]) -> Claim:
     if best is None or best.peak_bytes >= best_bytes:
         return Claim(
             "verdict",
-            "Nothing that was tried lowers the peak of the best order.",
+            "No tried measure lowers the peak of the best order.",
             {**numbers, "best": None},
         )
-    text = f"The most is gained by {best.how}: {counted(best.peak_bytes)}."
+    text = f"The best measure is {best.how}: {counted(best.peak_bytes)}."
     return Claim("verdict", text, {**numbers, "best": best.name, "peak_bytes": best.peak_bytes})

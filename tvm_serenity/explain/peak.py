@@ -1,4 +1,4 @@
-"""Why the peak is where it is: who is in memory then, and whether an order can help."""
+"""Claims about the peak: the tensors that are live there, and the lower bound of every order."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from tvm_serenity.search.outcome import Outcome
 
 @dataclass(frozen=True)
 class OpNeed:
-    """What op ``op`` needs in any order: its inputs, its outputs, its workspace, in bytes.
+    """The bytes that operator ``op`` needs in every order: inputs, outputs and workspace.
 
-    ``reused_bytes`` of its inputs may be taken over by its output (in place). ``total_bytes`` is
-    a bound on the peak of every order.
+    ``reused_bytes``: input bytes that an in-place output may reuse. ``total_bytes``: a lower
+    bound of the peak of every order.
     """
 
     op: int
@@ -29,25 +29,25 @@ class OpNeed:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes that are in memory while it runs, whatever else is."""
-        whole = self.input_bytes + self.output_bytes + self.workspace_bytes
-        return whole - self.reused_bytes
+        """Bytes of inputs, outputs and workspace that are live while the operator runs."""
+        separate = self.input_bytes + self.output_bytes + self.workspace_bytes
+        return separate - self.reused_bytes
 
 
 def needs_of(graph: Graph) -> tuple[OpNeed, ...]:
-    """Return what each op needs, those that make constants left out."""
+    """Return the need of each operator, except those that compute constants."""
     kept = _ending(graph)
     ops = (i for i in range(len(graph.ops)) if i not in graph.constant_ops)
     return tuple(_need(graph, index, kept) for index in ops)
 
 
 def _ending(graph: Graph) -> set[int]:
-    """The storages that are live at the end."""
+    """Return the storages that are live at the end."""
     return {graph.storage[t] for t in graph.outputs}
 
 
 def _need(graph: Graph, index: int, kept: set[int]) -> OpNeed:
-    """``kept``: the storages that are live at the end."""
+    """Return the need of an operator; ``kept``: the storages that are live at the end."""
     op = graph.ops[index]
     read = {graph.storage[t] for t in op.inputs if graph.in_profile[t]}
     made = {graph.storage[t] for t in op.outputs if graph.in_profile[t]} - read
@@ -63,7 +63,7 @@ def _need(graph: Graph, index: int, kept: set[int]) -> OpNeed:
 
 
 def peak_claims(graph: Graph, found: Schedule) -> list[Claim]:
-    """Return why the peak of the given and of the best order is where it is."""
+    """Return the claims about the peaks of the given and of the best order, and the bound."""
     if not graph.ops:
         return [Claim("peak", "The network has no operators.", {"peak_bytes": found.peak_bytes})]
     before = peak_of(graph)
@@ -74,7 +74,7 @@ def peak_claims(graph: Graph, found: Schedule) -> list[Claim]:
 
 
 def _place(graph: Graph, which: str, peak: OrderPeak) -> Claim:
-    """Where the peak is and which tensors make it."""
+    """Return the claim about the step of the peak and the tensors that are live there."""
     sizes, shares = peak.sizes, _shares(graph, peak)
 
     def sized(index: int) -> str:
@@ -94,7 +94,7 @@ def _place(graph: Graph, which: str, peak: OrderPeak) -> Claim:
     if waiting:
         verb = "waits" if len(waiting) == 1 else "wait"
         names = listed(waiting, named=sized)
-        more = f"; {counted(held)} of others are held: {names} {verb} for later operators"
+        more = f"; {counted(held)} of other tensors are live: {names} {verb} for later operators"
     numbers = {
         "order": which,
         "peak_bytes": peak.size_bytes,
@@ -112,7 +112,7 @@ def _place(graph: Graph, which: str, peak: OrderPeak) -> Claim:
 
 
 def _shares(graph: Graph, peak: OrderPeak) -> dict[str, list[int]]:
-    """The ranges that are live at the peak, by what each is to the op that runs there."""
+    """Return the live ranges at the peak by their role for the operator that runs there."""
     op = graph.ops[peak.op]
     written = peak.holding(graph.storage[t] for t in op.outputs)
     read = peak.holding(graph.storage[t] for t in op.inputs) & ~written
@@ -130,7 +130,7 @@ def _members(peak: OrderPeak, shares: Mapping[str, Sequence[int]]) -> list[dict[
 
 
 def _order(before: OrderPeak, found: Schedule) -> Claim:
-    """Whether another order is better."""
+    """Return the claim whether another order has a lower peak."""
     numbers = {
         "given_peak_bytes": before.size_bytes,
         "best_peak_bytes": found.peak_bytes,
@@ -145,14 +145,14 @@ def _order(before: OrderPeak, found: Schedule) -> Claim:
             f"{share:.1%} less."
         )
     elif found.outcome is Outcome.OPTIMAL:
-        text = "No other order is better: the given one is proved best."
+        text = "No other order is better: the given order is proved optimal."
     else:
-        text = "No better order was found."
+        text = "The search found no better order."
     return Claim("order", text, numbers)
 
 
 def _bound(graph: Graph, found: Schedule) -> Claim:
-    """What keeps every order from going lower."""
+    """Return the claim about the lower bound of every order."""
     bound = found.lower_bound_bytes
     numbers: dict[str, Any] = {"lower_bound_bytes": bound, "outcome": str(found.outcome)}
     most = _need(graph, least_need(graph)[1], _ending(graph))
@@ -164,33 +164,31 @@ def _bound(graph: Graph, found: Schedule) -> Claim:
             "output_bytes": most.output_bytes,
             "workspace_bytes": most.workspace_bytes,
         }
-        text = (
-            f"{quoted(name)} alone needs {counted(bound)}, {_made_of(most)}: no order can go below."
-        )
+        need = f"{quoted(name)} alone needs {counted(bound)}, {_parts_of(most)}"
+        text = f"{need}: no order can go below."
     elif bound == _ends(graph):
         numbers["because"] = "ends"
         text = (
-            f"What is live before the first or after the last operator takes {counted(bound)}: "
-            "no order can go below."
+            f"The inputs or the outputs together take {counted(bound)}: a lower bound of every "
+            "order."
         )
     elif found.outcome is Outcome.OPTIMAL:
         numbers |= {"because": "search", "states": found.states}
         numbers["largest_op_bytes"] = most.total_bytes
         text = (
-            "No single operator needs that much (the largest "
-            f"{counted(most.total_bytes)}); that no order goes below {counted(bound)} is proved by "
-            "search over all orders."
+            f"A search over all orders proves the lower bound {counted(bound)}; the largest need "
+            f"of a single operator is {counted(most.total_bytes)}."
         )
     else:
         numbers["because"] = "open"
         text = (
-            f"No order can go below {counted(bound)}; whether one lies between that and "
-            f"{counted(found.peak_bytes)} is open."
+            f"No order has a peak below {counted(bound)}; whether an order exists between that and "
+            f"{counted(found.peak_bytes)} is unknown."
         )
     return Claim("bound", text, numbers)
 
 
-def _made_of(need: OpNeed) -> str:
+def _parts_of(need: OpNeed) -> str:
     parts = [
         (need.input_bytes, "its inputs"),
         (need.output_bytes, "its outputs"),
@@ -201,7 +199,7 @@ def _made_of(need: OpNeed) -> str:
 
 
 def _ends(graph: Graph) -> int:
-    """What the graph's inputs, or its outputs, take together."""
+    """Return the larger of the total sizes of the inputs and of the outputs, in bytes."""
 
     def total(tensors: tuple[int, ...]) -> int:
         roots = {graph.storage[t] for t in tensors if graph.in_profile[t]}

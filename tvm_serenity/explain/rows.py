@@ -1,6 +1,7 @@
-"""Partial execution as a measure: operators split into bands of rows, ordered and placed.
+"""Row streaming as a measure: operators split into bands of rows, ordered and placed.
 
-And where it stops: what is in memory at the peak of the finest bands, and what is proved of it.
+The module also states its limit: the live tensors at the peak of bands of one row, with the lower
+bound.
 """
 
 from collections import Counter
@@ -23,13 +24,13 @@ from tvm_serenity.rows.stream import stream
 from tvm_serenity.search.outcome import Outcome
 
 BAND_ROWS = 4
-"""Rows in a band: few enough for most of the gain, so many that the search ends at once."""
+"""Rows per band: few enough for most of the gain, enough for a fast search."""
 
 TIME_LIMIT_S = 5.0
 
 
 def rows_measure(file: ModelFile, time_limit_s: float | None = None) -> Measure | Claim:
-    """Return what bands of :data:`BAND_ROWS` rows make of a model, or why it has none."""
+    """Return the measure of bands of :data:`BAND_ROWS` rows, or the reason why it is impossible."""
     how = f"rows --rows {BAND_ROWS} --graph"
     try:
         network = _splittable(file)
@@ -44,23 +45,23 @@ def rows_measure(file: ModelFile, time_limit_s: float | None = None) -> Measure 
 
 
 def floor_claims(file: ModelFile, time_limit_s: float | None = None) -> list[Claim]:
-    """Return where bands of rows stop helping, with the input in memory and arriving by rows.
+    """Return the claims about the limit of bands of rows, with the input in memory and streamed.
 
-    None of a model that has no bands, which :func:`rows_measure` says.
+    A model that cannot be split has none; :func:`rows_measure` states the reason.
     """
     try:
         network = _splittable(file)
     except InputError:
         return []
     claims = [_floor(network, False, time_limit_s)]
-    with suppress(InputError):  # one that cannot arrive by rows
+    with suppress(InputError):  # the input cannot be streamed
         claims.append(_floor(network, True, time_limit_s))
     return claims
 
 
 def _splittable(file: ModelFile) -> Network:
     read = operation(
-        file, "rows", "only {files} files are read here, serenity rows reads kernels too"
+        file, "rows", "explain splits only {files} files; serenity rows also splits other models"
     )
     network: Network = read(file)
     check_splittable(network)
@@ -72,7 +73,7 @@ def _limits(time_limit_s: float | None) -> Limits:
 
 
 def _floor(network: Network, streamed: bool, time_limit_s: float | None) -> Claim:
-    """What is alive at the peak of the best order of bands of one row, and the bound on any."""
+    """Return the claim about the peak of bands of one row, and the bound of all bands."""
     bound = rows_bound(network, streamed=streamed, limits=_limits(time_limit_s))
     pairs = zip(bound.finest, bound.orders, strict=True)
     banded, found = min(pairs, key=lambda pair: pair[1].peak_bytes)
@@ -82,15 +83,15 @@ def _floor(network: Network, streamed: bool, time_limit_s: float | None) -> Clai
     alive = _alive(banded, [shown.ranges[i] for i in shown.live_at(shown.peak_step)])
     least = bound.lower_bound_bytes
     proved = found.peak_bytes == least
-    how = "its input arriving row by row" if streamed else "its input in memory"
-    what = (
-        f"no order, placement and height of bands that lie apart needs less than {counted(least)}"
+    place = "streamed input" if streamed else "the input in memory"
+    limit = (
+        f"no order, placement and height of separate bands needs less than {counted(least)}"
         if proved
         else f"the best order found needs {counted(found.peak_bytes)}, and none less than {least:,}"
     )
     parts = [_said(one) for one in alive]
     doing = _doing(banded, step.op)
-    text = f"With {how}, {what}: when {doing}, alive are {listed(parts, len(parts))}."
+    text = f"With {place}, {limit}. Live when {doing}: {listed(parts, len(parts))}."
     numbers = {
         "streamed": streamed,
         "peak_bytes": found.peak_bytes,
@@ -102,7 +103,7 @@ def _floor(network: Network, streamed: bool, time_limit_s: float | None) -> Clai
 
 
 def _alive(banded: Banded, ranges: list[Any]) -> list[dict[str, Any]]:
-    """Features with rows alive, and workspace, the most bytes first."""
+    """Return the live rows of each feature map, and workspace, largest first."""
     rows, sizes = Counter[int](), Counter[int]()
     scratch = 0
     for found in ranges:
@@ -140,4 +141,4 @@ def _doing(banded: Banded, op: int) -> str:
     call = banded.calls[op]
     if call.layer == SOURCE:
         return f"row {call.first} of the input arrives"
-    return f"{quoted(banded.network.layers[call.layer].name)} makes row {call.first}"
+    return f"{quoted(banded.network.layers[call.layer].name)} computes row {call.first}"

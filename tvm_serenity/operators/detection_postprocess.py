@@ -1,7 +1,7 @@
-"""TFLite_Detection_PostProcess: boxes that overlap no better one, of those that anchors give.
+"""TFLite_Detection_PostProcess: non-maximum suppression of boxes decoded from anchors.
 
-Each box has the class of its best score; a score below a threshold is none. What follows the last
-detection is zeros (TFLM leaves it as it lies in memory).
+Each box gets the class of its best score; scores below a threshold are dropped. Entries after the
+last detection are zero (TFLM leaves them uninitialised).
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def _read(scene: Scene) -> Detection:
         raise UnsupportedError(f"{scene.kind} that suppresses class by class (use_regular_nms)")
     classes, most = scene.option("num_classes"), scene.option("max_detections")
     if min(scene.option("max_classes_per_detection"), classes) != 1:
-        raise UnsupportedError(f"{scene.kind} with several classes a detection")
+        raise UnsupportedError(f"{scene.kind} with several classes per detection")
     shapes = [scene.shape(i) for i in range(_INPUTS)]
     boxes, scored = shapes[1][1:] if len(shapes[1]) == 3 else (0, 0)
     results = [r.shape for r in scene.results]
@@ -86,7 +86,7 @@ def _reference(op: Detection, encoded: Array, scores: Array, anchors: Array) -> 
 
 
 def _overlap(a: Array, b: Array) -> float:
-    """What two boxes share of what they cover; 0 where one of them has no area."""
+    """Return the intersection over union of two boxes; 0 if one has no area."""
     areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (a, b)]
     if min(areas) <= 0:
         return 0.0

@@ -1,7 +1,7 @@
-"""SignalFilterBank: energies summed up in overlapping channels, of TFLM's signal library.
+"""SignalFilterBank: energies summed in overlapping channels, from TFLM's signal library.
 
-A frequency counts in two channels: with its weight in one, with what is left in the next. Sums are
-of 64 bits and wrap around.
+Each frequency contributes to two channels: its weight to one, the remainder to the next. Sums have
+64 bits and wrap.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _WEIGHTS, _UNWEIGHTS, _STARTS, _PLACES, _WIDTHS = range(1, 6)
 
 @dataclass(frozen=True)
 class FilterBank:
-    """``channels`` of ``size`` energies; ``weights`` are stored one after the other."""
+    """``channels`` channels of ``size`` energies; ``weights`` are stored consecutively."""
 
     size: int
     channels: int
@@ -34,7 +34,9 @@ def _read(scene: Scene) -> FilterBank:
     if {len(starts), len(places), len(widths)} != {channels + 1}:
         raise UnsupportedError(f"{scene.kind} of {channels} channels that are not all described")
     if scene.results[0].shape != (channels,):
-        raise UnsupportedError(f"{scene.kind} of {channels} channels that makes another number")
+        raise UnsupportedError(
+            f"{scene.kind} of {channels} channels whose result has another number of channels"
+        )
     for start, place, width in zip(starts, places, widths, strict=True):
         ends = max(start + width - size, place + width - min(weights))
         if width > 0 and (min(start, place) < 0 or ends > 0):

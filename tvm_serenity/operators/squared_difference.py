@@ -1,4 +1,4 @@
-"""SQUARED_DIFFERENCE: the square of what two tensors differ by, of int8."""
+"""SQUARED_DIFFERENCE: the squared difference of two int8 tensors."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ def _compute(op: Pair, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _value(op: Pair, a: Array, b: Array) -> Array:
-    """``SquaredDifferenceQuantized``: both 7 bits to the left, in twice the larger scale."""
+    """``SquaredDifferenceQuantized``: both shifted left by 7, in twice the larger scale."""
     first, second = (source.scale for source in op.sources)
     twice = 2 * max(first, second)
     left, right = multiplier(first / twice), multiplier(second / twice)

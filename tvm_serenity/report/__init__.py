@@ -1,4 +1,4 @@
-"""The HTML report: one page that needs no network, made from the numbers of the command line."""
+"""The HTML report: one self-contained page with the numbers of the command line."""
 
 from tvm_serenity.report.layout import Drawing, layered
 from tvm_serenity.report.page import page

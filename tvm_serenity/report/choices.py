@@ -1,4 +1,4 @@
-"""What each choice makes of the live memory: the order, the rewrites, bands of rows."""
+"""Live memory before and after each choice: the order, rewriting, bands of rows."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -9,15 +9,15 @@ from tvm_serenity.search.outcome import Outcome
 
 
 class Proved(Protocol):
-    """What is known of the best order of a network."""
+    """The proof about the best order of a network."""
 
     @property
     def lower_bound_bytes(self) -> int:
-        """No order needs less."""
+        """The lower bound of every order in bytes."""
 
     @property
     def outcome(self) -> Outcome:
-        """Whether the bound is reached."""
+        """Whether the order is proved optimal."""
 
 
 def choice_json(
@@ -27,18 +27,18 @@ def choice_json(
     after: tuple[Graph, Sequence[int]],
     found: Proved,
 ) -> dict[str, Any]:
-    """Return the live bytes at each step before and after a choice.
+    """Return the live bytes at each step before and after a choice, as JSON.
 
-    ``command`` makes it; ``found`` says what is proved of every order after it.
+    ``command``: the command of the choice. ``found``: the proof about the orders after it.
     """
-    made = _live_json(*after)
+    changed = _live_json(*after)
     same = before[0] is after[0] and tuple(before[1]) == tuple(after[1])
     return {
         "name": name,
         "command": command,
-        "before": made if same else _live_json(*before),
+        "before": changed if same else _live_json(*before),
         "after": {
-            **made,
+            **changed,
             "lower_bound_bytes": found.lower_bound_bytes,
             "outcome": str(found.outcome),
         },

@@ -1,4 +1,4 @@
-"""Live profiles as a figure: bytes over steps, peaks marked."""
+"""A figure of live memory over steps, with marked peaks."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ COLOURS = ("#9a9a9a", "#0b6e99", "#c4572e", "#5b8c3a")
 
 
 def plot_profiles(title: str, profiles: Mapping[str, Profile], path: str) -> None:
-    """Write live bytes over steps for each of ``profiles``, peaks marked, to ``path``."""
+    """Write a figure of live memory over steps for each of ``profiles`` to ``path``."""
     figure = new_figure(8, 4)
     axes = figure.add_subplot()
     for (name, shown), colour in zip(profiles.items(), COLOURS, strict=False):

@@ -1,9 +1,9 @@
-"""Where the operators of a network are drawn: in layers, few crossings, edges nearly straight.
+"""A layered drawing of a network with few crossings and nearly straight edges.
 
-Sugiyama's method: a layer is the longest way from a source; edges over several layers get a bend
-in each; sweeps order each layer by the mean of its neighbours, then place it: the positions
-nearest to those means that keep a distance (least squares by pooling adjacent violators).
-Sweeps end at the deadline.
+The method is Sugiyama's. The layer of a node is its longest distance from a source. An edge over
+several layers has a bend in each. Sweeps order each layer by the mean position of its neighbours,
+and then place it: the positions nearest to these means that keep the distances (least squares by
+pooling adjacent violators). Sweeps end at the deadline.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,9 +21,9 @@ _NODE, _BEND = 1.0, 0.4
 
 @dataclass(frozen=True)
 class Drawing:
-    """``layer[i]`` and ``row[i]`` of node i; each edge's ``paths`` entry is its points.
+    """The positions ``layer[i]`` and ``row[i]`` of node i; ``paths``: the points of each edge.
 
-    ``rough``: the deadline came before all sweeps were made.
+    ``rough``: the deadline ended the sweeps early.
     """
 
     layer: tuple[int, ...]
@@ -50,7 +50,7 @@ def layered(predecessors: Sequence[Sequence[int]]) -> Drawing:
 
 
 class _Drawing:
-    """Nodes and bends, by layer; bends are numbered behind the nodes."""
+    """Nodes and bends by layer; the numbers of bends follow those of nodes."""
 
     def __init__(self, predecessors: Sequence[Sequence[int]]) -> None:
         self.count = len(predecessors)
@@ -79,7 +79,7 @@ class _Drawing:
         return [*chain, b]
 
     def _depth_first(self) -> list[int]:
-        """All nodes and bends as a walk along the edges meets them: branches stay together."""
+        """Return all nodes and bends in depth-first order, which keeps branches together."""
         seen: set[int] = set()
         result = []
         for root in range(len(self.layer)):
@@ -98,7 +98,7 @@ class _Drawing:
                 self.place[node] = float(position)
 
     def _sweeps(self, count: int) -> Iterator[int]:
-        """So many sweeps, until the deadline."""
+        """Yield at most ``count`` sweeps, until the deadline."""
         for sweep in range(count):
             if seconds_left() == 0:
                 self.rough = True
@@ -106,7 +106,7 @@ class _Drawing:
             yield sweep
 
     def order(self) -> None:
-        """Sort each layer by the mean place of its neighbours, forth and back."""
+        """Sort each layer by the mean position of its neighbours, forwards and backwards."""
         for sweep in self._sweeps(ORDER_SWEEPS):
             forth = sweep % 2 == 0
             neighbours = self.before if forth else self.after
@@ -119,7 +119,7 @@ class _Drawing:
         return sum(self.place[n] for n in nodes) / len(nodes) if nodes else default
 
     def placed(self) -> Drawing:
-        """Move what is ordered towards its neighbours, and return the layout."""
+        """Return the layout after moving the ordered nodes towards their neighbours."""
         for sweep in self._sweeps(PLACE_SWEEPS):
             forth = sweep % 2 == 0
             for column in self.columns if forth else reversed(self.columns):
@@ -130,7 +130,7 @@ class _Drawing:
         return Drawing(layer, tuple(row[: self.count]), paths, self.rough)
 
     def _straightened(self) -> list[float]:
-        """The places without the drift of the layers' middle, up or down over the network."""
+        """Return the positions without the vertical drift of the layers over the network."""
         middles = [(self.place[c[0]] + self.place[c[-1]]) / 2 for c in self.columns]
         row = list(self.place)
         for layer, column in enumerate(self.columns):
@@ -157,7 +157,7 @@ class _Drawing:
 
 def spread(wishes: Sequence[float], gaps: Sequence[float]) -> list[float]:
     """Return the places nearest to ``wishes`` of which i and j are ``gaps[j] - gaps[i]`` apart."""
-    blocks: list[tuple[float, int]] = []  # sum of wishes less gaps, and how many
+    blocks: list[tuple[float, int]] = []  # sum of wishes minus gaps, and their number
     for wish, gap in zip(wishes, gaps, strict=True):
         total, count = wish - gap, 1
         while blocks and blocks[-1][0] / blocks[-1][1] > total / count:
@@ -169,7 +169,10 @@ def spread(wishes: Sequence[float], gaps: Sequence[float]) -> list[float]:
 
 
 def _layers(predecessors: Sequence[Sequence[int]]) -> list[int]:
-    """The longest way from a source; sources themselves stand just before their first reader."""
+    """Return the longest distance of each node from a source.
+
+    A source is placed one layer before its first reader.
+    """
     layer: list[int] = []
     for before in predecessors:
         layer.append(max((layer[p] + 1 for p in before), default=0))

@@ -1,4 +1,4 @@
-"""The page: template, style, script, library and data in one file."""
+"""The HTML page: template, style, scripts, chart library and data in one file."""
 
 import html
 import json
@@ -13,9 +13,9 @@ from tvm_serenity.errors import MissingPartError
 
 
 def page(data: Mapping[str, Any]) -> str:
-    """Return the HTML of a report; ``data`` is what ``serenity report --json`` prints.
+    """Return the HTML of a report; ``data``: the JSON of ``serenity report --json``.
 
-    Raises :class:`MissingPartError` where the package of the chart library is not installed.
+    Raises :class:`MissingPartError` if the Python package ``plotly`` is not installed.
     """
     library, licence = chart_library()
     parts = {
@@ -38,15 +38,15 @@ def _resource(name: str) -> str:
 
 @cache
 def chart_library() -> tuple[str, str]:
-    """Return plotly.js and its licence, as the Python package ``plotly`` brings them."""
+    """Return the source of plotly.js and its licence from the Python package ``plotly``."""
     try:
-        found = metadata.distribution("plotly")
+        package = metadata.distribution("plotly")
         script = resources.files("plotly") / "package_data" / "plotly.min.js"
         code = script.read_text(encoding="utf-8")
     except (metadata.PackageNotFoundError, ModuleNotFoundError, FileNotFoundError) as error:
         raise MissingPartError(
-            f"the report needs plotly: pip install 'tvm-serenity[report]' ({error})"
+            f"serenity report needs plotly ({error}): pip install plotly"
         ) from None
-    texts = [f for f in found.files or () if f.name.upper().startswith("LICENSE")]
+    texts = [f for f in package.files or () if f.name.upper().startswith("LICENSE")]
     licence = "\n".join(f.read_text() for f in texts) or code[: code.index("*/") + 2]
     return code, licence

@@ -1,6 +1,6 @@
-"""What the report's charts are drawn from: a graph, its orders, its arena, as plain JSON.
+"""The JSON of the report's charts: a graph, its orders and its arena.
 
-Of a long order what is around its peak: no browser draws 100,000 operators.
+Only the steps around the peak of a long order are included: no browser draws 100,000 operators.
 """
 
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ from tvm_serenity.plan import Plan
 from tvm_serenity.report.layout import layered
 
 MOST_STEPS = 5_000
-"""Steps of an order that the page shows; of a longer one, those around its peak."""
+"""Maximum number of steps that the page shows; a longer order is cut around its peak."""
 MOST_LIVE = 2_000_000
-"""Ranges live in these steps, all together; where there are more, fewer steps are shown."""
+"""Maximum number of live ranges, summed over the shown steps; above it, fewer steps are shown."""
 
 
 def shown_steps(live: Sequence[int], start: Ints, stop: Ints) -> range:
-    """Return the steps to show of an order with so many live bytes at each.
+    """Return the shown steps of an order.
 
-    ``start`` and ``stop`` are those of its live ranges.
+    ``live``: live bytes at each step. ``start``, ``stop``: the bounds of each live range.
     """
     count = len(live)
     if count <= MOST_STEPS:
@@ -43,7 +43,7 @@ def shown_steps(live: Sequence[int], start: Ints, stop: Ints) -> range:
 
 
 def graph_json(graph: Graph, chosen: Sequence[int]) -> dict[str, Any]:
-    """Return the chosen operators, ascending, with what they read and write, and where to draw."""
+    """Return the operators ``chosen`` (ascending) with their tensors and positions, as JSON."""
     shown = [graph.ops[i] for i in chosen]
     drawn = layered(graph.predecessors_among(chosen))
 
@@ -74,9 +74,9 @@ def graph_json(graph: Graph, chosen: Sequence[int]) -> dict[str, Any]:
 def order_json(
     graph: Graph, order: Sequence[int], ranges: Sequence[LiveRange], placed: Plan
 ) -> dict[str, Any]:
-    """Return what is shown of an order's profile and arena.
+    """Return the memory profile and the arena of an order, as JSON.
 
-    Each range that is live in the steps shown, with its own steps, offset and tenants.
+    Each range that is live in the shown steps has its steps, its offset and its tenants.
     """
     live = live_bytes(graph, order)
     peak = max(live, default=0)
@@ -109,16 +109,16 @@ def order_json(
     }
 
 
-def _tenants(graph: Graph, found: LiveRange, step_of: dict[int, int]) -> list[dict[str, Any]]:
-    """What else lives in a range: views of its tensor, and what was written over it in place."""
+def _tenants(graph: Graph, shared: LiveRange, step_of: dict[int, int]) -> list[dict[str, Any]]:
+    """Return the tensors that share a live range: views, and results of in-place operators."""
     result = []
-    for tensor in found.tensors[1:]:
-        maker = graph.producer[tensor]
+    for tensor in shared.tensors[1:]:
+        producer = graph.producer[tensor]
         view = graph.storage[tensor] != tensor
         result.append(
             {
                 "name": graph.tensors[tensor].name,
-                "start": step_of[maker] if maker >= 0 else 0,
+                "start": step_of[producer] if producer >= 0 else 0,
                 "how": "view" if view else "in place",
             }
         )

@@ -1,4 +1,4 @@
-"""What the report measures off-chip: powers of two around the peak, the future known."""
+"""The off-chip traffic in the report: power-of-two capacities around the peak, Belady's MIN."""
 
 from tvm_serenity.offchip import Model, Sweep
 
@@ -9,7 +9,10 @@ _OCTAVES = 5
 
 
 def settings_for(peak_bytes: int) -> Sweep:
-    """Return the sweep for a network: from 1/32 of its best peak to all of it, given and best."""
+    """Return the sweep for a network, from 1/32 of its best peak to the peak.
+
+    It simulates the given and the best order.
+    """
     block = BLOCK_BYTES if peak_bytes >= _SMALL_PEAK_BYTES else SMALL_BLOCK_BYTES
     last = max(peak_bytes - 1, block).bit_length()
     first = max(last - _OCTAVES, block.bit_length())

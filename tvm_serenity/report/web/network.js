@@ -17,7 +17,7 @@ function opText(op, step) {
   const side = (name, tensors) => tensors.slice(0, 6).map(([t, size]) => `<br>${name} ${size.toLocaleString("en-US")}  ${short(t)}`).join("") +
     (tensors.length > 6 ? `<br>and ${tensors.length - 6} more` : "");
   const scratch = op.workspace_bytes ? `<br>workspace ${op.workspace_bytes.toLocaleString("en-US")}` : "";
-  return `<b>${step === null ? "not in the steps shown" : `step ${step}`}: ${short(op.name)}</b><br>${short(op.kind)}${side("reads", op.reads)}${side("writes", op.writes)}${scratch}`;
+  return `<b>${step === null ? "outside the shown steps" : `step ${step}`}: ${short(op.name)}</b><br>${short(op.kind)}${side("reads", op.reads)}${side("writes", op.writes)}${scratch}`;
 }
 
 function drawNetwork() {
@@ -85,7 +85,7 @@ function writeNow() {
     element("span", isPeak ? { class: "peak" } : {},
       `${written(order.live_bytes[state.step])} bytes live${isPeak ? ", the peak" : ""}`));
   const more = live.length > 6 ? ` and ${live.length - 6} more` : "";
-  box.replaceChildren(first, element("p", { class: "tensors" }, `In memory: ${tensors}${more}`));
+  box.replaceChildren(first, element("p", { class: "tensors" }, `Live: ${tensors}${more}`));
 }
 
 /* The current step, in the drawing and as a line through the charts. */

@@ -54,9 +54,9 @@ function writeSummary() {
 }
 
 const HEADINGS = {
-  peak: "Where the peak is", order: "Where the peak is", bound: "What no order can change",
-  measure: "What would lower it", refused: "What would lower it", verdict: "So", channels: "What need not be computed", ram: "On the board", flash: "On the board",
-  conflict: "On the board", "way-out": "On the board",
+  peak: "The peak", order: "The peak", bound: "Lower bound of every order",
+  measure: "Measures that lower the peak", refused: "Measures that lower the peak", verdict: "Conclusion", channels: "Channels without effect", ram: "Fit on the board", flash: "Fit on the board",
+  conflict: "Fit on the board", "way-out": "Fit on the board",
 };
 
 function writeClaims() {
@@ -78,7 +78,7 @@ function writeRewrites() {
   box.append(element("p", { class: "note" },
     "Peak of the best order before: ", shown("rewrite.ordered.peak_bytes"), " bytes; rewritten: ",
     shown("rewrite.schedule.peak_bytes"), " bytes, ", ...arena, "."));
-  for (const [kind, title] of [["applied", "Applied"], ["refused", "Refused"], ["rejected", "Not worth it"]]) {
+  for (const [kind, title] of [["applied", "Applied"], ["refused", "Refused"], ["rejected", "Without gain"]]) {
     const entries = data.rewrite.rewrite[kind];
     const rows = entries.map((entry, i) => ({ cells: [
       entry.rule + (entry.form ? `, ${entry.form}` : ""), entry.node,
@@ -103,7 +103,7 @@ function writeNetwork() {
   const { given, best } = data.orders;
   if (best.order.length < best.steps) {
     const span = (order) => `${written(order.first_step)} to ${written(order.first_step + order.order.length - 1)}`;
-    const words = `Of ${written(best.steps)} steps what is around the peak is shown: ${span(given)} of the given order, ${span(best)} of the best one.`;
+    const words = `Of ${written(best.steps)} steps, the page shows those around the peak: ${span(given)} of the given order, ${span(best)} of the best order.`;
     for (const note of document.querySelectorAll(".excerpt")) note.textContent = words;
   }
   if (data.graph.rough) {
@@ -116,7 +116,7 @@ function writeTraffic() {
   const missing = data.traffic.length - measuredTraffic().length;
   document.getElementById("traffic-note").textContent =
     `Bytes read from and written to off-chip memory, ${o.memory} in blocks of ${o.block_bytes} bytes, ` +
-    `replacement "${o.policy}". Dashed: what moves whatever the capacity.` +
+    `replacement "${o.policy}". Dashed: compulsory traffic, which moves at every capacity.` +
     (missing ? ` The time limit ended before ${missing} of ${data.traffic.length} were measured.` : "");
   const keys = ["capacity_bytes", "order", "read_bytes", "write_bytes", "total_bytes", "compulsory_bytes"];
   const rows = data.traffic.map((row, i) => ({ cells: keys.map((key) => shown(`traffic.${i}.${key}`)) }));
@@ -165,5 +165,5 @@ function writeProof() {
     entry.what, shown(entry.path), shown(`proof.${i}.status`), entry.why] }));
   const columns = [["number", "word"], ["bytes", "number"], ["status", "word"], ["how it is known"]];
   document.getElementById("proof-table").append(table(columns, rows));
-  document.getElementById("made").textContent = `Made by tvm-serenity ${data.version}: ${data.command}`;
+  document.getElementById("made").textContent = `Written by tvm-serenity ${data.version}: ${data.command}`;
 }
