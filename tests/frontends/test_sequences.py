@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cli.run import answer
 from tests.conformance.writer import Node, Subgraph, T, tflite
+from tests.frontends.lstm_loops import OPERATORS_A_STEP as OPERATORS
+from tests.frontends.lstm_loops import stacked
 from tests.frontends.test_loops import COUNTER, loaded, number
 from tests.frontends.test_tflite_file import litert_outputs
 from tvm_serenity.errors import UnsupportedError
@@ -111,6 +114,23 @@ def test_steps_of_a_sequence_in_a_wrong_place_are_found(
     monkeypatch.setattr(Unrolling, "_without_empty", wrong)
     model = loaded(data, tmp_path / "sequence.tflite")
     assert not np.array_equal(litert_outputs(model.data)[0], litert_outputs(data)[0])
+
+
+def test_layers_of_lstm_give_what_litert_gives(tmp_path: Path) -> None:
+    data = stacked(6, 3, 2)
+    model = loaded(data, tmp_path / "lstm.tflite")
+    model.check_operators()
+    assert len(model.graph.ops) == OPERATORS * 6 * 2 + 2 + 1
+    (expected,), (found,) = litert_outputs(data), litert_outputs(model.data)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_four_layers_of_a_hundred_steps_are_ordered(tmp_path: Path) -> None:
+    path = tmp_path / "lstm.tflite"
+    path.write_bytes(stacked(100, 16, 4))
+    found = answer("schedule", path, "--time-limit", "60")
+    assert len(load(path).graph.ops) == OPERATORS * 100 * 4 + 4 + 1 > 4096
+    assert found["schedule"]["outcome"] == "optimal"
 
 
 def test_other_readers_of_what_is_empty_are_refused_by_name(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ REMEDY = "write it as other operators, or compute it outside of the network"
 """Advice for operators without a conversion."""
 SIZED = "give the inputs fixed sizes, and compute others from constants and shapes alone"
 """Advice for values whose sizes are known only at run time."""
-MOST_WRITTEN_OUT = 4096
-MOST_FOLLOWED = 16384
+MOST_WRITTEN_OUT = 16384
+MOST_FOLLOWED = 49152
 """The most operators of an expanded network, without and with pure counters."""
 
 
