@@ -136,5 +136,5 @@ def test_steps_end_a_placement_with_the_best_so_far(seed: int) -> None:
         check_plan(found.buffers, found.offsets, found.arena_bytes)
         arenas.append(found.arena_bytes)
     assert all(more <= less for less, more in pairwise(arenas))
-    with pytest.raises(InputError, match="steps -1: 0 or more"):
+    with pytest.raises(InputError, match="steps must be 0 or more, got -1"):
         PlanOptions(steps=-1)

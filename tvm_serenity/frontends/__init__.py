@@ -77,7 +77,9 @@ def load(
     except (struct.error, LookupError, ValueError, ArithmeticError, RecursionError) as error:
         raise InputError(one_line(f"{path}: the file is corrupt ({error})")) from error
     except MemoryError as error:
-        raise InputError(one_line(f"{path}: needs more memory than there is")) from error
+        raise InputError(
+            one_line(f"{path}: reading the file needs more memory than is available")
+        ) from error
 
 
 def _reader(form: Format, signature: str | None) -> Reader:
@@ -170,7 +172,9 @@ def _read(path: Path) -> tuple[Format, bytes]:
         if found.st_size == 0:
             raise InputError(one_line(f"{path}: the file is empty"))
         if found.st_size > MAX_FILE_BYTES:
-            raise InputError(one_line(f"{path}: more than {MAX_FILE_BYTES} bytes"))
+            raise InputError(
+                one_line(f"{path}: the file is larger than the limit of {MAX_FILE_BYTES} bytes")
+            )
         data = path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         reason = getattr(error, "strerror", None) or error

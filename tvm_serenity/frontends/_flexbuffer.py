@@ -34,7 +34,7 @@ def flexible(data: bytes) -> Mapping[str, Scalar]:
 def _map(data: bytes) -> dict[str, Scalar]:
     width, packed = data[-1], data[-2]
     if packed >> 2 != _MAP:
-        raise ValueError("no map")
+        raise ValueError("they are not a map")
     place = len(data) - 2 - width
     start, width = place - _unsigned(data, place, width), 1 << (packed & 3)
     size = _unsigned(data, start - width, width)
@@ -55,7 +55,7 @@ def _map(data: bytes) -> dict[str, Scalar]:
 
 def _unsigned(data: bytes, place: int, width: int) -> int:
     if width not in _SIGNED or place < 0 or place + width > len(data):
-        raise ValueError("an offset leads outside")
+        raise ValueError("an offset points outside of the options")
     return int.from_bytes(data[place : place + width], "little")
 
 
@@ -79,6 +79,6 @@ def _scalar(data: bytes, place: int, width: int, packed: int) -> Scalar | None:
 def custom_options(op: Table) -> bytes:
     """Return the bytes of an operator's custom options; empty if it has none."""
     if op.u64(OperatorField.LARGE_CUSTOM_OPTIONS_OFFSET) > 1:
-        raise UnsupportedError("options behind the flatbuffer")
+        raise UnsupportedError("the options are stored after the flatbuffer")
     start, size = op.span(OperatorField.CUSTOM_OPTIONS, 1)
     return op.source.data[start : start + size]

@@ -74,7 +74,7 @@ def _known(model: "onnx.ModelProto") -> tuple[KnownValues, str]:
     reason = ""
     try:
         graph = shape_inference.infer_shapes(model, data_prop=True).graph
-    except Exception as error:  # the bindings raise RuntimeError and their own kinds
+    except Exception as error:  # the bindings raise RuntimeError and types of their own
         graph, reason = model.graph, f" ({error})"
     values = (*graph.value_info, *graph.input, *graph.output)
     return followed(model, {value.name: value.type for value in values}), reason

@@ -113,7 +113,7 @@ class Expansion(ABC):
         """
         value = self.value(name)
         if value is None or value.size != 1:
-            raise CountNotKnownError(f"{what} is known at run time only")
+            raise CountNotKnownError(f"{what} is known only at run time")
         return value.reshape(()).item()
 
     def result(self, parts: Sequence[str], axis: int, made: str, what: str) -> None:

@@ -82,11 +82,11 @@ def read_tensor(tensor: "onnx.TensorProto", folder: Path, size_bytes: int) -> by
         if not path.is_relative_to(folder.resolve()):
             raise InputError(f"{name}: {where} is a link out of the model's folder")
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links in a circle
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: circular links
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{name}: its data cannot be read: {where}: {reason}") from None
     found = os.fstat(file)
-    if not stat.S_ISREG(found.st_mode):  # a folder cannot be made a stream
+    if not stat.S_ISREG(found.st_mode):  # a folder cannot be opened as a stream
         os.close(file)
         raise InputError(f"{name}: {where} is not a regular file")
     with os.fdopen(file, "rb") as stream:
@@ -134,13 +134,15 @@ def embed_small(model: "onnx.ModelProto", folder: Path, most_bytes: int = 2**19)
                 tensor.raw_data = data
                 tensor.ClearField("data_location")
                 del tensor.external_data[:]
-        except InputError:  # building the model reports it, if it comes to that
+        except InputError:  # the import of the model reports it
             continue
 
 
 def _count(name: str, what: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise InputError(one_line(f"{name}: {what} {text[:40]!r} of its data is no count of bytes"))
+        raise InputError(
+            one_line(f"{name}: {what} {text[:40]!r} of its data is not a number of bytes")
+        )
     return int(text)
 
 

@@ -93,7 +93,7 @@ def stored(known: KnownValues, tensor: "onnx.TensorProto") -> None:
         return
     try:
         known.values[tensor.name] = numpy_helper.to_array(tensor)
-    except (ValueError, TypeError):  # damaged: it decides nothing
+    except (ValueError, TypeError):  # a damaged tensor has no known value
         return
 
 
@@ -138,7 +138,7 @@ def _inferred(
             {n: numpy_helper.from_array(known.values[n]) for n in reads if n in known.values},
             opset_imports=list(imports),
         )
-    except Exception:  # unknown inputs, and what the bindings raise: nothing is learnt
+    except Exception:  # unknown inputs and errors of the bindings: the type stays unknown
         return {}
     better = KnownValues(made)
     return {
@@ -196,7 +196,7 @@ def reference_results(
     try:
         with np.errstate(all="ignore"):
             found = ReferenceEvaluator(node, opsets={"": version}).run(None, dict(values))
-    except Exception:  # the reference raises all kinds
+    except Exception:  # the reference implementation raises any type
         return None
     return {name: np.asarray(v) for name, v in zip(node.output, found, strict=False) if name}
 

@@ -72,7 +72,7 @@ class _Writer:
         """Write a matrix product with optional transposes."""
         given = {a.name: a.i for a in node.attribute}
         if given.get("transBatchA") or given.get("transBatchB"):
-            self.nodes.append(node)  # batches turned as well: its size stays unknown
+            self.nodes.append(node)  # transposed batches: the size stays unknown
             return
         left = "...ji" if given.get("transA") else "...ij"
         right = "...kj" if given.get("transB") else "...jk"

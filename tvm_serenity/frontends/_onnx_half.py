@@ -83,7 +83,7 @@ def _read_in(graph: "onnx.GraphProto") -> list[Any]:
             _widen(tensor)
     if any(value.name in held and _is_half(value) for value in graph.output):
         raise UnsupportedError(
-            "a float16 constant that is a result is unsupported; export the model in float32"
+            "a float16 constant as a result is unsupported; export the model in float32"
         )
     for value in graph.input:
         if value.name in held and _is_half(value):

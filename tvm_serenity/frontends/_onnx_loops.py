@@ -125,7 +125,7 @@ def _check_alike(to: Expansion, condition: str, results: Sequence[str]) -> None:
     asked = to.known.shape(condition)
     if to.version < 9 or None in shapes or len(set(shapes)) > 1 or len(kinds) > 1:
         raise CountNotKnownError(
-            "its condition is known at run time only, and its branches make other shapes or types"
+            "its condition is known only at run time, and its branches make other shapes or types"
         )
     if asked is None or len(asked) > len(shapes[0] or ()) or any(e != 1 for e in asked):
         raise CountNotKnownError("its condition is not one boolean that is known before it runs")
@@ -201,7 +201,7 @@ class _Scan:
         states = len(node.input) - count
         names, made = node.input[states:], len(node.output) - states
         if not 0 < count <= len(node.input) or made < 0:
-            raise CountNotKnownError("it scans nothing")
+            raise CountNotKnownError("it has no scanned inputs")
 
         def of_each(name: str, number: int) -> list[int]:
             found = held.get(name) or [0] * number
@@ -212,11 +212,11 @@ class _Scan:
         shapes = [to.known.shape(name) for name in names]
         axes = of_each("scan_input_axes", count)
         if any(s is None or not -len(s) <= a < len(s) for s, a in zip(shapes, axes, strict=True)):
-            raise CountNotKnownError("the shape of what it scans is known at run time only")
+            raise CountNotKnownError("the shape of its scanned inputs is known only at run time")
         placed = [a % len(s or ()) for s, a in zip(shapes, axes, strict=True)]
         turns = {(s or ())[a] for s, a in zip(shapes, placed, strict=True)}
         if len(turns) > 1:
-            raise CountNotKnownError("what it scans has different extents")
+            raise CountNotKnownError("its scanned inputs have different extents")
         backwards = [bool(d) for d in of_each("scan_input_directions", count)]
         turned = [bool(d) for d in of_each("scan_output_directions", made)]
         inputs = tuple(zip(names, placed, backwards, strict=True))
@@ -237,7 +237,7 @@ class _Scan:
         if axis < 0:
             shape = to.known.shape(row[0]) if row else None
             if shape is None:
-                raise CountNotKnownError("the shape of what it makes is known at run time only")
+                raise CountNotKnownError("the shape of its result is known only at run time")
             axis += len(shape) + 1
         return (row[::-1] if backwards else row), axis
 

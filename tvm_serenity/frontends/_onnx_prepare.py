@@ -1,17 +1,16 @@
 """Preparation of an ONNX model for the importer: complete, standard, with constants folded.
 
-1. Data in other files is read (``_onnx_external``), named dimensions get their sizes; float16 is
-   computed in float32 (``_onnx_half``).
-2. Weights of 4 bits are read as 8 bits (``_onnx_nibbles``), quantised operators become others
-   (``_onnx_qlinear``), the model's own functions are inlined; sparse constants become dense.
-   Standard operators in ``BY_FUNCTION`` are replaced by the body that the ONNX standard defines
-   for them.
-3. Values that constants and shapes decide are computed (``_onnx_fold``); If, Loop and Scan are
-   written out (``_onnx_control``).
-4. Constants that are quantised are stored as integers (``_onnx_weights``). What 3 and 4 brought to
-   light passes 2 again.
-5. Nodes that nothing reads are dropped; convolutions of quantised values by quantised weights
-   become such of whole numbers (``_onnx_integer``).
+1. External data is read (``_onnx_external``), named dimensions get their sizes, float16 is computed
+   in float32 (``_onnx_half``).
+2. 4-bit weights are read as 8-bit ones (``_onnx_nibbles``), quantised operators become standard
+   operators (``_onnx_qlinear``), the model's own functions are inlined, sparse constants become
+   dense. Standard operators in ``BY_FUNCTION`` are replaced by their body in the ONNX standard.
+3. Values that depend only on constants and shapes are computed (``_onnx_fold``); If, Loop and Scan
+   are expanded (``_onnx_control``).
+4. Quantised constants are stored as integers (``_onnx_weights``). Operators that steps 3 and 4
+   exposed pass step 2 again.
+5. Unread nodes are removed; convolutions of quantised values by quantised weights become integer
+   convolutions (``_onnx_integer``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -102,7 +101,7 @@ def _without_functions(model: "onnx.ModelProto") -> Any:
     where = f"operator {name} (output {made!r})"
     if model.ByteSize() > _MAX_INLINED_BYTES:
         raise UnsupportedError(f"{where}: a function, in a model too large to inline it; {REMEDY}")
-    for tensor in model.graph.initializer:  # the inliner looks for types here only
+    for tensor in model.graph.initializer:  # the inliner reads types only from value_info
         info = helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
         model.graph.value_info.append(info)
     try:
@@ -113,7 +112,7 @@ def _without_functions(model: "onnx.ModelProto") -> Any:
             if not asked:
                 break
             model = inliner.inline_selected_functions(model, asked, inline_schema_functions=True)
-    except Exception:  # the bindings raise all kinds
+    except Exception:  # the bindings raise any type
         raise UnsupportedError(
             f"{where}: a function that ONNX cannot inline, as types within it are not known; "
             f"{REMEDY}"
@@ -225,7 +224,7 @@ def _fold(graph: "onnx.GraphProto", known: KnownValues) -> None:
         numpy_helper.from_array(known.values[name], name)
         for name in sorted(wanted & known.values.keys() - stored.keys() - made_here)
     ]
-    for index in reversed(range(len(graph.input))):  # of old files: stored, and listed as inputs
+    for index in reversed(range(len(graph.input))):  # old files list initializers as inputs
         if graph.input[index].name in stored:
             del graph.input[index]
     unread = [i for i, tensor in enumerate(graph.initializer) if tensor.name not in wanted]

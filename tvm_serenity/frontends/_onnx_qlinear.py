@@ -82,7 +82,7 @@ class _Writer:
 
         if name not in self.held:
             kind, made = node.op_type, node.output[0]
-            raise UnsupportedError(f"operator {kind} (output {made!r}): {name!r} is no constant")
+            raise UnsupportedError(f"operator {kind} (output {made!r}): {name!r} is not a constant")
         return numpy_helper.to_array(self.held[name])
 
     def bias(self, node: "onnx.NodeProto", name: str, scales: Sequence[str]) -> list[str]:
@@ -123,7 +123,7 @@ class _Writer:
         if self.axes and version < _AXES_SINCE:
             try:
                 model = version_converter.convert_version(model, _AXES_SINCE)
-            except Exception as error:  # the bindings raise all kinds
+            except Exception as error:  # the bindings raise any type
                 raise UnsupportedError(f"scales of channels before opset 13: {error}") from None
         for node in model.graph.node:
             if node.output and node.output[0] in self.axes:

@@ -39,8 +39,8 @@ class Shapes:
         kind = self.known.types[name]
         if not kind.HasField("tensor_type"):
             raise UnsupportedError(
-                f"tensor {name!r}: is a {kind.WhichOneof('value')}, no tensor{self._making(name)}; "
-                "export the model with plain tensors"
+                f"tensor {name!r}: is a {kind.WhichOneof('value')}, not a tensor"
+                f"{self._making(name)}; export the model with plain tensors"
             )
         tensor = kind.tensor_type
         if not tensor.HasField("shape"):
@@ -59,7 +59,7 @@ class Shapes:
         return typed_tensor(name, [int(dim) for dim in shape], tensor.elem_type, Role.ACTIVATION)
 
     def _unknown(self, name: str, what: str) -> str:
-        """Return an error that says what is unknown of ``name``, and what the user can do."""
+        """Return the message that a property of ``name`` is unknown, with advice."""
         if self.unset:
             return f"tensor {name!r}: {what}; set {asking(self.unset)}"
         maker = self.makers.get(name)

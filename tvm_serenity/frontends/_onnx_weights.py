@@ -82,7 +82,7 @@ class _Constants:
     def value(self, name: str) -> Array | None:
         """Return the value of a tensor, None if it is not constant or not computable."""
         if name not in self.values:
-            self.values[name] = None  # of a graph that is not ordered
+            self.values[name] = None  # the graph is not in topological order
             self.values[name] = self._value(name)
         return self.values[name]
 

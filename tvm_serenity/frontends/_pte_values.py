@@ -58,7 +58,7 @@ def _tensor(index: int, table: Table) -> Held:
     has_data = table.u32(StoredField.DATA_BUFFER_IDX) > 0 or outside
     shape = table.ints(StoredField.SIZES)
     if table.u8(StoredField.SHAPE_DYNAMISM) == UNBOUND:
-        raise UnsupportedError(f"tensor {name!r}: its size is known when it runs, not before")
+        raise UnsupportedError(f"tensor {name!r}: its size is known only at run time")
     code = table.u8(StoredField.SCALAR_TYPE)
     if code not in SCALAR_TYPES:
         raise UnsupportedError(f"tensor {name!r}: unknown scalar type {code}")
@@ -73,7 +73,7 @@ def _place(name: str, info: Table | None) -> tuple[int, int]:
         return 0, 0
     memory = info.u32(AllocationField.MEMORY_ID)
     if memory == 0:
-        raise InputError(f"tensor {name!r}: lies in memory 0, which is for constants")
+        raise InputError(f"tensor {name!r}: it is in memory 0, which is for constants")
     high, low = info.u32(AllocationField.OFFSET_HIGH), info.u32(AllocationField.OFFSET_LOW)
     return memory, (high << 32) + low
 

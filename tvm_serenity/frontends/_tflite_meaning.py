@@ -110,7 +110,7 @@ class Meanings:
             known.integers.read(scene)
         except UnsupportedError as error:
             return str(error)
-        except Exception:  # what the file alone does not tell: the import says it
+        except Exception:  # the import reports what the file does not determine
             return ""
         return ""
 
@@ -139,7 +139,7 @@ class Meanings:
         """Return the internal tensors that an operator names."""
         found = table.ints(_INTERMEDIATES)
         if not all(0 <= t < len(self._tensors) for t in found):
-            raise InputError("an operator names an intermediate tensor that is not there")
+            raise InputError("an operator refers to an intermediate tensor that does not exist")
         return found
 
     @cached_property

@@ -92,7 +92,7 @@ class _Following:
         """Infer the result of one operator."""
         given, made = table.ints(OperatorField.INPUTS), table.ints(OperatorField.OUTPUTS)
         if not all(-1 <= t < len(self.tensors) for t in (*given, *made)):
-            raise InputError(f"{kind} names a tensor that is not there")
+            raise InputError(f"{kind} refers to a tensor that does not exist")
         if not given or not made or given[0] < 0:
             return
         options = table.table(OperatorField.BUILTIN_OPTIONS) or empty_table()

@@ -89,7 +89,9 @@ def _signatures(model: Table, subgraphs: int) -> tuple[FileSignature, ...]:
         name = printable(table.string(SignatureField.KEY))
         subgraph = table.u32(SignatureField.SUBGRAPH)
         if subgraph >= subgraphs:
-            raise InputError(f"signature {name!r} names subgraph {subgraph}, which is not there")
+            raise InputError(
+                f"signature {name!r} refers to subgraph {subgraph}, which does not exist"
+            )
         edges = [
             frozenset(entry.u32(TensorMapField.TENSOR) for entry in table.tables(which))
             for which in (SignatureField.INPUTS, SignatureField.OUTPUTS)

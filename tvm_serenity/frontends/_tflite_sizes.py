@@ -54,7 +54,8 @@ def _open_extent(tensors: Sequence[Table], names: Mapping[int, str], asked: str)
     if asked not in known:
         there = ", ".join(known) or "none"
         raise InputError(
-            f"no open dimension is called {asked!r} (INPUT:AXIS); the model's inputs have: {there}"
+            f"no unknown dimension is called {asked!r} (INPUT:AXIS); "
+            f"the model's inputs have: {there}"
         )
     return known[asked]
 

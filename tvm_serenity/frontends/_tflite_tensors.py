@@ -72,7 +72,9 @@ def _stored_bytes(table: Table, name: str, buffers: Sequence[int]) -> int:
     if buffer == 0:  # "no data" by the schema
         return 0
     if buffer >= len(buffers):
-        raise InputError(f"tensor {name!r}: buffer {buffer} is not there, {len(buffers)} are")
+        raise InputError(
+            f"tensor {name!r}: buffer {buffer} does not exist, the file has {len(buffers)}"
+        )
     return buffers[buffer]
 
 

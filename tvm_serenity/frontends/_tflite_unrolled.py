@@ -112,7 +112,7 @@ class Unrolling:
     def subgraph(self, index: int) -> Subgraph:
         """Return a subgraph with checked references to tensors."""
         if not 0 <= index < len(self.subgraphs):
-            raise InputError(f"subgraph {index} is not there, the file has {len(self.subgraphs)}")
+            raise InputError(f"subgraph {index} does not exist, the file has {len(self.subgraphs)}")
         if index not in self.read:
             table = self.subgraphs[index]
             tensors, ops = table.tables(SubgraphField.TENSORS), table.tables(3)
@@ -121,7 +121,7 @@ class Unrolling:
             if not all(-1 <= t < len(tensors) for t in named) or not all(
                 0 <= t < len(tensors) for t in (*entry, *made)
             ):
-                raise InputError(f"subgraph {index} names a tensor that is not there")
+                raise InputError(f"subgraph {index} refers to a tensor that does not exist")
             kinds = tuple(self.kinds_of(self.model, ops))
             self.read[index] = Subgraph(tensors, entry, made, ops, kinds)
         return self.read[index]
@@ -199,7 +199,7 @@ class Unrolling:
                 "runs; keep it in the main graph"
             )
         if len(old) != len(op.outputs):
-            raise InputError(f"{kind} has a result that is no tensor")
+            raise InputError(f"{kind} has a result that is not a tensor")
         op = self._without_empty(kind, op)
         joined = self._sequence(kind, op, old)
         if isinstance(joined, Joined):
@@ -245,7 +245,7 @@ class Unrolling:
             return op
         left = tuple(t for t in op.inputs if t not in self.empty)
         if kind != "CONCATENATION" or not left:
-            raise UnsupportedError(f"operator {kind}: it reads a tensor of no elements in a loop")
+            raise UnsupportedError(f"operator {kind}: it reads an empty tensor in a loop")
         return replace(op, inputs=left)
 
     def _shape(self, kind: str, op: PlacedOperator, old: tuple[Table, ...]) -> Shape | None:
@@ -288,7 +288,9 @@ class Unrolling:
         except NotKnownError:
             first, second = (self._call(branch, given[1:], within) for branch in branches)
             if not len(first) == len(second) == len(old):
-                raise InputError("branches with different numbers of results") from None
+                raise InputError(
+                    "the branches of an IF have different numbers of results"
+                ) from None
             pairs = zip(first, second, old, strict=True)
             return tuple(self._selected(given[0], a, b, made) for a, b, made in pairs)
         return self._call(taken, given[1:], within)
@@ -326,7 +328,7 @@ class Unrolling:
 
     def _holds(self, condition: tuple[int, ...]) -> bool:
         if len(condition) != 1:
-            raise InputError("a condition that is not one tensor")
+            raise InputError("the condition of an IF or WHILE is not a single tensor")
         value = self.known.value(condition[0])
         if value.size != 1 or value.dtype != np.bool_:
             raise NotKnownError

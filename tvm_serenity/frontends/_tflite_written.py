@@ -46,7 +46,7 @@ def unrolled(data: bytes, model: Table, kinds_of: KindsOf) -> bytes:
         return data
     buffers = model.tables(ModelField.BUFFERS)
     if any(buffer.u64(BufferField.OFFSET) > 1 for buffer in buffers):
-        return data  # counted from the start of the file, which moves
+        return data  # these offsets count from the start of the file, which moves
     made = Unrolling(model, kinds_of)
     try:
         outputs = made.main()

@@ -171,7 +171,7 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> OnnxFile:
     shapes = known_shapes(model, dims, path.parent)
     try:
         graph = _GraphReader(shapes.tensor, model.graph).read(path.name)
-    except UnsupportedError:  # of an ill-formed graph nothing is inferred: say that first
+    except UnsupportedError:  # inference fails on an ill-formed graph: report that first
         _GraphReader(lambda name: Tensor(name, 0), model.graph).read(path.name)
         raise
     return OnnxFile(path, graph, model, dims)
@@ -228,7 +228,7 @@ class _GraphReader:
             self.tensors.append(constant_tensor(f"{label}:value", node))
             inputs.append(len(self.tensors) - 1)
         made = [name for name in node.output if name]
-        if node.op_type == "Dropout":  # inference makes no mask (unless something reads it)
+        if node.op_type == "Dropout":  # the mask is not computed at inference (unless it is read)
             made = [name for name in made if name == node.output[0] or name in self.read_names]
         outputs = tuple(self._use(name) for name in made)
         return Op(label, _kind(node), tuple(inputs), outputs)

@@ -2,12 +2,12 @@
 
     load("npu.tflite", opaque={"ethos-u": 4096})
 
-What such an operator computes is not known here: nothing that depends on it can be compared. It
-must be a function of its inputs alone, for it is ordered like any other operator.
+The computation of such an operator is unknown, so that results that depend on it are not compared.
+The operator must be a function of its inputs, because it is reordered like any other.
 
-Some compilers give their operators scratch as inputs that nothing makes. It is memory for the
-operator alone and part of its workspace; tensors that a plan in the file has lie in it as they
-lie to each other in that plan.
+Some compilers pass scratch to their operators as uninitialised inputs. That memory belongs to the
+operator and is part of its workspace; scratch tensors keep their relative places in a plan of the
+file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -84,9 +84,9 @@ def with_workspaces(
 
 def _check(graph: Graph, inputs: Sequence[int], outputs: Sequence[int], who: str) -> None:
     if not outputs or any(graph.tensors[t].size_bytes == 0 for t in outputs):
-        raise UnsupportedError(f"{who} makes nothing that memory could be planned for")
+        raise UnsupportedError(f"{who} has no output whose memory could be planned")
     if all(graph.tensors[t].role is Role.CONSTANT for t in inputs):
-        raise UnsupportedError(f"{who} reads nothing that is computed")
+        raise UnsupportedError(f"{who} has no computed input")
     if any(graph.tensors[t].role is Role.STATE for t in inputs):
         raise UnsupportedError(f"{who} has states")
 

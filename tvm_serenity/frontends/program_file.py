@@ -62,10 +62,10 @@ def read(path: Path, data: bytes) -> ProgramFile:
     try:
         with with_torch(), _numbers_only():
             program = torch.export.load(io.BytesIO(data))
-    except Exception as error:  # whatever its zip, JSON and tensors raise
+    except Exception as error:  # zip, JSON and tensors raise many types
         said = str(error).strip().splitlines()
         reason = said[0] if said else type(error).__name__
-        raise InputError(f"no PyTorch program that can be read ({reason})") from error
+        raise InputError(f"not a readable PyTorch program ({reason})") from error
     return ProgramFile(path, read_program(program).graph.replace(name=path.name), program)
 
 

@@ -101,7 +101,7 @@ def read(path: Path, data: bytes) -> PteFile:
     memories = dict(enumerate(method.longs(PlanField.MEMORY_SIZES)))
     memories.pop(0, None)  # not used: constants have no place in a plan
     if any(size < 0 for size in memories.values()):
-        raise InputError("a memory has a negative size")
+        raise InputError("a memory of the program has a negative size")
     reader = _Method(method)
     check_places(reader.values, memories)
     graph = reader.graph(path.name)
@@ -167,7 +167,7 @@ class _Method:
         number, arguments = table.i32(CallField.INDEX), table.ints(CallField.ARGUMENTS)
         known = self.kernels if kind == CallKind.KERNEL else self.backends
         if not 0 <= number < len(known):
-            raise InputError(f"instruction {index} calls what is not there ({number})")
+            raise InputError(f"instruction {index} calls a function that does not exist ({number})")
         values = list(dict.fromkeys(v for argument in arguments for v in self.listed(argument)))
         if kind == CallKind.DELEGATE:
             made = [v for v in values if self.is_new(v)]
@@ -213,7 +213,7 @@ class _Method:
     def listed(self, value: int) -> list[int]:
         """Return the tensors of an argument: itself, or those of its list."""
         if not 0 <= value < len(self.values):
-            raise InputError(f"value {value} is not there, the method has {len(self.values)}")
+            raise InputError(f"value {value} does not exist, the method has {len(self.values)}")
         found = self.values[value]
         if isinstance(found, tuple):
             return [t for t in found if self.tensor(t) is not None]
@@ -221,7 +221,7 @@ class _Method:
 
     def tensor(self, value: int) -> Held | None:
         if not 0 <= value < len(self.values):
-            raise InputError(f"value {value} is not there, the method has {len(self.values)}")
+            raise InputError(f"value {value} does not exist, the method has {len(self.values)}")
         found = self.values[value]
         return found if isinstance(found, Held) else None
 
@@ -248,7 +248,7 @@ class _Method:
             role = Role.STATE if stored.memory else Role.CONSTANT
             return (self.declare(stored, role, f"value_{stored.index}"),)
         if not stored.memory:
-            raise InputError(f"value {stored.index} is read, and nothing makes it")
+            raise InputError(f"value {stored.index} is read, but no instruction computes it")
         shown, whole = self.written.shown(stored)
         return shown if whole else (*shown, self.state(stored, not shown))
 

@@ -141,14 +141,14 @@ class TfliteFile:
         offsets = struct.unpack_from(f"<{len(order)}I", self.data, self.slots)
         moved = [slot[op] + offsets[op] - slot[step] for step, op in enumerate(order)]
         if any(not 0 < offset < 2**32 for offset in moved):
-            raise UnsupportedError(f"{self.path}: an operator is stored before the operator list")
+            raise UnsupportedError(f"{self.path}: an operator table precedes the list of operators")
         result = bytearray(self.data)
         struct.pack_into(f"<{len(order)}I", result, self.slots, *moved)
         if self.entry is None:
             return bytes(result)
         if len(result) != len(self.entry.data):
             raise UnsupportedError(
-                f"{self.path}: the loops of signature {self.signature!r} are written out, which "
+                f"{self.path}: the loops of signature {self.signature!r} are expanded, which "
                 "would leave the others out: nothing is written for it alone"
             )
         return left_as_before(bytes(result), self.entry)
@@ -172,7 +172,7 @@ def read(
     written = unrolled(data, model, kinds_of)
     if written is not data and dims:
         raise UnsupportedError(
-            "sizes of dimensions are not followed through loops that are written out; convert the "
+            "sizes of dimensions are not inferred through expanded loops; convert the "
             "model with a fixed input shape"
         )
     if written is not data:
@@ -229,7 +229,9 @@ def _read_graph(
     tensors = read_tensors(main, _buffer_sizes(model), made, made.union(*inputs, result))
     for index in range(len(tables)):
         if not all(0 <= t < len(tensors) for t in (*inputs[index], *outputs[index])):
-            raise InputError(f"operator {index} ({kinds[index]}) names a tensor that is not there")
+            raise InputError(
+                f"operator {index} ({kinds[index]}) refers to a tensor that does not exist"
+            )
     tensors, inputs, outputs = shared_state(tensors, kinds, tables, inputs, outputs)
     labels = unique(
         f"{kind.lower()}_{index}" + (f":{tensors[made_here[0]].name}" if made_here else "")
@@ -300,7 +302,7 @@ def kinds_of(model: Table, tables: Sequence[Table]) -> list[str]:
     for op in tables:
         code = op.u32(OperatorField.OPCODE_INDEX)
         if code >= len(codes):
-            raise InputError(f"operator code {code} is not there, the file has {len(codes)}")
+            raise InputError(f"operator code {code} does not exist, the file has {len(codes)}")
         op.table(OperatorField.BUILTIN_OPTIONS)
         op.span(OperatorField.CUSTOM_OPTIONS, 1)
         kinds.append(codes[code])

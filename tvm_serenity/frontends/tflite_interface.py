@@ -59,7 +59,7 @@ def stored_interface(data: bytes, name: str) -> StoredInterface:
     outputs = [made for i in range(len(edges.graph.outputs)) if (made := edges.output(i))]
     if not inputs and not outputs:
         raise UnsupportedError(
-            f"{name}: no input is quantised at once, and no output dequantised at last: its "
+            f"{name}: no input is quantised first, and no output is dequantised last: its "
             "interface stays as it is"
         )
     return StoredInterface(written(model), tuple(inputs), tuple(outputs))

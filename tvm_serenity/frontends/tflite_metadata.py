@@ -97,7 +97,9 @@ def _refuse_data_behind(model: Table) -> None:
         for op in subgraph.tables(SubgraphField.OPERATORS):
             behind = behind or op.u64(OperatorField.LARGE_CUSTOM_OPTIONS_OFFSET) > 1
     if behind:
-        raise UnsupportedError("stores data behind the flatbuffer; no metadata can be added")
+        raise UnsupportedError(
+            "the file stores data after the flatbuffer; no metadata can be added"
+        )
 
 
 def _prefixed(data: bytes, model: Table, old: Table | None, name: str, content: bytes) -> bytes:
@@ -148,7 +150,7 @@ class _Front:
         """Write the root table with the fields of ``model``, buffers and metadata included."""
         fields = max(model.field_count, ModelField.METADATA + 1)
         if fields > _KNOWN_FIELDS:
-            raise UnsupportedError("the model is of a newer schema than is known here")
+            raise UnsupportedError("the model uses a newer schema version than is supported")
         targets = {n: model.target(n) for n in range(1, fields) if model.target(n)}
         present = {0, ModelField.BUFFERS, ModelField.METADATA, *targets}
         vtable = self._align(4)

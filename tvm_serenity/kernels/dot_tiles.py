@@ -7,10 +7,10 @@
             for each column: values, spread over the lanes; sums += values . weights
         result = epilogue(sums)
 
-Columns whose window hangs over the image's left or right end are tiles of their own, where each
-tap is known to be inside or not; rows above and below are asked for once a row of taps. Outside,
-taps read the stored zero. TileSums wrap around, so their order is no matter: results are those of
-``kernels.packed`` bit for bit. No memory is used beside the tensors.
+Columns whose window extends beyond the image on the left or right are separate tiles, in which it
+is known for each tap whether it is inside; rows above and below are tested once per row of taps.
+Taps outside read the stored zero. Sums wrap, so that their order does not matter: results are
+bit-identical to those of ``kernels.packed``. No memory is used beside the tensors.
 """
 
 from collections.abc import Callable, Sequence

@@ -165,7 +165,7 @@ def _spectrum(numbers: _Numbers, n: int, buffers: tuple[Any, Any, Any], c: Any) 
             numbers.half(_fit(numbers, both[0] - turned[0])),
             numbers.half(_fit(numbers, turned[1] - both[1])),
         ]
-        for part in range(2):  # the second wins where both are the same
+        for part in range(2):  # the second store wins if both have the same index
             T.buffer_store(result, upper[part].astype(numbers.dtype), [c, k * 2 + part])
         for part in range(2):
             T.buffer_store(result, lower[part].astype(numbers.dtype), [c, (n - k) * 2 + part])

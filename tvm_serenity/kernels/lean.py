@@ -1,22 +1,23 @@
 """A lean schedule for any kernel: no padded copies, accumulators in a register.
 
-TVM's default kernels write the padded input, the raw sums and every stage of the epilogue to
-buffers of their own. ``lean`` changes the loops, not the arithmetic:
+TVM's default kernels write the padded input, the raw sums and each stage of the epilogue to buffers
+of their own. ``lean`` changes the loops, not the arithmetic:
 
-1. Every stage that only maps elements (padding, casts, bias, activation) is computed where it is
-   read, unless that would repeat an expensive function for every step of a reduction.
-2. In a reduction, loops over the output come first and reduction loops inside; its only consumer
-   is computed right after each output element, so that the sum never leaves a scalar. That needs
-   a proof (``kernels.proofs``) that each of the consumer's elements is made then. Where there is
-   none (padding after a sum), or a consumer has several reductions, these are computed before
+1. Each elementwise stage (padding, casts, bias, activation) is computed where it is read, unless
+   that would repeat an expensive function in each step of a reduction.
+2. In a reduction, loops over the output come first and reduction loops inside. Its only consumer
+   is computed right after each output element, so that the sum stays in a scalar. That requires a
+   proof (``kernels.proofs``) that all elements of the consumer are computed. Without a proof
+   (padding after a sum), or if a consumer has several reductions, the sums are computed before
    each element of the consumer that reads them.
-3. Buffers that are then used within one loop nest are allocated there and shrink to what is live.
+3. Buffers that are then used within one loop nest are allocated there and shrink to their live
+   part.
 
-The order in which each element's terms are added stays the same. A block the schedule cannot
-transform stays as it is; the scratch it needs remains and is counted by the planner.
+The terms of each element are added in the same order. A block that the schedule cannot transform
+stays; the planner counts the scratch that it needs.
 
-A packed layer (``kernels.packed``) has a form of its own, made from its record; so has, in vectors,
-the search for the ends of a tensor (``kernels.dynamic``).
+A packed layer (``kernels.packed``) has a separate form, created from its record; so has, in
+vectors, the search for a tensor's value range (``kernels.dynamic``).
 """
 
 from typing import Any
@@ -78,7 +79,7 @@ def lean(kernel: tirx.PrimFunc, tiling: Tiling = SCALAR, dots: Tile | None = Non
 
 def _allocated(schedule: s_tir.Schedule) -> Any:
     """Return the kernel with its buffers allocated where they are used."""
-    passes = [  # a sum that no step split begins in its first step: allocation needs that said
+    passes = [  # allocation needs explicit initialisation of remaining sums
         s_tir.transform.LowerInitBlock(),
         s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
     ]
@@ -100,7 +101,7 @@ def _in_tiles(schedule: s_tir.Schedule, tiling: Tiling) -> Any:
             if tiled(part, own):
                 made.append(_allocated(part))
             else:
-                raise ValueError("no kernel of sums")
+                raise ValueError("not a kernel of sums")
 
     return joined(made) if _try(tile) else None
 
@@ -141,7 +142,7 @@ def _repeats_work(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> b
     loads = len(parts(body, tvm.ir.expr.TensorLoad))
     most = max((_reads(schedule.get(c), written) for c in consumers), default=0)
     if most > 1 and loads * most > MAX_LOADS:
-        return True  # what is read twice, of what is read twice: it doubles with every stage
+        return True  # nested double reads double the expression at each stage
     if _arithmetic(body) <= MAX_REPEATED:
         return False
     steps = _steps(schedule.get(block))

@@ -151,7 +151,7 @@ def read(path: Path) -> dict[str, dict[str, Measured]]:
         return _decoded(json.loads(read_text(path)))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(
-            f"{path}: holds no measured kernels ({error}); make them with serenity tune"
+            f"{path}: not a file of measured kernels ({error}); make them with serenity tune"
         ) from None
 
 

@@ -71,7 +71,7 @@ class _Kept:
             return otherwise
         try:
             return self.function(part)
-        except BaseException as error:  # also what Ctrl-C raises: nothing may pass through C++
+        except BaseException as error:  # also KeyboardInterrupt: no exception may pass through C++
             self.error = error
             return otherwise
 

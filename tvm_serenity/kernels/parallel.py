@@ -30,7 +30,7 @@ Starting threads takes 2 to 5 us.
 def in_parallel(kernel: tirx.PrimFunc, least_work: int = LEAST_WORK) -> Any:
     """Return a lean ``kernel`` with parallel loops; itself if it has none or needs scratch."""
     if workspace_of(kernel):
-        return kernel  # threads would share it
+        return kernel  # threads would share the scratch
     body = _changed(kernel.body, least_work, _Around(views_of(kernel.body)))
     if body is None:
         return kernel
@@ -122,7 +122,7 @@ def independent(loop: tirx.For, views: Views = (), around: Sequence[tuple[Any, A
         root = _root(buffer, views)
         shared = [(o, i) for o, i, _ in found.touched if _root(o, views).same_as(root)]
         if not all(other.same_as(buffer) for other, _ in shared):
-            return False  # by views of other shapes
+            return False  # accesses by views of other shapes
         indices = [i for _, i in shared]
         axes = range(len(indices[0]))
         if not any(

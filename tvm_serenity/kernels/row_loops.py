@@ -76,9 +76,9 @@ def unrolled(body: tirx.Stmt, index_of: Callable[[Any], Any]) -> Any:
             return loop
         extent, first = integer(loop.extent), integer(loop.min)
         if extent is None or first is None or extent > MAX_UNROLLED:
-            raise UnsupportedError(f"it goes over {extent} rows at a time")
+            raise UnsupportedError(f"its loop covers {extent} rows at a time")
         steps = [replaced(loop.body, loop.loop_var, first + i) for i in range(extent)]
-        if not steps:  # of a tensor that has no elements
+        if not steps:  # an empty tensor
             return tirx.Evaluate(0)
         steps = [steps[0], *(_with_own_names(step) for step in steps[1:])]
         return steps[0] if len(steps) == 1 else tirx.SeqStmt(steps)
@@ -120,7 +120,7 @@ class RowValues:
         for y in range(height):
             value = integer(_folded(replaced(expr, row, y), tables))
             if value is None:
-                raise UnsupportedError("which rows it reads depends on more than the row it makes")
+                raise UnsupportedError("the rows it reads depend on more than the row it computes")
             values.append(value)
         return RowValues(tuple(values))
 

@@ -69,7 +69,7 @@ def _sum_up_before(
         ]
         if not reducing:
             continue
-        *outer, side = spatial  # a sum without axes is no such kernel: ValueError
+        *outer, side = spatial  # a sum without axes raises ValueError
         if _sums_integers(schedule, block):
             rows, *others = reducing
             schedule.reorder(*outer, *others, side, rows)

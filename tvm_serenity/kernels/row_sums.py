@@ -48,7 +48,7 @@ def row_sums(kernel: tirx.PrimFunc, data: Sequence[int]) -> RowSums:
     """
     (source,) = [kernel.params[i] for i in data] if len(data) == 1 else (None,)
     if source is None or not has_rows(compat.buffer_shape(source)):
-        raise UnsupportedError("it reads no rows, or of several tensors")
+        raise UnsupportedError("it reads no rows, or rows of several tensors")
     result = compat.buffer_shape(kernel.params[-1])
     if has_rows(result) and result[1] != 1:
         raise UnsupportedError("its result has several rows")
@@ -62,15 +62,15 @@ def _rows_outermost(kernel: tirx.PrimFunc, height: int) -> Any:
     inline_stages(schedule)
     blocks = _blocks(schedule)
     if len(blocks) != 2 or not _is_reduction(schedule, blocks[0]):
-        raise UnsupportedError("it is no sum with a map of it")
+        raise UnsupportedError("it is not a sum with an elementwise map of the sum")
     spatial, reducing = kinds_of_loops(schedule, blocks[0])
     if not reducing or len(schedule.get(blocks[0]).writes) != 1:
-        raise UnsupportedError("it is no sum with a map of it")
+        raise UnsupportedError("it is not a sum with an elementwise map of the sum")
     rows = reducing[0]
     if integer(schedule.get(rows).extent) != height:
-        raise UnsupportedError("it does not sum up all rows")
+        raise UnsupportedError("it does not sum all rows")
     if not _try(schedule.reorder, rows, *spatial, *reducing[1:]):
-        raise UnsupportedError("its rows cannot be summed up one after the other")
+        raise UnsupportedError("its rows cannot be summed in order")
     schedule.decompose_reduction(blocks[0], rows)
     return schedule.mod["main"]
 
@@ -78,7 +78,7 @@ def _rows_outermost(kernel: tirx.PrimFunc, height: int) -> Any:
 def _parts(function: tirx.PrimFunc, source: tirx.Var, height: int) -> RowSums:
     sums, statements = _opened(function.body)
     if len(statements) != 3 or not isinstance(statements[1], tirx.For):
-        raise UnsupportedError("it is no sum with a map of it")
+        raise UnsupportedError("it is not a sum with an elementwise map of the sum")
     begin, loop, finish = statements
     if integer(loop.extent) != height:
         raise UnsupportedError("its outermost loop is not the one over rows")
@@ -118,7 +118,7 @@ def _opened(body: tirx.Stmt) -> tuple[Any, list[Any]]:
         else:
             statements.append(node)
     if sums is None:
-        raise UnsupportedError("it is no sum with a map of it")
+        raise UnsupportedError("it is not a sum with an elementwise map of the sum")
     return sums, statements
 
 

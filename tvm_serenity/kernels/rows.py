@@ -124,12 +124,12 @@ def _row_loop(function: tirx.PrimFunc, result: tirx.Expr, height: int) -> _Loop:
     if height == 1:
         return _Loop(tirx.Var("row", "int64"), statement)
     if not isinstance(statement, tirx.For):
-        raise UnsupportedError("it is no single loop over rows")
+        raise UnsupportedError("it is not a single loop over rows")
     variable = statement.loop_var
     if integer(statement.extent) != height or integer(statement.min) != 0:
         raise UnsupportedError("its outermost loop is not the one over rows")
     if not all(_is(store.indices[1], variable) for store in stores):
-        raise UnsupportedError("its rows are not made one after the other")
+        raise UnsupportedError("its rows are not computed in order")
     return _Loop(variable, statement.body)
 
 
@@ -168,7 +168,9 @@ class _Cut:
         )
         rows = sum(self._has_rows(i) for i in order)
         if rows > MAX_SLOTS:
-            raise UnsupportedError(f"it reads {rows} rows at a time; {MAX_SLOTS} are the most")
+            raise UnsupportedError(
+                f"it reads {rows} rows at a time; at most {MAX_SLOTS} are supported"
+            )
         params = [self.slots[i][1] for i in order]
         params += [p for i, p in enumerate(self.function.params[:-1]) if i not in self.data]
         variants, variant_of = self._variants(body, [*params, out])
@@ -180,7 +182,7 @@ class _Cut:
     def _numbered(self, body: tirx.Stmt, params: Sequence[Any], out: Any) -> Any:
         """Return the kernel that takes the row number."""
         number = tirx.decl_buffer((1,), "int32", "number")
-        last = tirx.IntImm("int32", self.height - 1)  # so that indices are known to fit 32 bits
+        last = tirx.IntImm("int32", self.height - 1)  # the bound shows that indices fit 32 bits
         read = tirx.Min(tirx.BufferLoad(number, [tirx.IntImm("int64", 0)]), last)
         body = replaced(body, self.row, tirx.Cast(str(self.row.ty.dtype), read))
         return tirx.PrimFunc([*params, number, out], body).with_attr("tirx.noalias", True)
@@ -248,14 +250,14 @@ class _Cut:
         pad = _constant(otherwise)
         if slot is None or not self._is_load(value, pad):
             if own:
-                raise UnsupportedError("it guards rows in a way that is not understood")
+                raise UnsupportedError("it tests rows by an unknown condition")
             return call
         inside = [all(RowValues.holds(c, self.row, y) for c in own) for y in range(self.height)]
         if inside != [r is not None for r in self._rows_of(slot)]:
-            raise UnsupportedError("it leaves out rows that are inside of the image")
+            raise UnsupportedError("it skips rows inside of the image")
         parameter = self.slots[slot][0]
         self.guarded.add(slot)
-        if pad is None:  # a value that is known when the kernel runs: the guard stays
+        if pad is None:  # a padding value known only at run time: the guard stays
             if not all(inside):
                 self.padding.setdefault(parameter, 0)
             return call

@@ -1,20 +1,19 @@
-"""Indices in forms that TVM and LLVM compile rightly, in place of two that they compile wrongly.
+"""Indices rewritten to forms that TVM and LLVM compile correctly; two forms are miscompiled.
 
-**Falling numbers under a division (TVM 0.27).** ``FlattenBuffer`` simplifies the flat index of
-every access by ``IterMapSimplify``. Where the number under ``floordiv`` or ``floormod`` falls with
-a loop variable, it forgets where the number starts: ``(63 - v) % 8`` becomes ``v % -8 * -1`` and
-``(63 - v) // 16 * 16 + (63 - v) % 16`` becomes ``48 - v``. The same can happen to a number that
-starts elsewhere than at 0: ``(16 * a + b + 3) % 6 // 2``. Such divisions become ``truncdiv`` and
-``truncmod`` of a number that is not negative: they are equal, and left as they are.
+**Decreasing numbers under a division (TVM 0.27).** ``FlattenBuffer`` simplifies the flat index of
+each access by ``IterMapSimplify``. If the dividend of ``floordiv`` or ``floormod`` decreases with a
+loop variable, the simplification loses its start: ``(63 - v) % 8`` becomes ``v % -8 * -1``, and
+``(63 - v) // 16 * 16 + (63 - v) % 16`` becomes ``48 - v``. The same can happen to a dividend that
+does not start at 0: ``(16 * a + b + 3) % 6 // 2``. Such divisions become ``truncdiv`` and
+``truncmod`` of a non-negative dividend, which are equal and not simplified.
 
-**Masks of a loop variable (LLVM 22, every processor).** An index ``row + (v & 3)`` is consecutive
-only as far as ``v & 3`` does not wrap. LLVM's loop vectoriser records that as a condition to check
-at run time. Where the sum is of 32 bits and its extension to 64 needs such a condition, too, the
-narrower one is taken as implied by the wider one, is dropped, and elements beyond the row are read.
-So no index keeps the remainder of a power of two of anything that a loop changes: a loop is split
-where that removes it, otherwise the quotient is computed in floating point, exactly, which LLVM's
-analysis does not follow. Other compilers than LLVM, and remainders of other numbers, are not
-affected.
+**Masks of a loop variable (LLVM 22, all processors).** An index ``row + (v & 3)`` is consecutive
+only until ``v & 3`` wraps. LLVM's loop vectoriser records that as a condition to check at run time.
+If the sum has 32 bits and its extension to 64 bits needs such a condition too, LLVM treats the
+narrow condition as implied by the wide one and drops it: elements beyond the row are read.
+Therefore no index keeps the remainder by a power of two of a loop-dependent number: a loop is split
+if that removes the remainder; otherwise the quotient is computed exactly in floating point, which
+LLVM's analysis does not follow. Other compilers, and other divisors, are not affected.
 """
 
 from collections.abc import Iterator, Mapping
@@ -79,7 +78,7 @@ def _split(kernel: tirx.PrimFunc) -> Any:
         schedule = s_tir.Schedule(kernel)
         blocks = blocks_of(schedule)
     except (s_tir.ScheduleError, RuntimeError, ValueError):
-        return kernel  # stages that TVM's schedules do not know: another form of index will do
+        return kernel  # TVM's schedules refuse these stages: only rewrite the index
     changed = False
     for block in blocks:
         for loop, factor in _splits(schedule, block):

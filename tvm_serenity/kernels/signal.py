@@ -80,7 +80,7 @@ def filter_bank(size: int, channels: int, weights: tuple[int, int]) -> tirx.Prim
 
 def _filter_bank(channels: int, *buffers: Any) -> None:
     x, weights, unweights, starts, places, widths, result = buffers
-    zero = tirx.const(0, "int64")  # signed sums fit; as unsigned ones they wrap around
+    zero = tirx.const(0, "int64")  # signed sums do not overflow; unsigned ones would wrap
     sums = T.alloc_buffer((1,), "int64")
     rest = T.alloc_buffer((1,), "int64")
     T.buffer_store(rest, zero, [0])

@@ -1,7 +1,7 @@
-"""Register tiles: a lean kernel computes a few channels, and columns, of its result at once.
+"""Register tiles: a lean kernel computes several channels and columns of its result together.
 
-``lean`` leaves one sum in a register; each step then loads a value and a weight for one product.
-A tile loads a value once for ``channels`` products, and a weight once for ``columns`` of them:
+``lean`` keeps one sum in a register; each step then loads a value and a weight for one product. A
+tile loads a value once for ``channels`` products, and a weight once for ``columns`` products:
 
     for n, y, column tile, channel tile:
         sums[columns][channels] = 0                  # registers, no memory of the kernel
@@ -9,10 +9,10 @@ A tile loads a value once for ``channels`` products, and a weight once for ``col
             sums[column][channel] += value[column] * weight[channel]
         result = epilogue(sums)
 
-The terms of each sum are added in the same order, so results stay the same bit for bit. Where
-neighbouring channels of the weights are neighbours in memory, the channels are one vector, from the
-sums to the epilogue; a kernel that is a sum and nothing else gets an epilogue that stores it.
-Channels of one vector are of one group, which reads the same values.
+The terms of each sum are added in the same order, so that results are bit-identical. If
+neighbouring channels of the weights are adjacent in memory, the channels form one vector, from the
+sums to the epilogue; a kernel that is only a sum gets an epilogue that stores it. The channels of a
+vector belong to one group, which reads the same values.
 """
 
 import math
@@ -203,7 +203,7 @@ def _sums_and_axes(schedule: s_tir.Schedule, tiling: Tiling) -> tuple[list[Any],
     *sums, result = blocks_of(schedule)
     alone = not sums and tiling.vector and len(schedule.get(result).writes) == 1
     if alone and is_reduction(schedule, result):
-        schedule.cache_write(result, 0, "global")  # the sums, and a stage that stores them
+        schedule.cache_write(result, 0, "global")  # split the sums from a stage that stores them
         *sums, result = blocks_of(schedule)
     if not sums or is_reduction(schedule, result):
         return None

@@ -1,15 +1,16 @@
-"""Exponentials, error functions and their like as polynomials, which processors compute in vectors.
+"""Exponentials, error functions and similar functions as polynomials, for vector instructions.
 
-TVM calls the C library for each of them, a number at a time. In float32 (errors against float64,
-over all that float32 holds of the argument):
+TVM calls the C library for each number. In float32 (errors against float64, over the full range of
+float32 arguments):
 
-* ``exp``: ``2**n * (1 + r + r * r * Q(r))`` with ``|r| <= log(2) / 2``: 1 unit in the last place,
-  2 where the result has fewer bits (below 1.2e-38); infinite from where float32 ends.
-* ``erf`` and ``tanh``: ``x * P(x * x) / Q(x * x)`` up to where float32 is 1: 4e-7 of the result.
+* ``exp``: ``2**n * (1 + r + r * r * Q(r))`` with ``|r| <= log(2) / 2``: error 1 unit in the last
+  place, 2 for subnormal results (below 1.2e-38); infinite beyond the range of float32.
+* ``erf`` and ``tanh``: ``x * P(x * x) / Q(x * x)`` up to the argument where the result rounds to 1:
+  relative error 4e-7.
 * ``sigmoid``: ``1 / (1 + exp(-x))``, as TVM lowers it.
 
-NaN stays NaN. The coefficients are least-squares fits at 3,000 Chebyshev nodes, reweighted until
-the largest relative error was least. Arguments are named, so that nothing is computed twice.
+NaN stays NaN. The coefficients are least-squares fits at 3,000 Chebyshev nodes, reweighted to
+minimise the largest relative error. Arguments are named, so that nothing is computed twice.
 """
 
 import math

@@ -85,7 +85,7 @@ def wide_lookup(kernel: tirx.PrimFunc, chooser: Chooser) -> Any:
         "out": (spec.shape, spec.result),
     }
     made = written(held, partial(_emit, spec, chooser))
-    return made.with_attr(dict(kernel.attrs.items()))  # its record, its symbol, that it is lean
+    return made.with_attr(dict(kernel.attrs.items()))  # the record, the symbol, and the lean mark
 
 
 def _emit(spec: Lookup, chooser: Chooser, x: Any, table: Any, out: Any) -> None:

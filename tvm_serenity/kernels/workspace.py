@@ -81,7 +81,7 @@ def _largest(buffer: tirx.Var, bounds: Mapping[str, int]) -> list[int]:
     shape, unknown = largest(buffer.ty.shape, bounds)
     if unknown:
         raise UnsupportedError(
-            f"its scratch {buffer.name!r} has a size {unknown[0]!r} without a largest value: "
+            f"its scratch {buffer.name!r} has a size {unknown[0]!r} without an upper bound: "
             "state it in the function's attribute tir_var_upper_bound"
         )
     return shape

@@ -37,7 +37,7 @@ class TransposedOnTheFly:
 def checked(op: TransposedOnTheFly) -> TransposedOnTheFly:
     """Return ``op``; raise :class:`UnsupportedError` unless its bias has one number per channel."""
     if op.bias is not None and op.bias.size != op.spec.output_shape[3]:
-        raise UnsupportedError("its bias is not one number a channel")
+        raise UnsupportedError("its bias is not one number per channel")
     return op
 
 

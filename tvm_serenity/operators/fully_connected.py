@@ -50,7 +50,7 @@ class FullyConnected:
 
 
 def _read(scene: Scene) -> FullyConnected | None:
-    if scene.is_float(_SOURCE):  # its weights alone are quantised
+    if scene.is_float(_SOURCE):  # only its weights are quantised
         return None
     source, result = scene.stored(_SOURCE), scene.result()
     summable(scene.kind, source, result)

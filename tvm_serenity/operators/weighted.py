@@ -54,7 +54,7 @@ class WeightedLayer:
         if self.result.dtype == "int16" and rounding != "float":
             rounding = "wide"
             if max(made.shift) > MOST_WIDE_SHIFT:
-                raise UnsupportedError("its sums are scaled up by more than LiteRT can")
+                raise UnsupportedError("its sums are shifted left by more than LiteRT can")
         return Requantise(made, self.result.zero, *self.limits, self.result.dtype, rounding)
 
     def folded_bias(self) -> npt.NDArray[np.int32]:
@@ -72,10 +72,10 @@ def of_one_scale(scene: Scene, operand: int, dtypes: Sequence[str]) -> tuple[Arr
     """Return constant weights without a zero point, and their single scale."""
     found = scene.operands[operand]
     if found is None or found.params is None or found.values is None:
-        raise UnsupportedError("its weights are no quantised constants")
+        raise UnsupportedError("its weights are not quantised constants")
     stored = scene.stored(operand)
     if stored.dtype not in dtypes or stored.zero:
-        raise UnsupportedError("a sum weighted with an offset")
+        raise UnsupportedError("weights with a zero point")
     return found.values, stored.scale
 
 
@@ -113,7 +113,7 @@ def bias_of(scene: Scene, operand: int, count: int) -> npt.NDArray[np.int64]:
         raise UnsupportedError("its bias is computed at run time")
     values = np.asarray(found.values, np.int64).reshape(-1)
     if values.size not in (1, count):
-        raise UnsupportedError("its bias is not one number a channel")
+        raise UnsupportedError("its bias is not one number per channel")
     return np.broadcast_to(values, (count,))
 
 

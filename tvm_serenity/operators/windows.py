@@ -56,7 +56,9 @@ def around(extent: int, made: int, size: int, stride: int, same: bool) -> tuple[
     """Return the padding before and after an axis under SAME; none otherwise."""
     count = -(-extent // stride) if same else (extent - size) // stride + 1
     if count != made:
-        raise UnsupportedError(f"windows that make {count} of an axis of {extent}, not {made}")
+        raise UnsupportedError(
+            f"windows that give {count} results on an axis of {extent}, not {made}"
+        )
     missing = max((count - 1) * stride + size - extent, 0) if same else 0
     return missing // 2, missing - missing // 2
 

@@ -7,7 +7,7 @@ arena; ``pipeline`` combines them. ``tvm_serenity.passes`` offers the same as pa
 
 from tvm_serenity import tvm_installed
 
-tvm_installed.require_relax()  # before anything that fails without
+tvm_installed.require_relax()  # before imports that fail without Relax
 
 from tvm_serenity.relax import legalize
 

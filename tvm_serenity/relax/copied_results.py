@@ -63,7 +63,7 @@ def _copied(builder: relax.BlockBuilder, value: relax.Expr, bindings: list[Any])
     shape, dtype = array.shape, str(array.dtype)
     variable = builder.add_func(copied(shape, dtype), NAME)
     call = relax.call_tir(variable, [value], relax.TensorType(shape, dtype))
-    # no variable of a dataflow block alone: of these TVM makes views of the constant
+    # not a DataflowVar: TVM would return a view of the constant
     made = relax.Var(f"{NAME}_{len(bindings)}", relax.TensorType(shape, dtype))
     bindings.append(relax.VarBinding(made, builder.normalize(call)))
     return made

@@ -31,14 +31,14 @@ def largest_shape(ty: relax.Type, name: str, bounds: Mapping[str, int]) -> tuple
     """
     values = extents(ty)
     if values is None:
-        raise UnsupportedError(f"tensor {name!r} has no known rank")
+        raise UnsupportedError(f"tensor {name!r} has an unknown rank")
     if all(isinstance(v, tvm.tirx.IntImm) for v in values):
         return tuple(int(v) for v in values)
     shape, unknown = largest(values, bounds)
     if unknown or max(shape) >= _ENDLESS:
         raise UnsupportedError(
             f"tensor {name!r} has a symbolic shape ({', '.join(map(str, values))}): fix its sizes, "
-            f"or state their largest values in the function's attribute {UPPER_BOUNDS}"
+            f"or state their upper bounds in the function's attribute {UPPER_BOUNDS}"
         )
     return tuple(shape)
 
@@ -58,7 +58,7 @@ def at_bounds(number: Any, bounds: Mapping[str, int]) -> int:
 
     found = tvm.sym.Analyzer().simplify(mapped(number, tirx.Var, bound))
     if not isinstance(found, tirx.IntImm) or not -_ENDLESS < int(found) < _ENDLESS:
-        raise UnsupportedError(f"the size {number} has no largest value")
+        raise UnsupportedError(f"the size {number} has no upper bound")
     return int(found)
 
 
@@ -99,7 +99,7 @@ def _bounds_of(
             pairs.append((param, passed))
     for symbol, known in pairs:
         if isinstance(symbol, tirx.Var):
-            with suppress(UnsupportedError):  # whoever needs it says so
+            with suppress(UnsupportedError):  # the code that needs the bound reports it
                 yield symbol.name, at_bounds(known, bounds)
 
 
@@ -112,8 +112,8 @@ def extents(ty: relax.Type) -> tuple[Any, ...] | None:
 def guards(function: relax.Function, bounds: Mapping[str, int]) -> list[tuple[Any, Any]]:
     """Return kernels that fail if a size exceeds its bound, each with its parameter.
 
-    Tensors in one arena would silently overlap. The guard is a kernel, because a deployed machine
-    may lack anything else.
+    Without a guard, tensors in one arena would silently overlap. It is a kernel because a deployed
+    machine may lack any other facility.
     """
     made = []
     for param in function.params:

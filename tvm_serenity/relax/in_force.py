@@ -29,7 +29,7 @@ class Stated:
 
     def __post_init__(self) -> None:
         if self.objective not in (None, *OBJECTIVES):
-            raise InputError(f"objective={self.objective!r}: there are 'peak' and 'traffic'")
+            raise InputError(f"objective={self.objective!r}: choose 'peak' or 'traffic'")
         if (self.objective == "traffic") != (self.on_chip_bytes is not None):
             raise InputError("on_chip_bytes goes with objective='traffic', and is needed there")
         if self.time_limit_s is not None and not self.time_limit_s >= 0:

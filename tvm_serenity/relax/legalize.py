@@ -1,11 +1,12 @@
 """Replacements for operators that TVM 0.27 cannot lower to kernels.
 
-``relax.full`` of an infinite value (the mask of every attention from PyTorch) ends in a TypeError
-inside of ``topi.full``.
+``relax.full`` with an infinite value (the mask of PyTorch's attention) raises a TypeError in
+``topi.full``.
 
-``relax.topk`` calls a function of TVM's runtime, which firmware does not have.
+``relax.topk`` calls a function of TVM's runtime, which firmware lacks.
 
-``relax.nn.conv2d_transpose`` has kernels of NCHW alone; here of NHWC too, weights in HWIO.
+``relax.nn.conv2d_transpose`` only has NCHW kernels; the replacement also has NHWC, with weights in
+HWIO.
 """
 
 import math

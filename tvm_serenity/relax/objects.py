@@ -172,7 +172,7 @@ def _compiled(kernels: Mapping[str, Any], target_of: TargetOf) -> Iterator[tuple
             yield symbol, compiled(symbol)
         for share, other in zip(shares[1:], others, strict=True):
             _wait(other)
-            for symbol in share:  # what failed there is compiled here, where its error is told
+            for symbol in share:  # failed kernels are compiled again here, to raise their error
                 yield symbol, compiled(symbol)
 
 
@@ -190,7 +190,7 @@ def _elsewhere(symbols: Sequence[str], compiled: Callable[[str], bytes]) -> Iter
             yield symbol
 
     started = isolated(work, LIMIT_S)
-    next(started)  # the fork
+    next(started)  # start the process
     return started
 
 

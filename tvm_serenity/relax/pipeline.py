@@ -54,23 +54,23 @@ STEP_SHARE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Steps:
-    """What is done to a module on its way to kernels.
+    """The conversion of a module to kernels: the options of each step.
 
-    * ``quantized``: "auto" turns quantised models into integer kernels that round as ``rounding``
-      ("auto": as the module was imported, else "tflite"); "off" leaves them float.
-    * ``layout``: "last" computes on images with their channels last (NHWC) wherever it can, "given"
-      as the model has them. "auto": last in rows and in integers, else as given.
-    * ``channels``: "fold" computes no channel of integers that is constant or not read, "keep" all.
-    * ``rewrite``: the rules of ``SerenityRewrite`` to choose from ("all", names), none by default.
-      ``rows``: split into rows, or :class:`UnsupportedError`. ``time_limit_s``: for either.
-    * ``lean``: kernels need no memory beside their tensors. ``tiling``: theirs, by default the
-      target's, and weights packed for its dot products. ``tuned``: makes the lean forms instead.
-    * ``measured``: of which kernels faster forms are known (``kernels.measured``): "shipped",
-      "none", or a file of ``serenity tune``. Those with scratch are taken where no arena grows.
-    * ``threads``: with more than one, lean kernels of enough work have parallel loops, which TVM's
-      runtime shares out among ``TVM_NUM_THREADS``.
+    * ``quantized``: "auto" converts quantised models to integer kernels with the rounding
+      ``rounding`` ("auto": that of the import, otherwise "tflite"); "off" keeps them in float.
+    * ``layout``: "last" computes on images with channels last (NHWC) where possible, "given" keeps
+      the model's layout. "auto": "last" for rows and integers, otherwise "given".
+    * ``channels``: "fold" removes constant and unread integer channels, "keep" keeps all.
+    * ``rewrite``: the allowed rules of ``SerenityRewrite`` ("all", names), by default none.
+      ``rows``: split into rows, or raise :class:`UnsupportedError`. ``time_limit_s``: for either.
+    * ``lean``: kernels need no memory beside their tensors. ``tiling``: their tiling, by default
+      the target's with weights packed for its dot products. ``tuned``: returns the lean forms.
+    * ``measured``: the source of faster kernel forms (``kernels.measured``): "shipped", "none", or
+      a file of ``serenity tune``. Forms with scratch are used if no arena grows.
+    * ``threads``: with more than one, lean kernels with enough work have parallel loops, which
+      TVM's runtime distributes over ``TVM_NUM_THREADS`` threads.
 
-    Raises :class:`InputError` where there is no such choice.
+    Raises :class:`InputError` for an unknown choice.
     """
 
     quantized: str = AUTO
@@ -95,13 +95,15 @@ class Steps:
         if self.threads < 1:
             raise InputError(f"threads={self.threads}: at least 1")
         if self.threads > 1 and not self.lean:
-            raise InputError(f"threads={self.threads}: only lean kernels are shared out")
+            raise InputError(
+                f"threads={self.threads}: only lean kernels can run in several threads"
+            )
         if self.measured not in (SHIPPED, NONE) and not self.takes_measured:
             raise InputError(f"measured={self.measured!r}: only for the target's lean kernels")
         if self.rows and self.rewrite:
             raise InputError("rows and rewrite: choose one")
         if self.layout == "given" and (self.rows or names_rows(self.rewrite)):
-            raise InputError("layout='given': rows are cut with channels last")
+            raise InputError("layout='given': a split into rows needs channels last")
 
     @property
     def takes_measured(self) -> bool:

@@ -37,11 +37,11 @@ def plan_module(
 ) -> Any:
     """Return ``mod`` with ``main`` in one arena, as the pass SerenityPlanMemory specifies."""
     if outputs not in ("fresh", "arena"):
-        raise InputError(f"outputs={outputs!r}: there are 'fresh' and 'arena'")
+        raise InputError(f"outputs={outputs!r}: choose 'fresh' or 'arena'")
     if "main" not in {g.name_hint for g in mod.get_global_vars()}:
         raise InputError("the module has no function 'main' to plan")
     if ARENA in (mod["main"].attrs or {}):
-        raise UnsupportedError("'main' has its arena already")
+        raise UnsupportedError("'main' already has a planned arena")
     mod = compat.before_planning()(lowered(mod, target))
     region = read_function(mod, external_outputs=outputs == "fresh")
     split = shared_storages(region, live_ranges(region.graph))
@@ -196,7 +196,7 @@ class _Writer:
 
     def allocate(self, ty: relax.Type, tensor: int) -> Any:
         shape, dtype = extents(ty), compat.dtype_name(ty)
-        assert shape is not None  # what is read has a rank
+        assert shape is not None  # read tensors have a known rank
         if tensor in self.place:
             return compat.alloc_in(*self.place[tensor], shape, dtype)
         return compat.alloc_fresh(shape, dtype)

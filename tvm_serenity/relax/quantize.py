@@ -40,7 +40,7 @@ def quantized_module(mod: tvm.IRModule, rounding: str = AUTO, fold_concat: bool 
     if operators is not None:
         check_exact(function, operators)
     others = {name: f for name, f in mod.functions.items() if name.name_hint != "main"}
-    builder = relax.BlockBuilder(tvm.IRModule(others))  # whose names new kernels do not take
+    builder = relax.BlockBuilder(tvm.IRModule(others))  # new kernels avoid the names in this module
     params = [relax.Var(p.name, p.ty) for p in function.params]
     scope = Scope(function)
     rules = REGIONS if operators is None else FILES

@@ -44,7 +44,7 @@ def average_pool(rewriter: Rewriter, region: ClampedResult) -> Any:
 def _rescaled(rewriter: Rewriter, region: ClampedResult, x: Leaf, spec: AveragePool) -> Any:
     """Return an average over windows of different sizes, rescaled from ``x`` to the result."""
     if x.params.scale > MOST_FINER * region.result.scale:
-        raise RefusedError("an average over windows of different sizes, to a finer scale")
+        raise RefusedError("an average over windows of different sizes with a finer result scale")
     low, high = x.params.limits
     record = replace(spec, low=low, high=high)
     made = computed(rewriter, "AVERAGE_POOL_2D", lambda: record, [x])

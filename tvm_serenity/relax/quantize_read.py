@@ -146,7 +146,7 @@ class Scope:
         if moved is not None:
             inner = self.leaf(moved.args[0])
             if not inner.params.is_per_tensor:
-                raise RefusedError("a tensor with a scale a channel is moved")
+                raise RefusedError("a tensor with a scale per channel is moved")
             return Leaf(self._again(moved, inner), inner.params, shape_of(moved.ty))
         call = self.call(expr, "relax.dequantize")
         if call is None:
@@ -167,7 +167,7 @@ class Scope:
         if leaf.params.dtype not in INTEGERS:
             raise RefusedError(f"an operand is stored as {leaf.params.dtype}")
         if not leaf.params.is_per_tensor:
-            raise RefusedError("an operand has a scale a channel")
+            raise RefusedError("an operand has a scale per channel")
         return leaf
 
     def weight(self, expr: relax.Expr) -> Weight:
@@ -208,14 +208,14 @@ def _mover(call: relax.Call) -> Any:
         return lambda array: np.transpose(array, order)
     if memory is MemoryUse.COPY:
         return lambda array: np.reshape(array, shape_of(call.ty))
-    raise RefusedError(f"its weights pass through {compat.op_name(call)}")
+    raise RefusedError(f"its weights are transformed by {compat.op_name(call)}")
 
 
 def image_shape(ty: relax.Type) -> tuple[int, int, int, int]:
     """Return the four extents of an image type; raise :class:`RefusedError` for other types."""
     shape = shape_of(ty)
     if len(shape) != 4:
-        raise RefusedError(f"a tensor of {len(shape)} dimensions where there should be images")
+        raise RefusedError(f"a tensor of {len(shape)} dimensions in place of images")
     return shape[0], shape[1], shape[2], shape[3]
 
 

@@ -122,5 +122,5 @@ def joined_parts(rewriter: Rewriter, call: relax.Call) -> list[Any]:
     """Return the operands of a concatenation."""
     parts = rewriter.scope.look(call.args[0])
     if not isinstance(parts, relax.Tuple):
-        raise RefusedError("a concat of a tuple that is no literal")
+        raise RefusedError("a concatenation of a tuple variable")
     return list(parts.fields)

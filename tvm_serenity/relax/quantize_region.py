@@ -60,7 +60,7 @@ class Rewriter:
     def binding(self, binding: relax.VarBinding) -> None:
         """Write one binding of the old function."""
         var, value = binding.var, binding.value
-        if isinstance(value, relax.Var):  # another name: what it stands for is written already
+        if isinstance(value, relax.Var):  # a renaming: its value is written already
             self.new[var] = self.rewritten(value)
             return
         if self._is_half_of_a_clip(var):
@@ -93,7 +93,7 @@ class Rewriter:
             return None
         result = self.scope.params(root, root.ty, label(var))
         if not result.is_per_tensor:
-            raise RefusedError("its result has a scale a channel")
+            raise RefusedError("its result has a scale per channel")
         low, high = result.limits
         if limits is not None:
             low, high = max(low, int(limits[0])), min(high, int(limits[1]))
@@ -183,7 +183,7 @@ def _is_operator(expr: relax.Expr) -> bool:
 def _clip_limits(clip: relax.Call) -> tuple[float, float]:
     low, high = (compat.scalar(argument) for argument in clip.args[1:3])
     if low is None or high is None:
-        raise RefusedError("a clip whose limits are no numbers")
+        raise RefusedError("a clip whose limits are not numbers")
     return low, high
 
 

@@ -31,5 +31,7 @@ def bilinear_of(attrs: Any, x: Leaf, made: Shape) -> Bilinear:
     for old, new in zip(shape[1:3], size[1:3], strict=True):
         at = places(old, new, coordinates) * _PARTS
         if x.params.dtype == "int16" and (at != np.rint(at)).any():
-            raise RefusedError("int16 between pixels that are no multiples of 1/1024 apart")
+            raise RefusedError(
+                "an int16 resize whose positions are not multiples of 1/1024 of a pixel"
+            )
     return Bilinear(four(tuple(shape)), (size[1], size[2]), x.params.dtype, coordinates, True)

@@ -48,7 +48,7 @@ def concat(rewriter: Rewriter, region: ClampedResult) -> Any:
         raise RefusedError("a concat with an activation")
     made, axis, values = region.stored(shape_of(call.ty)), int(call.attrs.axis), None
     sources = [leaf.stored for leaf in leaves]
-    if region.result.dtype == "int16":  # LiteRT's joins those of one scale alone
+    if region.result.dtype == "int16":  # LiteRT only joins int16 tensors of one scale
         values = [
             rewriter.stored(leaf)
             if leaf.stored.alike(region.stored(leaf.shape))
@@ -86,7 +86,7 @@ def resized(rewriter: Rewriter, region: ClampedResult) -> Any:
     x = rewriter.scope.activation(call.args[0])
     spec = bilinear_of(attrs, x, shape_of(call.ty))
     if x.params.scale > MOST_FINER * region.result.scale:
-        raise RefusedError("an image is resized to a finer scale")
+        raise RefusedError("an image resize with a finer result scale")
     axes = [str(attrs.layout).index(axis) for axis in "NHWC"]
     value = turned(rewriter, rewriter.stored(x), axes)
     made = computed(rewriter, "RESIZE_BILINEAR", lambda: spec, [x], [value])
@@ -104,7 +104,7 @@ def function(rewriter: Rewriter, region: ClampedResult) -> Any:
     if leaf is not None:
         return rescaled(rewriter, region, leaf, rewriter.stored(leaf))
     moved = scope.moved(region.expr)
-    if moved is not None:  # of what is computed: move it as it is stored
+    if moved is not None:  # move the stored value
         made = rewriter.convert(replace(region, expr=moved.args[0]))
         others = [rewriter.rewritten(argument) for argument in moved.args[1:]]
         moved = compat.call_like(moved, [moved.args[0], *others])

@@ -29,7 +29,7 @@ def weighted(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert ``[bias +] conv2d | conv2d_transpose | matmul`` with constant weights."""
     call, bias = find(rewriter, region.expr)
     if call is None:
-        raise RefusedError("no convolution or matmul")
+        raise RefusedError("not a convolution or matmul")
     if compat.op_name(call) == CONV:
         return _convolution(rewriter, region, call, bias)
     if compat.op_name(call) == TRANSPOSED:
@@ -144,7 +144,7 @@ def filters_of(weight: Weight) -> Filters:
     """Return weights with output channels last."""
     scales, zeros = weight.per_channel(weight.data.ndim - 1)
     if len(set(zeros.tolist())) != 1:
-        raise RefusedError("its weights have a zero point a channel")
+        raise RefusedError("its weights have a zero point per channel")
     if weight.data.dtype.name not in ("int8", "uint8"):
         raise RefusedError(f"its weights are stored as {weight.data.dtype.name}")
     return Filters(np.ascontiguousarray(weight.data), scales, int(zeros[0]))
@@ -175,7 +175,7 @@ def bias_of(
 
 def _per_channel(values: Array, channels: int) -> npt.NDArray[np.int64]:
     if values.size not in (1, channels):
-        raise RefusedError("its bias is not one number a channel")
+        raise RefusedError("its bias is not one number per channel")
     return np.asarray(np.broadcast_to(values.astype(np.int64), (channels,)))
 
 

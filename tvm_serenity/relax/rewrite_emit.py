@@ -131,7 +131,7 @@ def _kernels(
     for name, function in zip(names, functions, strict=True):
         kernel = mod[name]
         if not compat.is_prim_func(kernel) or len(kernel.params) != len(function.params) + 1:
-            raise UnsupportedError(f"{name}: TVM makes no kernel of it")
+            raise UnsupportedError(f"{name}: TVM cannot lower it to a kernel")
         result.append(lean(kernel) if compat.has_blocks(kernel) else kernel)
     return result
 

@@ -68,7 +68,7 @@ class _Group:
     operands: list[relax.Var]
     opaque: str = ""
     biases: int = 0
-    closed: bool = False  # something other than a bias follows
+    closed: bool = False  # an operator other than a bias follows
 
 
 @dataclass
@@ -161,7 +161,7 @@ def read_net(mod: tvm.IRModule, *, name: str = "main", external: bool = True) ->
         for var in variables_of(binding.value):
             uses[var] = uses.get(var, 0) + 1
     for var in variables_of(function.body.body):
-        uses[var] = uses.get(var, 0) + 2  # the caller's: never inside a group
+        uses[var] = uses.get(var, 0) + 2  # results are never inside a group
     reader = _Reader(mod, uses)
     for binding in bindings:
         if not compat.is_call(binding.value):

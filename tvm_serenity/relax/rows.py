@@ -38,7 +38,9 @@ def by_rows(
     target = tvm_targets.current() if target is None else tvm.target.Target(target)
     rows = read_rows(mod, "main", target)
     if not rows.network.splittable or len(rows.network.outputs) != 1:
-        raise UnsupportedError("nothing can be split into rows, or there are several outputs")
+        raise UnsupportedError(
+            "no layer can be split into rows, or the network has several outputs"
+        )
     heights = heights_of(rows.network, 1)
     try:
         found = stream(rows.network, heights, streamed=True, limits=limits)

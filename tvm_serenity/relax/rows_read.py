@@ -116,7 +116,9 @@ class _Reader:
         kernels: list[LayerKernel | None] = []
         for index, op in enumerate(graph.ops):
             if index in graph.constant_ops:
-                raise UnsupportedError(f"op {op.name!r}: computes a constant; fold constants first")
+                raise UnsupportedError(
+                    f"op {op.name!r}: it computes a constant; fold constants first"
+                )
             for layer, kernel in self.layers(index, op, number):
                 layers.append(layer)
                 kernels.append(kernel)
@@ -212,7 +214,7 @@ class _Reader:
     def tensor(self, argument: relax.Expr, op: Op) -> int:
         value = self.region.values.get(argument)
         if not isinstance(value, int):
-            raise UnsupportedError(f"op {op.name!r}: an argument is not one tensor")
+            raise UnsupportedError(f"op {op.name!r}: an argument is not a single tensor")
         return value
 
     def by_rows(

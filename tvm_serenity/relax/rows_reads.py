@@ -32,7 +32,7 @@ def operations(rows: RowModule) -> tuple[float, ...]:
 def _operations(rows: RowModule, layer: Layer, kernel: LayerKernel | None) -> float:
     if kernel is None:
         return 0.0
-    if layer.sums:  # one addition for each element
+    if layer.sums:  # one addition per element
         known = rows.network.features[layer.inputs[0]]
         return known.size_bytes / known.align
     made = kernel.source if kernel.source is not None else kernel.whole

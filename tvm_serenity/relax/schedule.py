@@ -56,7 +56,7 @@ def order_module(mod: tvm.IRModule, order_of: OrderOf) -> Any:
     for name, function in functions_of(mod):
         if ARENA in (function.attrs or {}):
             raise UnsupportedError(
-                f"{name.name_hint!r} has its arena already: SerenitySchedule comes before "
+                f"{name.name_hint!r} already has a planned arena: SerenitySchedule comes before "
                 "SerenityPlanMemory"
             )
     mod = relax.transform.ConvertToDataflow(min_size=2)(mod)

@@ -6,7 +6,7 @@ classes are in ``tvm_serenity.passes``.
 
 from tvm_serenity import tvm_installed
 
-tvm_installed.require_relay()  # before anything that fails without
+tvm_installed.require_relay()  # before imports that fail without Relay
 
 from tvm_serenity.relay.aot import build_aot, c_target, calls, export_library, workspace_bytes
 from tvm_serenity.relay.arena import ArenaExecutor

@@ -139,5 +139,5 @@ def _exporter(folder: Path) -> Any:
 
 def _checked(built: AOTExecutorFactoryModule) -> Any:
     if not isinstance(built, AOTExecutorFactoryModule):
-        raise InputError(f"expected what build_aot makes, got {type(built).__name__}")
+        raise InputError(f"expected the result of build_aot, got {type(built).__name__}")
     return built

@@ -36,7 +36,7 @@ def library_project(archive: Path, layout: Layout) -> Files:
     members = _read(archive)
     about = json.loads(members.get("metadata.json", b"{}"))
     if len(about.get("modules", {})) != 1:
-        raise InputError(f"{archive}: is no Model Library of one module")
+        raise InputError(f"{archive}: not a Model Library Format archive of one module")
     ((name, module),) = about["modules"].items()
     header = members.get(f"codegen/host/include/tvmgen_{name}.h", b"").decode()
     code = [data for path, data in sorted(members.items()) if path.startswith("codegen/host/src/")]

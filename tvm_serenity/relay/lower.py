@@ -105,7 +105,7 @@ def tensor_types(ty: relay.Type, name: str) -> list[Any]:
     if isinstance(ty, relay.TupleType):
         return [t for part in ty.fields for t in tensor_types(part, name)]
     if not isinstance(ty, relay.TensorType):
-        raise UnsupportedError(f"{name!r} is no tensor but {type(ty).__name__}")
+        raise UnsupportedError(f"{name!r} is not a tensor but {type(ty).__name__}")
     if not all(isinstance(extent, tvm.tir.IntImm) for extent in ty.shape):
         raise UnsupportedError(f"tensor {name!r} has a dynamic shape {ty.shape}; fix its sizes")
     return [ty]

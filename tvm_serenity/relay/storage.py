@@ -24,7 +24,7 @@ def graph_of(built: Built) -> GraphJson:
     if isinstance(built, Module) and built.type_key == "GraphExecutorFactory":
         return read_graph_json(built["get_graph_json"](), params_of(built).keys())
     kind = getattr(built, "type_key", type(built).__name__)
-    raise InputError(f"expected what relay.build makes for the graph executor, got {kind}")
+    raise InputError(f"expected the result of relay.build for the graph executor, got {kind}")
 
 
 def params_of(built: Built) -> Mapping[str, Any]:

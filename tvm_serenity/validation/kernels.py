@@ -86,7 +86,7 @@ def cases(plain: tvm.IRModule, made: tvm.IRModule) -> list[Case]:
         if name is None or LEAN in (plain[name].attrs or {}):
             continue
         if name.name_hint not in called:
-            continue  # a lean kernel that moves nothing has become a view
+            continue  # a lean kernel that moves no byte has become a view
         pair = plain[name], _named(made, name.name_hint)
         key = tuple(compat.structural_key(compat.anonymous(f)) for f in pair)
         if key not in found:
@@ -164,7 +164,7 @@ def validate_kernels(
     :class:`WrongResultError`.
     """
     sets: list[int] = []
-    # looked up here, as the first look-up links the library: the child would do it for itself
+    # the first look-up links the library: do it before the fork
     functions = [(reference(case.kernel), made(case.kernel)) for case in found]
 
     def work() -> Iterator[tuple[int, Wrong | None, Any]]:
