@@ -55,7 +55,7 @@ def test_other_modules_and_options() -> None:
     mod = tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
     with pytest.raises(InputError, match="executor='vm'"):
         SerenitySchedule(executor="vm")(mod)
-    with pytest.raises(InputError, match="no rule 'fast'"):
+    with pytest.raises(InputError, match="unknown rewrite rule 'fast'"):
         SerenityRewrite("fast")(mod)
     with pytest.raises(InputError, match="graph executor"):
         ArenaExecutor(mod)

@@ -43,7 +43,7 @@ def test_compile_with_rewrite() -> None:
 
 def test_bad_input_is_one_line() -> None:
     for arguments, words in (
-        (("rewrite", "zoo:swiftnet-cell-c", "--rules", "seven"), "no rule 'seven'"),
+        (("rewrite", "zoo:swiftnet-cell-c", "--rules", "seven"), "unknown rewrite rule 'seven'"),
         (("schedule", "zoo:swiftnet-cell-c", "--rewrite", "-o", "x.txt"), "leave out --output"),
         (("schedule", "zoo:swiftnet-cell-c", "--rewrite", "--fold-concat"), "the rules choose"),
     ):

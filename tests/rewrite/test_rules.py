@@ -175,7 +175,7 @@ def test_a_concat_along_another_axis_is_refused() -> None:
 def test_names_and_numbers_name_rules() -> None:
     assert rule_names("1,3") == ("channelwise", "residual")
     assert rule_names("all") == tuple(RULES)
-    with pytest.raises(Exception, match="no rule 'seven'"):
+    with pytest.raises(Exception, match="unknown rewrite rule 'seven'"):
         rule_names("seven")
 
 

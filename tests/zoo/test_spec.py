@@ -42,8 +42,11 @@ def test_every_entry_explains_itself() -> None:
         ("swiftnet?layout=CHWN", "layout=CHWN: layout must be NCHW or NHWC"),
         ("swiftnet?seed=-1", "seed=-1: seed must be an integer from 0 to 4294967295"),
         ("swiftnet?split=yes", "split=yes: split must be an integer from 0 to 1"),
-        ("swiftnet?split", "'split': write each parameter once, as name=value"),
-        ("swiftnet?seed=1&seed=2", "'seed=2': write each parameter once, as name=value"),
+        ("swiftnet?split", "zoo parameter 'split': write each parameter once, as name=value"),
+        (
+            "swiftnet?seed=1&seed=2",
+            "zoo parameter 'seed=2': write each parameter once, as name=value",
+        ),
         ("randwire?n=10001", "n=10001: n must be an integer from 2 to 10000"),
         ("randwire?channels=5000", "channels=5000: channels must be an integer from 2 to 4096"),
         ("randwire?p=nan", "p=nan: p must be a number from 0 to 1"),
