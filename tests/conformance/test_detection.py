@@ -90,7 +90,7 @@ def test_detections_are_litert_s(boxes: int, background: int, dtype: str, tmp_pa
     ("changed", "said"),
     [
         ({"use_regular_nms": True}, "class by class"),
-        ({"max_classes_per_detection": 2}, "several classes a detection"),
+        ({"max_classes_per_detection": 2}, "several classes per detection"),
     ],
 )
 def test_other_ways_are_refused(changed: dict[str, Any], said: str, tmp_path: Path) -> None:

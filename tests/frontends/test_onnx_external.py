@@ -121,8 +121,8 @@ def test_links_may_not_lead_out(tmp_path: Path) -> None:
     [
         ({"offset": 4}, "bytes 4 to 20 of 'w.bin', which has 16"),
         ({"offset": 10**18}, "which has 16"),
-        ({"offset": -1}, "offset '-1' of its data is no count"),
-        ({"length": "many"}, "length 'many' of its data is no count"),
+        ({"offset": -1}, "offset '-1' of its data is not a number"),
+        ({"length": "many"}, "length 'many' of its data is not a number"),
         ({"length": 8}, "8 bytes of 'w.bin' where its shape takes 16"),
         ({"length": 2**62}, "where its shape takes 16"),
     ],

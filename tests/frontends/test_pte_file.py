@@ -130,7 +130,7 @@ REFUSED: dict[str, tuple[bytes, type[SerenityError], str]] = {
     "size": (
         program((Held(dynamism=2, name="mask"),), (), outputs=(0,)),
         UnsupportedError,
-        "tensor 'mask': its size is known when it runs",
+        "tensor 'mask': its size is known only at run time",
     ),
     "type": (program((Held(scalar=99),), (), (), ()), UnsupportedError, "unknown scalar type 99"),
     "huge": (program((Held((2**31 - 1,) * 3),), (), (), ()), UnsupportedError, "more than"),

@@ -76,7 +76,7 @@ def test_an_input_that_is_read_as_float_stays(tmp_path: Path) -> None:
 def test_what_has_integers_at_its_edges_is_refused() -> None:
     tensors = [T(SHAPE, "int8", 0.1), T(SHAPE, "int8", 0.1)]
     data = tflite(tensors, [Node("RELU", [0], [1])], inputs=[0], outputs=[1])
-    with pytest.raises(UnsupportedError, match="net: no input is quantised at once"):
+    with pytest.raises(UnsupportedError, match="net: no input is quantised first"):
         stored_interface(data, "net")
 
 

@@ -102,10 +102,10 @@ def test_forms_of_scratch_are_left_to_who_knows_the_arena() -> None:
 @pytest.mark.parametrize("text", ["", "[]", '{"avx2": []}', '{"avx2": {"k": {"seconds": 1}}}'])
 def test_a_file_that_holds_no_measured_kernels_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "kernels.json"
-    with pytest.raises(InputError, match="holds no measured kernels"):
+    with pytest.raises(InputError, match="not a file of measured kernels"):
         measured.known_for(path, LLVM)
     path.write_text(text)
-    with pytest.raises(InputError, match="holds no measured kernels"):
+    with pytest.raises(InputError, match="not a file of measured kernels"):
         measured.known_for(path, LLVM)
 
 

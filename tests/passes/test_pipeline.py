@@ -65,7 +65,7 @@ def test_float_is_refused_for_a_module_of_integers(single: Any) -> None:
             {"rows": True, "layout": "given"},
             "layout='given': a split into rows needs channels last",
         ),
-        ({"rewrite": "residual, rows", "layout": "given"}, "layout='given': rows are cut"),
+        ({"rewrite": "residual, rows", "layout": "given"}, "layout='given': a split into rows"),
     ],
 )
 def test_steps_that_mean_nothing_are_refused(wrong: dict[str, Any], said: str) -> None:

@@ -32,7 +32,7 @@ def test_a_quantised_model_is_left_in_float_on_request(shared: Path) -> None:
     [
         ("--quantized", "maybe", "--quantized 'maybe': there are auto, off"),
         ("--rounding", "up", "--rounding 'up': there are auto, tflite, single, float"),
-        ("--tuned", "nowhere.json", "holds no measured kernels"),
+        ("--tuned", "nowhere.json", "not a file of measured kernels"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(

@@ -180,7 +180,7 @@ def test_another_order_than_scheduled_is_found(
         return replace(found, order=tuple(swapped.get(op, op) for op in found.order))
 
     monkeypatch.setattr(build, "schedule", last_first)
-    with pytest.raises(WrongResultError, match="did not execute the order: call 0 is"):
+    with pytest.raises(WrongResultError, match="did not execute the scheduled order: call 0 is"):
         compiled(tmp_path)
 
 
