@@ -1,4 +1,4 @@
-# make run    the main job on a built-in network          make lint   ruff, ruff format, mypy, import-linter
+# make run    the main job on a built-in network          make lint   ruff, mypy, import-linter, English
 # make test   the fast tier of the tests                  make bench  the published tables
 # make test-exhaustive    every case, every seeded fault, large draws
 # make docs   the documentation, built strictly into build/site
@@ -45,6 +45,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python scripts/lint_imports.py
+	$(BIN)/python scripts/lint_english.py
 
 docs: $(VENV)/.test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -68,7 +69,7 @@ $(BIN)/python:
 	$(BIN)/pip install --quiet --upgrade pip
 
 $(VENV)/.run: $(BIN)/python pyproject.toml $(CORE)
-	$(BIN)/pip install --editable .
+	$(BIN)/pip install --editable '.[run]'
 	touch $@
 
 $(VENV)/.test: $(BIN)/python pyproject.toml $(CORE)

@@ -100,7 +100,7 @@ def main() -> None:
     from tvm_serenity.commands.models import source
     from tvm_serenity.relax.pipeline import Steps, prepared_for_host
     from tvm_serenity.runtime.build import stock_kernels
-    from tvm_serenity.validation.drawn import random_inputs
+    from tvm_serenity.validation.network_inputs import random_inputs
 
     print("| model | target | ours | stock TVM | ours / it |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as made:

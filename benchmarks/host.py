@@ -104,7 +104,7 @@ def compiled(model: str, folder: Path, threads: int, trials: int = 0) -> dict[st
     from tvm_serenity.runtime.pipeline import serenity_pipeline
     from tvm_serenity.runtime.vm import run
     from tvm_serenity.tvm_targets import native
-    from tvm_serenity.validation.drawn import random_inputs
+    from tvm_serenity.validation.network_inputs import random_inputs
 
     opened = source(model)
     inputs = random_inputs(opened.module("off"))

@@ -34,7 +34,7 @@ from tvm_serenity.firmware.kernels.candidates import Layer, unpriced
 from tvm_serenity.firmware.kernels.parts.calls import COUNT
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.prices import CORES, TABLE, Row, cores, table_of
-from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
+from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.select import library
 from tvm_serenity.kernels.convolution import Convolution
@@ -264,7 +264,7 @@ def plain_layers(seed: int, core: Extensions) -> Iterator[Layer]:
 
 def kernels(
     seed: int, core: Extensions, wanted: Wanted = Wanted()
-) -> Iterator[tuple[Layer, Tuned]]:
+) -> Iterator[tuple[Layer, LibraryCall]]:
     """All kernels of a drawn layer, whole and by rows."""
     layers = list(drawn_layers(seed, core, wanted))
     for layer in [*layers, *(plain_layers(seed, core) if wanted == Wanted() else ())]:
@@ -281,7 +281,7 @@ class Sample:
 
     number: int
     layer: Layer
-    made: Tuned
+    made: LibraryCall
 
     @property
     def kind(self) -> Row:
@@ -429,7 +429,7 @@ def code_of(core: str, drawn: Iterable[Sample], kinds: set[Row]) -> dict[Row, di
     return found
 
 
-def functions(made: Tuned, target: Board) -> dict[str, int]:
+def functions(made: LibraryCall, target: Board) -> dict[str, int]:
     """The functions beside itself that a kernel is compiled with."""
     with tempfile.TemporaryDirectory(prefix="serenity.") as made_in:
         folder = Path(made_in)

@@ -31,7 +31,7 @@ from tvm_serenity.runtime.build import largest_workspace, stock_kernels
 from tvm_serenity.runtime.vm import run
 from tvm_serenity.runtime.weights import file_weight_bytes, weight_bytes
 from tvm_serenity.schedule import schedule
-from tvm_serenity.validation.drawn import random_inputs
+from tvm_serenity.validation.network_inputs import random_inputs
 from tvm_serenity.validation.references import ReferenceRuntime, runtime_for
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"

@@ -23,7 +23,7 @@ from tvm_serenity.relax.quantize import quantized_module
 from tvm_serenity.relax.rewrite import rewrite_module
 from tvm_serenity.rewrite import RewriteOptions, Rewritten, rewrite
 from tvm_serenity.runtime.vm import compare, run
-from tvm_serenity.validation.drawn import random_inputs
+from tvm_serenity.validation.network_inputs import random_inputs
 
 NETWORKS = tuple(f"zoo:{name}" for name in zoo.NAMES)
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"

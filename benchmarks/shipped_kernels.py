@@ -121,7 +121,7 @@ def row(model: str, target: Any, trials: int, folder: Path) -> None:
     from tvm_serenity.kernels import measured
     from tvm_serenity.relax.pipeline import Steps, prepared_for_host
     from tvm_serenity.tuning.tune import distinct
-    from tvm_serenity.validation.drawn import random_inputs
+    from tvm_serenity.validation.network_inputs import random_inputs
 
     opened = source(model if model.startswith("zoo:") else str(DATA / model))
     inputs = random_inputs(opened.module("off"))

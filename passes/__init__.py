@@ -1,8 +1,8 @@
-"""The passes for the TVM that is installed, installed as ``tvm_serenity.passes``.
+"""The passes for the installed TVM, available as ``tvm_serenity.passes``.
 
-With a TVM that has Relay (up to 0.19) they are Relay passes, else those of apache-tvm 0.27's Relax.
-Each class is an adapter: what it does is a function of ``tvm_serenity.relax`` or of
-``tvm_serenity.relay``, which the library calls too.
+With a TVM that has Relay (up to 0.19) they are Relay passes, otherwise passes for Relax of
+apache-tvm 0.27. Each class is an adapter of a function in ``tvm_serenity.relax`` or
+``tvm_serenity.relay``, which the library calls directly.
 """
 
 if __name__ == "passes":
@@ -45,7 +45,7 @@ else:
 
 
 def __getattr__(name: str) -> object:
-    """Name what is missing: passes that only Relax has need another TVM."""
+    """Raise an error that names a missing pass and the version of TVM that it needs."""
     if name in (
         "LeanKernels",
         "SerenityChannelsLast",

@@ -14,6 +14,7 @@ import pytest
 
 from tests import costs
 from tests.cases import EXHAUSTIVE, SANITIZED
+from tvm_serenity.errors import MissingPartError
 from tvm_serenity.without_torch import without_torch
 
 # A job in the background of a shell ignores Ctrl-C, and so would the commands that tests interrupt.
@@ -35,6 +36,15 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"the shared data is not at {SHARED}")
     return SHARED
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _builds_are_made() -> Iterator[None]:
+    """Take no project from an earlier run: tests plant faults, which no name of a build says."""
+    with pytest.MonkeyPatch.context() as patch, without_torch():
+        with suppress(MissingPartError):  # without TVM nothing is built
+            patch.setattr("tvm_serenity.firmware.kept.entries", lambda: None)
+        yield
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

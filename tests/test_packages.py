@@ -136,6 +136,6 @@ def test_no_version_is_shut_out_but_one() -> None:
     }
     # TVM's interface differs from release to release; what the tests compare with is theirs.
     assert limited - {("test", "torch")} == {
-        ("dependencies", "apache-tvm"),
+        ("run", "apache-tvm"),
         ("tune", "apache-tvm-ffi"),
     }

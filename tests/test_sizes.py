@@ -60,8 +60,8 @@ def test_a_size_is_bytes(text: str, size: int) -> None:
         ("nan", "write bytes"),
         (".5K", "write bytes"),
         ("\u0664K", "write bytes"),  # a digit, but none of ours
-        ("1.3K", "no whole number of bytes"),
-        ("1.5", "no whole number of bytes"),
+        ("1.3K", "not a whole number of bytes"),
+        ("1.5", "not a whole number of bytes"),
         ("99999999999G", "from 0 to"),
     ],
 )

@@ -25,11 +25,12 @@ SLOW = ("tvm", "torch", "networkx", "onnxruntime", "scipy", "pandas", "matplotli
 """Packages of which no command may import one before it has looked at its model."""
 
 
-def imported(*line: str) -> tuple[set[str], str]:
+def imported(*line: str, succeeds: bool = False) -> tuple[set[str], str]:
     """Return the modules that a command imports until it ends, and what it says."""
     done = subprocess.run(
         [sys.executable, "-c", _CODE, *line], capture_output=True, text=True, check=False
     )
+    assert done.returncode == 0 or not succeeds, done.stderr
     return set(done.stdout.split()), done.stderr
 
 
@@ -152,6 +153,57 @@ def test_a_small_graph_is_ordered_with_few_imports(tmp_path: Path) -> None:
     assert not modules & set(SLOW)
     assert "tvm_serenity.operators" not in modules
     assert "tvm_serenity.rewrite" not in modules
+
+
+def float_chain(folder: Path) -> Path:
+    tensors = [T((1, 4, 4, 8), "float32") for _ in range(3)]
+    nodes = [Node("RELU", [0], [1]), Node("RELU", [1], [2])]
+    path = folder / "float.tflite"
+    path.write_bytes(tflite(tensors, nodes, [0], [2]))
+    return path
+
+
+def integer_chain(folder: Path) -> Path:
+    tensors = [T((1, 2, 2, 4), "int8", 0.1) for _ in range(3)]
+    nodes = [Node("RELU", [0], [1]), Node("RELU", [1], [2])]
+    path = folder / "integers.tflite"
+    path.write_bytes(tflite(tensors, nodes, [0], [2]))
+    return path
+
+
+GRAPH_ALONE = ("schedule", "explain", "plan", "offchip", "report -o {out}.html", "rows --graph")
+
+
+@pytest.mark.parametrize("line", GRAPH_ALONE)
+def test_what_a_graph_says_is_said_without_tvm(tmp_path: Path, line: str) -> None:
+    command, *options = line.format(out=tmp_path / "out").split()
+    modules, _ = imported(command, str(float_chain(tmp_path)), *options, succeeds=True)
+    assert not modules & {"tvm", "tvm_ffi", "torch", "onnxruntime", "onnx", "ai_edge_litert"}
+
+
+@pytest.mark.parametrize("line", ["explain", "report -o {out}.html"])
+def test_channels_of_a_file_that_was_looked_at_take_no_tvm(
+    tmp_path: Path, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERENITY_CACHE", str(tmp_path / "cache"))
+    command, *options = line.format(out=tmp_path / "out").split()
+    model = str(integer_chain(tmp_path))
+    first, _ = imported(command, model, *options, succeeds=True)
+    second, _ = imported(command, model, *options, succeeds=True)
+    assert "tvm" in first
+    assert not second & {"tvm", "tvm_ffi", "torch", "onnxruntime"}
+
+
+def test_a_build_that_was_made_takes_no_tvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERENITY_CACHE", str(tmp_path / "cache"))
+    line = ["build", str(integer_chain(tmp_path)), "--board", "nucleo-l4r5zi", "-o"]
+    first, _ = imported(*line, str(tmp_path / "one"), succeeds=True)
+    second, _ = imported(*line, str(tmp_path / "two"), succeeds=True)
+    assert "tvm" in first
+    assert (tmp_path / "two" / "metadata.json").is_file()
+    assert not second & {"tvm", "tvm_ffi", "torch", "onnxruntime", "ai_edge_litert"}
 
 
 def test_importing_the_package_loads_nothing_that_is_slow() -> None:

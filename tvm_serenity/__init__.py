@@ -55,8 +55,10 @@ _LAZY = {
     "peak_bytes": "tvm_serenity.nas",
     "peak_bytes_batch": "tvm_serenity.nas",
 }
-"""Where public names are made; imported on first use, so that the package loads neither TVM nor
-numpy."""
+"""The modules that define the public names, imported on first use.
+
+Importing the package loads neither TVM nor numpy.
+"""
 __all__ = [
     "Graph",
     "__version__",
@@ -66,7 +68,7 @@ __all__ = [
     "plan",
     "schedule",
 ]
-"""What ``from tvm_serenity import *`` and ``help`` give: the names that need no TVM."""
+"""The names that ``from tvm_serenity import *`` and ``help`` show: those that need no TVM."""
 
 pipeline_hook.install()
 
@@ -82,7 +84,10 @@ def __dir__() -> list[str]:
 
 
 def _function(name: str) -> property:
-    """The function of a package of its own name; importing the package does not hide it."""
+    """Return the function that has the name of its package.
+
+    Importing the package does not hide the function.
+    """
 
     def get(_package: ModuleType) -> Any:
         return getattr(import_module(f"{__name__}.{name}"), name)
@@ -95,7 +100,7 @@ def _function(name: str) -> property:
 
 
 class _Package(ModuleType):
-    """The package itself: ``schedule`` and ``plan`` are functions, as are packages in it called."""
+    """The type of this package: its ``schedule`` and ``plan`` are functions, not packages."""
 
     if not TYPE_CHECKING:
         plan = _function("plan")

@@ -1,7 +1,7 @@
-"""Everything that depends on the version of TVM: names that moved and calls that changed.
+"""All code that depends on the version of TVM: moved names and changed calls.
 
-Written against apache-tvm 0.27 (``tvm.tirx``, ``tvm.s_tir``, ``.ty`` instead of
-``.struct_info``). Nothing else in the project names these directly.
+Written against apache-tvm 0.27 (``tvm.tirx``, ``tvm.s_tir``, ``.ty`` instead of ``.struct_info``).
+No other file names these directly.
 """
 
 import platform
@@ -24,7 +24,7 @@ for _error in vars(errors).values():
         tvm_ffi.error.register_error(_error)  # so that passes raise them through TVM unchanged
 
 ARENA_ALIGNMENT = 64
-"""Bytes TVM aligns its own allocations to, and lets kernels assume."""
+"""Alignment in bytes of TVM's own allocations, which kernels may assume."""
 
 
 def lower_and_fuse(target: tvm.target.Target) -> Any:
@@ -40,42 +40,48 @@ def lower_and_fuse(target: tvm.target.Target) -> Any:
 
 
 def legalized(names: set[str]) -> Any:
-    """Return the pass that makes kernels of the operators of these names, and of no other."""
+    """Return the pass that lowers the operators of these names, and no others, to kernels."""
     others = [str(name) for name in tvm.ir.Op.list_op_names() if str(name) not in names]
     return relax.transform.LegalizeOps(skip_ops=others)
 
 
 def before_planning() -> Any:
-    """Return the passes between the order and the plan."""
+    """Return the passes between ordering and memory planning."""
     return tvm.transform.Sequential(
         [relax.transform.ToNonDataflow(), relax.transform.RemovePurityChecking()]
     )
 
 
 def after_planning(target: tvm.target.Target) -> Any:
-    """Return the passes between the plan and the virtual machine; they plan what is left over."""
+    """Return the passes between memory planning and the virtual machine.
+
+    They plan the tensors that our plan left out.
+    """
     return tvm.transform.Sequential(
         [*cpu.dataflow_lower_passes(target), *cpu.finalize_passes(target)]
     )
 
 
 def named_pass(name: str, apply: Callable[[Any], Any]) -> Any:
-    """Return the module pass ``name``, as TVM's instruments know it, that does ``apply``."""
+    """Return a module pass that runs ``apply`` under the name that TVM's instruments report."""
     return tvm.transform.module_pass(lambda mod, _context: apply(mod), opt_level=0, name=name)
 
 
 def is_tensor(ty: relax.Type) -> bool:
-    """Whether ``ty`` is the type of one tensor."""
+    """Return whether ``ty`` is a tensor type."""
     return isinstance(ty, relax.TensorType)
 
 
 def is_tuple(ty: relax.Type) -> bool:
-    """Whether ``ty`` is the type of a tuple."""
+    """Return whether ``ty`` is a tuple type."""
     return isinstance(ty, relax.TupleType)
 
 
 def static_shape(ty: relax.Type, name: str) -> tuple[int, ...]:
-    """Return the shape of a tensor type; :class:`UnsupportedError` where it is not constant."""
+    """Return the shape of a tensor type.
+
+    Raises :class:`UnsupportedError` if an extent is not constant.
+    """
     shape = ty.shape
     values = getattr(shape, "values", None)
     if values is None or not all(isinstance(v, tvm.tirx.IntImm) for v in values):
@@ -84,17 +90,17 @@ def static_shape(ty: relax.Type, name: str) -> tuple[int, ...]:
 
 
 def dtype_name(ty: relax.Type) -> str:
-    """Return numpy's name of a tensor type's elements."""
+    """Return numpy's name of a tensor type's element type."""
     return str(ty.dtype.dtype)
 
 
 def dtype_bits(dtype: str) -> int:
-    """Return the bits of one element."""
+    """Return the size of one element in bits."""
     return 8 if dtype == "bool" else tvm.DataType(dtype).bits * tvm.DataType(dtype).lanes
 
 
 def size_bytes(shape: Sequence[int], dtype: str) -> int:
-    """Return the bytes of a compact tensor."""
+    """Return the size of a compact tensor in bytes."""
     elements = 1
     for extent in shape:
         elements *= extent
@@ -102,41 +108,41 @@ def size_bytes(shape: Sequence[int], dtype: str) -> int:
 
 
 def is_constant(value: relax.Expr) -> bool:
-    """Whether an expression is a tensor literal."""
+    """Return whether an expression is a tensor literal."""
     return isinstance(value, tvm.ir.expr.GenericConst)
 
 
 def op_name(call: relax.Expr) -> str:
-    """Return the name of the operator or function that a call calls."""
+    """Return the name of the operator or function that ``call`` calls."""
     return str(getattr(call.op, "name", None) or getattr(call.op, "name_hint", "") or call.op)
 
 
 def is_prim_func(function: tvm.ir.BaseFunc) -> bool:
-    """Whether a function of a module is a kernel."""
+    """Return whether a function of a module is a kernel."""
     return isinstance(function, tirx.PrimFunc)
 
 
 def is_call(value: relax.Expr) -> bool:
-    """Whether an expression is a call."""
+    """Return whether an expression is a call."""
     return isinstance(value, tvm.ir.expr.Call)
 
 
 def called_kernel(call: relax.Expr) -> Any:
-    """Return the GlobalVar of the kernel that ``call_tir`` runs, or None for any other call."""
+    """Return the GlobalVar of the kernel that ``call_tir`` runs, None for any other call."""
     if op_name(call) in ("relax.call_tir", "relax.call_tir_inplace"):
         return call.args[0]
     return None
 
 
 def called_external(call: relax.Expr) -> str | None:
-    """Return the symbol of the external function that ``call`` gives its results to, or None."""
+    """Return the symbol of the external function that ``call`` passes its results to, or None."""
     if op_name(call) != "relax.call_dps_packed":
         return None
     return str(call.args[0].global_symbol)
 
 
 def is_buffer_param(param: tirx.Var) -> bool:
-    """Whether a kernel's parameter is a tensor."""
+    """Return whether a kernel's parameter is a tensor."""
     return bool(tirx.is_buffer_var(param))
 
 
@@ -146,7 +152,7 @@ def buffer_shape(buffer: tirx.Var) -> tuple[int, ...]:
 
 
 def buffer_dtype(buffer: tirx.Var) -> str:
-    """Return numpy's name of a kernel buffer's elements."""
+    """Return numpy's name of a kernel buffer's element type."""
     return str(getattr(buffer.ty.dtype, "dtype", buffer.ty.dtype))
 
 
@@ -163,7 +169,7 @@ def offset_buffer(old: tirx.Var, alignment: int) -> Any:
 
 
 def plain_buffer(old: tirx.Var) -> Any:
-    """Return a buffer like ``old`` at its address; ``old`` itself unless it has an offset."""
+    """Return ``old`` without its offset, at the address where it starts."""
     offset = old.ty.elem_offset
     if offset is None or (isinstance(offset, tirx.IntImm) and int(offset) == 0):
         return old
@@ -182,7 +188,7 @@ def workspace_buffer(size: int, alignment: int) -> Any:
 
 
 def declare_on(buffer: tirx.Var, base: tirx.Var, offset: int) -> Any:
-    """Return the statement that puts ``buffer`` onto ``base``, ``offset`` elements in."""
+    """Return the statement that places ``buffer`` in ``base`` at ``offset`` elements."""
     rank = len(base.ty.shape)
     index = [0] * (rank - 1) + [offset] if rank else []  # a 0-d tensor has one element
     return tirx.DeclBuffer(buffer, data=tirx.address_of(base[tuple(index)]))
@@ -201,13 +207,13 @@ _LOW_LEVEL = (
 
 
 def is_high_level(call: relax.Call) -> bool:
-    """Whether a call is an operator that still has to be turned into a kernel."""
+    """Return whether a call is an operator that is not yet lowered to a kernel."""
     name = op_name(call)
     return name.startswith("relax.") and not name.startswith(_LOW_LEVEL)
 
 
 def with_body(function: relax.Function, body: relax.SeqExpr, *, is_pure: bool | None = None) -> Any:
-    """Return a Relax function with another body."""
+    """Return a Relax function with its body replaced."""
     return relax.Function(
         function.params,
         body,
@@ -223,12 +229,12 @@ def alloc_storage(size: int) -> Any:
 
 
 def alloc_in(storage: tirx.Var, offset: int, shape: Sequence[Any], dtype: str) -> Any:
-    """Return the expression that makes a tensor ``offset`` bytes into ``storage``."""
+    """Return the expression that places a tensor ``offset`` bytes into ``storage``."""
     return relax.op.memory.alloc_tensor(storage, offset, relax.ShapeExpr(list(shape)), dtype)
 
 
 def alloc_fresh(shape: Sequence[Any], dtype: str) -> Any:
-    """Return the expression that allocates a tensor of its own."""
+    """Return the expression that allocates a tensor with storage of its own."""
     return relax.op.builtin.alloc_tensor(relax.ShapeExpr(list(shape)), dtype, 0)
 
 
@@ -241,7 +247,10 @@ def kernel_arguments(call: relax.Call) -> list[Any]:
 
 
 def kernel_variable(name: str, kernel: tirx.PrimFunc) -> Any:
-    """Return a GlobalVar for ``kernel``: calls are checked against the type it carries."""
+    """Return a GlobalVar for ``kernel``.
+
+    It carries the kernel's type, against which TVM checks calls.
+    """
     params = [
         relax.TensorType(list(p.ty.shape), buffer_dtype(p)) if is_buffer_param(p) else p.ty
         for p in kernel.params
@@ -252,17 +261,17 @@ def kernel_variable(name: str, kernel: tirx.PrimFunc) -> Any:
 
 
 def has_blocks(kernel: tirx.PrimFunc) -> bool:
-    """Whether a kernel is in block form, which schedules work on."""
+    """Return whether a kernel consists of blocks, which TIR schedules require."""
     return isinstance(kernel.body, tvm.s_tir.SBlockRealize)
 
 
 def call_like(call: relax.Call, arguments: Sequence[Any]) -> Any:
-    """Return the call of an operator again, with other arguments of its kinds."""
+    """Return ``call`` with other arguments of the same types."""
     return relax.Call(call.op, list(arguments), call.attrs, call.ty_args)
 
 
 def call_with(call: relax.Call, arguments: Sequence[Any], **changed: Any) -> Any:
-    """Return the call of an operator again, with other arguments and some attributes changed."""
+    """Return ``call`` with other arguments and some attributes changed."""
     kind = type(call.attrs).__tvm_ffi_type_info__
     held = {field.name: getattr(call.attrs, field.name) for field in kind.fields}
     attrs = tvm.ir.make_node(kind.type_key, **{**held, **changed})
@@ -270,7 +279,7 @@ def call_with(call: relax.Call, arguments: Sequence[Any], **changed: Any) -> Any
 
 
 def fuse_primitives() -> Any:
-    """Return the passes that make one kernel of each function with the attribute Primitive."""
+    """Return the passes that turn each function with the attribute Primitive into one kernel."""
     return tvm.transform.Sequential([relax.transform.LegalizeOps(), relax.transform.FuseTIR()])
 
 
@@ -286,25 +295,25 @@ def overwritten(call: relax.Expr) -> Any:
 
 
 def versions() -> str:
-    """Return the versions of what compiles kernels."""
+    """Return the versions of the packages that compile kernels."""
     return f"{tvm.__version__} {tvm.target.codegen.llvm_version_major()}"
 
 
 def result_types(call: relax.Call) -> list[Any]:
-    """Return the types of what a call of a kernel returns."""
+    """Return the types of the results of a kernel call."""
     return list(call.ty.fields) if is_tuple(call.ty) else [call.ty]
 
 
 def structural_key(function: relax.Function) -> Any:
-    """Return a key that functions which compute the same have in common."""
+    """Return a key that is equal for functions which compute the same."""
     return tvm_ffi.StructuralKey(function)
 
 
 def structural_hash(function: tvm.ir.BaseFunc | tvm.IRModule) -> int:
-    """Return a number that what computes the same has in common, constants included.
+    """Return a hash that is equal for functions which compute the same, constants included.
 
-    It is the same in every process. (``save_json`` would say all, but crashes where tvm-ffi is
-    newer than the one that TVM was built with.)
+    It is the same in every process. (``save_json`` would contain everything, but it crashes if
+    tvm-ffi is newer than the one that TVM was built with.)
     """
     return int(tvm_ffi.structural_hash(function))
 
@@ -315,7 +324,7 @@ def constant_array(value: tirx.Expr) -> Any:
 
 
 def constant_address(value: tirx.Expr) -> int:
-    """Return where the bytes of a tensor literal lie: the same of literals that share them."""
+    """Return the address of a tensor literal's bytes, equal for literals that share them."""
     return int(value.value.data_ptr())
 
 
@@ -331,7 +340,10 @@ def call_kernel(
     arguments: Sequence[Any],
     results: int = 1,
 ) -> Any:
-    """Return the call of a new kernel whose last parameters are its results; a tuple of several."""
+    """Return the call of a new kernel whose last parameters are its results.
+
+    Several results are a tuple.
+    """
     made = kernel.params[len(kernel.params) - results :]
     types = [relax.TensorType(buffer_shape(out), buffer_dtype(out)) for out in made]
     ty = types[0] if results == 1 else types
@@ -339,41 +351,41 @@ def call_kernel(
 
 
 def scalar(expr: relax.Expr) -> float | None:
-    """Return the number that an argument of an operator is, if it is one."""
+    """Return the number that an operator's argument holds, None if it is not a scalar."""
     value = getattr(expr, "value", expr)
     return float(value) if isinstance(value, int | float) else None
 
 
 def renamed(kernel: tirx.PrimFunc, name: str) -> Any:
-    """Return a kernel under another symbol, where it has one."""
+    """Return a kernel with its symbol, if it has one, changed to ``name``."""
     symbol = (kernel.attrs or {}).get("global_symbol")
     return kernel if symbol is None else kernel.with_attr("global_symbol", name)
 
 
 def anonymous(kernel: tirx.PrimFunc) -> Any:
-    """Return a kernel without its symbol: kernels that compute the same are then equal."""
+    """Return a kernel without its symbol, so that kernels which compute the same are equal."""
     return kernel.without_attr("global_symbol") if kernel.attrs else kernel
 
 
 def script(kernel: tirx.PrimFunc) -> str:
-    """Return a kernel as a script that ``from_script`` reads."""
+    """Return a kernel as text that ``from_script`` reads."""
     return str(kernel.script(show_meta=True))
 
 
 def from_script(text: str) -> Any:
-    """Return the kernel that ``script`` wrote."""
+    """Return the kernel whose text ``script`` returned."""
     return tvm.script.from_source(text)
 
 
 def by_pipeline(module: tvm.IRModule, target: tvm.target.Target, pipeline: Any) -> Any:
-    """Return what a pass, or the one of a name, makes of a module for ``target``."""
+    """Return ``module`` after ``pipeline``, a pass or the name of one, for ``target``."""
     apply = relax.get_pipeline(pipeline) if isinstance(pipeline, str) else pipeline
     with target:
         return apply(module)
 
 
 def storage_sizes(function: relax.Function) -> list[int | None]:
-    """Return the bytes of each storage that a planned function allocates, None where it depends."""
+    """Return the bytes of each storage of a planned function; None if they are not constant."""
     sizes: list[int | None] = []
 
     def visit(found: Any) -> None:
@@ -388,10 +400,10 @@ def storage_sizes(function: relax.Function) -> list[int | None]:
 def bytecode_of(
     module: tvm.IRModule, target: tvm.target.Target, pipeline: Any
 ) -> tuple[relax.VMExecutable, dict[str, tirx.PrimFunc]]:
-    """Return what the virtual machine runs of a Relax module, and the kernels that it calls.
+    """Return the virtual machine's instructions for a Relax module, and the kernels they call.
 
-    ``pipeline``: a pass, the name of one, or None where the module has gone through it. The kernels
-    are yet to be compiled and imported.
+    ``pipeline``: a pass, the name of one, or None if the module has gone through it. The kernels
+    are not yet compiled.
     """
     lowered = module if pipeline is None else by_pipeline(module, target, pipeline)
     if lowered.attrs and lowered.attrs.get("external_mods", None):
@@ -403,7 +415,7 @@ def bytecode_of(
 
 
 def kernel_symbol(name: str) -> str:
-    """Return the symbol that a compiled kernel's function has in an object."""
+    """Return the symbol of a compiled kernel's function in an object file."""
     return f"__tvm_ffi_{name}"
 
 
@@ -416,7 +428,7 @@ def write_object(
 
 
 def contracts(target: tvm.target.Target) -> bool:
-    """Whether LLVM may turn a product and a sum into one operation that rounds once.
+    """Return whether LLVM may fuse a product and a sum into one operation with one rounding.
 
     Plain x86-64 has no such instruction.
     """

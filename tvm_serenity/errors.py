@@ -1,4 +1,4 @@
-"""Every error the library raises on purpose.
+"""All errors that the library raises on purpose.
 
     SerenityError
     ├── InputError              a model, file, graph or option that cannot be used
@@ -26,29 +26,29 @@ class SerenityError(Exception):
 
 
 class InputError(SerenityError):
-    """A model, file, graph or option that cannot be used; the message says what is allowed."""
+    """An unusable model, file, graph or option; the message says what is allowed."""
 
 
 class GraphError(InputError):
-    """A graph that is not well formed; the message names the op or tensor."""
+    """An ill-formed graph; the message names the operator or tensor."""
 
 
 class CycleError(GraphError):
-    """Operators that wait for each other, named in order."""
+    """A cycle of operators; the message names them in order."""
 
 
 class ParseError(InputError):
-    """A line of a text or CSV file that cannot be read; the message names the line."""
+    """An unreadable line of a text or CSV file; the message names the line."""
 
 
 class UnsupportedError(InputError):
-    """Well formed, but outside of what is supported; the message names the op."""
+    """A well-formed input beyond what is supported; the message names the operator."""
 
 
 class FitError(SerenityError):
-    """A network needs more memory than its board has, or than it was allowed.
+    """A network that needs more memory than its board or its limit allows.
 
-    ``facts`` are the figures that ``serenity build --json`` prints.
+    ``facts``: the figures that ``serenity build --json`` prints.
     """
 
     exit_status = 1
@@ -63,14 +63,14 @@ class CheckError(SerenityError):
 
 
 class WrongResultError(CheckError):
-    """Compiled code computes something else than its reference; the message says what and where."""
+    """Compiled code whose result differs from its reference; the message says where."""
 
     exit_status = 1
 
 
 class SerenityWarning(UserWarning):
-    """What a user should know of a result that is right; the command line prints it."""
+    """A note on a right result; the command line prints it."""
 
 
 class MissingPartError(SerenityError):
-    """An optional package or tool is not installed; the message says how to get it."""
+    """A package or tool that is not installed; the message says how to install it."""

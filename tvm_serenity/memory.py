@@ -1,11 +1,11 @@
 """Live ranges, the live profile and the peak of a graph under an order.
 
-Steps count the operators of the order from 0; a live range is half open. A graph input is live
-from step 0 to its last reader, a graph output to the last step, anything else from its producer
-to its last reader (SERENITY, section 3.1; Liberis and Lane, section 2.1). Views extend the range
-of their source, an operator done in place continues the range of the storage it takes over, and
-workspace is a range of one step. Where a result may lie over an operand that dies, the profile has
-the bytes that this saves at most; how many it does is up to the placement.
+Steps number the operators of the order from 0. A live range is half open. A graph input is live
+from step 0 to its last reader, a graph output to the last step, any other tensor from its producer
+to its last reader (SERENITY, section 3.1; Liberis and Lane, section 2.1). A view extends the range
+of its source. An in-place operator continues the range of the storage that it takes over. Workspace
+is a range of one step. Where a result may overlap a dying operand, the profile subtracts the
+largest saving; the placement decides how much of it is realised.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,10 +23,11 @@ from tvm_serenity.graph.arrays import Flags, Ints, distinct, ints
 
 
 class LiveRange(NamedTuple):
-    """Bytes that must stay in place from step ``start`` to before step ``stop``.
+    """Bytes that stay allocated from step ``start`` to before step ``stop``.
 
-    ``tensors`` are all the tensors that live there: the first one, its views, and what operators
-    done in place wrote over them. Workspace has no tensors but the op's index in ``workspace_of``.
+    ``tensors`` are all tensors in this storage: the first one, its views, and the results that
+    in-place operators write there. A workspace range has no tensors; ``workspace_of`` is the index
+    of its op.
     """
 
     name: str
@@ -38,7 +39,7 @@ class LiveRange(NamedTuple):
 
 
 class ProfileStep(NamedTuple):
-    """One step of the profile: the op that runs, and the bytes live then."""
+    """One step of the profile: the op that runs and the live bytes during it."""
 
     op: int
     live_bytes: int
@@ -46,7 +47,7 @@ class ProfileStep(NamedTuple):
 
 @dataclass(frozen=True)
 class Profile:
-    """The live profile of an order: bytes at each step, and where the peak is."""
+    """The live profile of an order: live bytes at each step, and the step of the peak."""
 
     ranges: tuple[LiveRange, ...]
     steps: tuple[ProfileStep, ...]
@@ -55,21 +56,24 @@ class Profile:
 
     @property
     def peak_ranges(self) -> tuple[LiveRange, ...]:
-        """The ranges that make the peak, largest first."""
+        """The ranges that are live at the peak, largest first."""
         if self.peak_step is None:
             return ()
         return largest_first(self.ranges, self.peak_step)
 
     def live_at(self, step: int) -> tuple[int, ...]:
-        """Return the indices of the ranges that are live at one step, ascending."""
+        """Return the indices of the ranges that are live at ``step``, ascending."""
         return tuple(i for i, r in enumerate(self.ranges) if r.start <= step < r.stop)
 
     def live_sets(self) -> Iterator[tuple[int, ...]]:
-        """Yield for each step the same; all of them are as many as the ranges are long."""
+        """Yield, for each step, the indices of its live ranges, ascending.
+
+        The results together hold as many indices as the ranges hold steps.
+        """
         comes: list[list[int]] = [[] for _ in self.steps]
-        for index, found in enumerate(self.ranges):
-            if found.start < min(found.stop, len(self.steps)):
-                comes[found.start].append(index)
+        for index, live_range in enumerate(self.ranges):
+            if live_range.start < min(live_range.stop, len(self.steps)):
+                comes[live_range.start].append(index)
         live: list[int] = []
         for step, new in enumerate(comes):
             live = sorted([i for i in live if self.ranges[i].stop > step] + new)
@@ -77,62 +81,62 @@ class Profile:
 
 
 def largest_first(ranges: Sequence[LiveRange], step: int) -> tuple[LiveRange, ...]:
-    """Return what is live at a step, largest first."""
-    live = (found for found in ranges if found.start <= step < found.stop)
+    """Return the ranges that are live at ``step``, largest first."""
+    live = (live_range for live_range in ranges if live_range.start <= step < live_range.stop)
     return tuple(sorted(live, key=lambda r: (-r.size_bytes, r.start, r.name)))
 
 
 def live_ranges(graph: Graph, order: Sequence[int] | None = None) -> tuple[LiveRange, ...]:
-    """Return what must be in memory when, under ``order`` (default: the given one).
+    """Return the live ranges of ``graph`` under ``order`` (default: the given order).
 
-    Raises :class:`InputError` where ``order`` is not a topological order of all ops.
+    Raises :class:`InputError` if ``order`` is not a topological order of all ops.
     """
     return _ranges_of(graph, _lives(graph, order))
 
 
 @dataclass(frozen=True, eq=False)
 class OrderPeak:
-    """The first step that needs most, and the op there; what is live then, largest first.
+    """The first step with the largest live memory, its op, and the ranges live there.
 
-    Of many live ranges ``sizes`` and the names of some take much less time than ``ranges``.
+    For many ranges, ``sizes`` and a few names take much less time than ``ranges``.
     """
 
     size_bytes: int
     step: int
     op: int
     graph: Graph
-    lives: "_Lives"  # of that step
-    place: Ints  # of each range, largest first, among those: tensors, then workspace
+    lives: "_Lives"  # the ranges of this step only
+    place: Ints  # indices into those ranges (tensors, then workspace), largest first
 
     @property
     def sizes(self) -> Ints:
-        """Bytes of each range."""
+        """Bytes of each range, largest first."""
         return self.lives.sizes(self.graph)[self.place]
 
     @cached_property
     def ranges(self) -> tuple[LiveRange, ...]:
         """The ranges that are live, largest first."""
-        found = _ranges_of(self.graph, self.lives)
-        return tuple(found[place] for place in self.place.tolist())
+        ranges = _ranges_of(self.graph, self.lives)
+        return tuple(ranges[place] for place in self.place.tolist())
 
     @property
     def workspace(self) -> Flags:
-        """Which of the ranges are workspace."""
+        """Whether each range is workspace."""
         return self.place >= len(self.lives.head)
 
     def holding(self, storages: Iterable[int]) -> Flags:
-        """Return which of the ranges hold any of these storages."""
+        """Return, for each range, whether it holds any of ``storages``."""
         first = {root: head for head, chain in self.lives.chains.items() for root in chain}
         heads = ints(first.get(root, root) for root in storages)
         return np.append(np.isin(self.lives.head, heads), self.lives.scratch_op < 0)[self.place]
 
     def name(self, index: int) -> str:
-        """Return the name of a range."""
+        """Return the name of the range at ``index``."""
         return self.lives.name(self.graph, int(self.place[index]))
 
 
 def peak_of(graph: Graph, order: Sequence[int] | None = None) -> OrderPeak:
-    """Return where the peak of an order of at least one op is (default: of the given order)."""
+    """Return the peak of an order of at least one op (default: the given order)."""
     order = range(len(graph.ops)) if order is None else order
     lives = _lives(graph, order)
     needs = _needs(graph, order, lives)[: len(order)]
@@ -151,24 +155,24 @@ def peak_of(graph: Graph, order: Sequence[int] | None = None) -> OrderPeak:
 
 
 def _by_size(graph: Graph, lives: "_Lives") -> Ints:
-    """The places of ranges in the order of :func:`largest_first`."""
+    """Return the indices of ranges, sorted as :func:`largest_first` sorts them."""
     size, start = lives.sizes(graph), np.concatenate([lives.start, lives.scratch_step])
-    found = np.lexsort((start, -size))
-    same = (np.diff(size[found]) == 0) & (np.diff(start[found]) == 0)
+    by_size = np.lexsort((start, -size))
+    same = (np.diff(size[by_size]) == 0) & (np.diff(start[by_size]) == 0)
     edges = np.flatnonzero(np.diff(same, prepend=False, append=False))
-    for first, last in edges.reshape(-1, 2).tolist():  # of equal ones, by name
-        tied = found[first : last + 1].tolist()
-        found[first : last + 1] = sorted(tied, key=partial(lives.name, graph))
-    return found
+    for first, last in edges.reshape(-1, 2).tolist():  # equal sizes and starts: by name
+        tied = by_size[first : last + 1].tolist()
+        by_size[first : last + 1] = sorted(tied, key=partial(lives.name, graph))
+    return by_size
 
 
 def workspace_name(op: Op) -> str:
-    """Return what the range of an operator's workspace is called."""
+    """Return the name of the workspace range of ``op``."""
     return f"{op.name} workspace"
 
 
 MADE_AT_ONCE = 50_000
-"""Ranges made in one call: Ctrl-C is heard between two."""
+"""Ranges built in one uninterruptible call; Python handles Ctrl-C between two calls."""
 
 
 def _ranges_of(graph: Graph, lives: "_Lives") -> tuple[LiveRange, ...]:
@@ -181,9 +185,10 @@ def _ranges_of(graph: Graph, lives: "_Lives") -> tuple[LiveRange, ...]:
         _tenants(graph, heads, lives.chains),
         repeat(None, len(heads)),
     )
-    made = partial(tuple.__new__, LiveRange)  # as _make does, which is a call of Python's each
-    found, ranges = map(made, zip(*columns, strict=True)), list[LiveRange]()
-    while block := tuple(islice(found, MADE_AT_ONCE)):
+    # builds a tuple without a Python call, which _make costs
+    new_range = partial(tuple.__new__, LiveRange)
+    built, ranges = map(new_range, zip(*columns, strict=True)), list[LiveRange]()
+    while block := tuple(islice(built, MADE_AT_ONCE)):
         ranges += block
     scratch = zip(lives.scratch_op.tolist(), lives.scratch_step.tolist(), strict=True)
     ranges += [
@@ -198,9 +203,9 @@ def profile(
     order: Sequence[int] | None = None,
     ranges: tuple[LiveRange, ...] | None = None,
 ) -> Profile:
-    """Return the live profile of ``graph`` under ``order`` (default: the given one).
+    """Return the live profile of ``graph`` under ``order`` (default: the given order).
 
-    ``ranges`` are the live ranges, where they are known already.
+    ``ranges`` are its live ranges, if the caller has computed them already.
     """
     order = range(len(graph.ops)) if order is None else tuple(order)
     lives = _lives(graph, order)
@@ -226,21 +231,23 @@ def live_bytes(graph: Graph, order: Sequence[int] | None = None) -> list[int]:
 
 
 def least_need(graph: Graph) -> tuple[int, int]:
-    """Return the largest bytes that some op needs in every order, and that op; (0, -1) of none.
+    """Return a lower bound on the peak from single ops, in bytes, and the op that gives it.
 
-    What the op reads, makes and scratches, less what its result may save over an operand.
+    An op needs its inputs, its outputs and its workspace, less what its result may save by overlap.
+    The result is (0, -1) for a graph without ops.
     """
     if not graph.ops:
         return 0, -1
-    found = graph.arrays
-    op = np.concatenate([found.read.op, found.made.op])
-    tensor = np.concatenate([found.read.tensor, found.made.tensor])
+    arrays = graph.arrays
+    op = np.concatenate([arrays.read.op, arrays.made.op])
+    tensor = np.concatenate([arrays.read.tensor, arrays.made.tensor])
     counted = graph.counted[tensor]
     op, root = op[counted], graph.root[tensor[counted]]
     need = _op_needs(graph, op, root)
     worst = int(need.argmax())
     touched = root[op == worst]
-    if len(touched) > len(set(touched.tolist())):  # what shows the same bytes counts once
+    # several of its tensors share a storage, which counts once
+    if len(touched) > len(set(touched.tolist())):
         pairs = distinct(op * len(graph.tensors) + root)
         need = _op_needs(graph, pairs // len(graph.tensors), pairs % len(graph.tensors))
         worst = int(need.argmax())
@@ -248,7 +255,7 @@ def least_need(graph: Graph) -> tuple[int, int]:
 
 
 def _op_needs(graph: Graph, op: Ints, root: Ints) -> Ints:
-    """For each op the bytes of its workspace and of the storages ``root``, less what it saves."""
+    """Return each op's need: its workspace and the storages ``root``, less its overlap."""
     need = graph.arrays.workspace.copy()
     need[list(graph.constant_ops)] = 0
     np.add.at(need, op, graph.arrays.size[root])
@@ -261,9 +268,9 @@ def _op_needs(graph: Graph, op: Ints, root: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class _Lives:
-    """Live ranges as arrays, those of tensors by their first one, and those of workspace.
+    """Live ranges as arrays: the ranges of tensors, by first tensor, then the workspace ranges.
 
-    ``chains`` are the storages of a range that in-place operators continue, by the first one.
+    ``chains`` maps the first storage of a range to all storages that in-place operators continue.
     """
 
     head: Ints
@@ -272,15 +279,15 @@ class _Lives:
     chains: Mapping[int, Sequence[int]]
     scratch_op: Ints
     scratch_step: Ints
-    dies: Ints  # for each storage, the step after its range if it may be written over, else -1
+    dies: Ints  # for each storage, the step after its range if a result may overlap it, else -1
 
     def sizes(self, graph: Graph) -> Ints:
-        """Bytes of the ranges of tensors, and then of workspace."""
+        """Return the bytes of the tensor ranges, then of the workspace ranges."""
         arrays = graph.arrays
         return np.concatenate([arrays.size[self.head], arrays.workspace[self.scratch_op]])
 
     def name(self, graph: Graph, place: int) -> str:
-        """Return the name of one of them."""
+        """Return the name of the range at index ``place``."""
         if place < len(self.head):
             return graph.tensors[int(self.head[place])].name
         return workspace_name(graph.ops[int(self.scratch_op[place - len(self.head)])])
@@ -290,7 +297,10 @@ def _lives(graph: Graph, order: Sequence[int] | None) -> _Lives:
     count = len(graph.ops)
     order = range(count) if order is None else order
     if not is_order(graph, order):
-        raise InputError(f"{graph.name}: not a topological order of its {count} ops")
+        raise InputError(
+            f"{graph.name}: the order is not a topological order of its {count} ops: list each op "
+            "once, after all ops that it waits for"
+        )
     listed = ints(order, count)
     step_of = np.zeros(count, dtype=np.int64)
     step_of[listed] = np.arange(count)
@@ -303,13 +313,13 @@ def _lives(graph: Graph, order: Sequence[int] | None) -> _Lives:
         dies[list(chain)] = dies[chain[-1]]
     taken = [root for chain in chains.values() for root in chain[1:]]
     heads = heads[~np.isin(heads, ints(taken))] if taken else heads
-    made = graph.arrays.maker[heads]
+    maker = graph.arrays.maker[heads]
     scratch = graph.arrays.workspace[listed] > 0
     if graph.constant_ops:
         scratch &= ~np.isin(listed, ints(graph.constant_ops))
     return _Lives(
         head=heads,
-        start=np.where(made >= 0, step_of[made] if count else 0, 0),
+        start=np.where(maker >= 0, step_of[maker] if count else 0, 0),
         stop=stop[heads],
         chains=chains,
         scratch_op=listed[scratch],
@@ -319,13 +329,13 @@ def _lives(graph: Graph, order: Sequence[int] | None) -> _Lives:
 
 
 def _stops(graph: Graph, step_of: Ints) -> tuple[Ints, Flags]:
-    """By storage, the step after the last one at which it is needed, and which are results."""
+    """Return, for each storage, the step after its last use, and whether it is an output."""
     root = graph.root
-    made = graph.arrays.maker
+    maker = graph.arrays.maker
     profiled = graph.counted
     stop = np.zeros(len(graph.tensors), dtype=np.int64)
-    making = np.flatnonzero(profiled & (made >= 0))
-    np.maximum.at(stop, root[making], step_of[made[making]] + 1)
+    making = np.flatnonzero(profiled & (maker >= 0))
+    np.maximum.at(stop, root[making], step_of[maker[making]] + 1)
     read = graph.arrays.read
     counted = profiled[read.tensor]
     np.maximum.at(stop, root[read.tensor[counted]], step_of[read.op[counted]] + 1)
@@ -337,11 +347,11 @@ def _stops(graph: Graph, step_of: Ints) -> tuple[Ints, Flags]:
 
 
 def _heads(graph: Graph, step_of: Ints, stop: Ints) -> Ints:
-    """The storages of the profile: those there from the start, then as they are made."""
+    """Return the storages in the profile: those live at the start, then in order of production."""
     root = graph.root
-    made = graph.arrays.maker
+    maker = graph.arrays.maker
     profiled = graph.counted
-    shown = np.flatnonzero(profiled & (made[root] < 0) & (stop[root] > 0))
+    shown = np.flatnonzero(profiled & (maker[root] < 0) & (stop[root] > 0))
     _, first = np.unique(root[shown], return_index=True)
     given = root[shown[np.sort(first)]]
     pairs = graph.arrays.made
@@ -351,21 +361,21 @@ def _heads(graph: Graph, step_of: Ints, stop: Ints) -> Ints:
 
 
 def _chains(graph: Graph, listed: Ints, dies: Ints) -> dict[int, list[int]]:
-    """Storages that operators done in place continue, by the first one of each."""
+    """Return the storages that in-place operators continue, by the first storage."""
     if not any(op.in_place for op in graph.sharing):
         return {}
     chains: dict[int, list[int]] = {}
     home: dict[int, int] = {}
     for step, op in enumerate(listed.tolist()):
-        found = graph.ops[op]
-        if not found.in_place or not _is_own(graph, found.outputs[0]):
+        known = graph.ops[op]
+        if not known.in_place or not _is_own(graph, known.outputs[0]):
             continue
-        roots = (graph.storage[tensor] for tensor in found.in_place)
+        roots = (graph.storage[tensor] for tensor in known.in_place)
         taken = next((r for r in roots if dies[r] == step + 1 and graph.in_profile[r]), None)
         if taken is not None:
             head = home.get(taken, taken)
-            home[found.outputs[0]] = head
-            chains.setdefault(head, [head]).append(found.outputs[0])
+            home[known.outputs[0]] = head
+            chains.setdefault(head, [head]).append(known.outputs[0])
     return chains
 
 
@@ -374,7 +384,7 @@ def _is_own(graph: Graph, tensor: int) -> bool:
 
 
 def _needs(graph: Graph, order: Sequence[int], lives: _Lives) -> Ints:
-    """Bytes live at each step, and after the last one; of no steps, what is live at all."""
+    """Return the live bytes at each step and after the last; without steps, the total."""
     change = np.zeros(len(graph.ops) + 2, dtype=np.int64)
     size = graph.arrays.size[lives.head]
     np.add.at(change, lives.start, size)
@@ -386,7 +396,7 @@ def _needs(graph: Graph, order: Sequence[int], lives: _Lives) -> Ints:
 
 
 def _saved(graph: Graph, order: Sequence[int], lives: _Lives) -> Ints:
-    """For each step, the bytes that a result saves at most as it lies over what dies there."""
+    """Return, for each step, the most bytes that its result saves by overlapping an operand."""
     saved = np.zeros(len(graph.ops) + 2, dtype=np.int64)
     if not any(op.over for op in graph.sharing):
         return saved
@@ -403,7 +413,7 @@ def _saved(graph: Graph, order: Sequence[int], lives: _Lives) -> Ints:
 def _tenants(
     graph: Graph, heads: Sequence[int], chains: Mapping[int, Sequence[int]]
 ) -> Iterator[tuple[int, ...]]:
-    """For each range of a tensor, by its first one, all the tensors that live there."""
+    """Yield, for each tensor range (named by its first storage), all tensors in it."""
     members = _members(graph)
     if not members and not chains:
         return zip(heads, strict=True)
@@ -415,7 +425,7 @@ def _tenants(
 
 
 def _members(graph: Graph) -> Mapping[int, Sequence[int]]:
-    """For each storage with views the tensors in the profile that live in it, ascending."""
+    """Return, for each storage with views, the profiled tensors in it, ascending."""
     root = graph.root
     views = np.flatnonzero(root != np.arange(len(root))).tolist()
     if not views:

@@ -1,8 +1,8 @@
-"""``relax.get_pipeline("serenity")`` wherever tvm_serenity is imported, without loading TVM for it.
+"""Registration of the pipeline "serenity" with TVM, without importing TVM.
 
-TVM keeps its pipelines in a table of names and has no way for a package to announce one. If TVM is
-loaded already, the name is entered at once; else right after ``tvm.relax.pipeline`` is loaded. What
-is entered imports the pipeline when it is called.
+TVM has a table of pipelines by name and no way for a package to announce one. If TVM is loaded,
+``install`` enters the name at once; otherwise right after TVM loads ``tvm.relax.pipeline``. The
+registered function imports the pipeline when TVM calls it.
 """
 
 import sys
@@ -13,12 +13,12 @@ from types import ModuleType
 from typing import Any
 
 NAME = "serenity"
-"""The pipeline's name."""
+"""The name of the pipeline."""
 _MODULE = "tvm.relax.pipeline"
 
 
 def install() -> None:
-    """Enter the pipeline into TVM's table, now or when TVM is loaded."""
+    """Enter the pipeline into TVM's table, now or as soon as TVM is loaded."""
     loaded = sys.modules.get(_MODULE)
     if loaded is not None:
         _enter(loaded)
@@ -33,19 +33,19 @@ def _enter(module: ModuleType) -> None:
 
 
 def _pipeline(*arguments: Any, **options: Any) -> Any:
-    """Return the pass of ``tvm_serenity.runtime.pipeline``; arguments as there."""
+    """Return the pass of ``tvm_serenity.runtime.pipeline``; its arguments are the same."""
     from tvm_serenity.runtime.pipeline import serenity_pipeline
 
     return serenity_pipeline(*arguments, **options)
 
 
 class _Finder(MetaPathFinder):
-    """Finds TVM's module as the import system would, and enters the pipeline once it is loaded."""
+    """An import hook that finds TVM's module and enters the pipeline after the module is loaded."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the module's own spec with a loader that enters the pipeline after loading."""
+        """Return the module's spec with a loader that enters the pipeline after loading."""
         if name != _MODULE:
             return None
         sys.meta_path.remove(self)
@@ -60,7 +60,7 @@ class _Loader(Loader):
         self.own = own
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Return what the module's own loader creates."""
+        """Return the module that its own loader creates."""
         return self.own.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:

@@ -8,7 +8,7 @@ try:
     import tvm
 except ImportError as error:
     raise MissingPartError(
-        f"this needs apache-tvm 0.27 ({error}): pip install 'apache-tvm==0.27.*'"
+        f"this needs apache-tvm 0.27 ({error}): pip install 'tvm-serenity[run]'"
     ) from None
 
 HAS_RELAY = find_spec("tvm.relay") is not None

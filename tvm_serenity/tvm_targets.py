@@ -1,4 +1,4 @@
-"""TVM targets by what users write: ``native``, the machine that this runs on, or TVM's own text."""
+"""TVM targets as users write them: ``native`` for this machine, or TVM's own text."""
 
 import json
 import platform
@@ -12,7 +12,7 @@ import tvm
 from tvm_serenity.errors import InputError, UnsupportedError
 
 NATIVE = "native"
-"""The processor of this machine, with all of its instructions."""
+"""The target text for this machine's processor with all of its instructions."""
 
 
 SAME_NAME = ("avx", "avx2", "fma", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
@@ -21,23 +21,22 @@ VECTORS = {name: name for name in SAME_NAME} | {
     "avxvnni": "avx_vnni",
     "avx512vbmi": "avx512vbmi",
 }
-"""Instructions that a virtual machine may hide from a processor that has them: LLVM's name, and
-that of the system."""
+"""Vector instructions that a virtual machine may hide: LLVM's name and the operating system's."""
 MORE = {"sse4.2": "sse4_2", "bmi2": "bmi2"}
-"""Others that compilers use by themselves, in the same words."""
+"""Further instructions that compilers use without request, under both names."""
 ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64", "i686": "i386"}
-"""Names of architectures that have another one."""
+"""Alternative names of architectures."""
 WITHOUT = ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64")
-"""Processors for where some are hidden, the best one first."""
+"""Generic processors for machines that hide instructions, the most capable first."""
 CPUINFO = Path("/proc/cpuinfo")
 
 
 @cache
 def native() -> Any:
-    """Return the target of this machine: its processor, as LLVM calls it.
+    """Return the target of this machine, with LLVM's name of its processor.
 
-    Where the system does not show all vector instructions that the processor would have, it is the
-    best one of ``WITHOUT`` whose instructions are there.
+    If the operating system hides vector instructions of the processor, the target is the most
+    capable entry of ``WITHOUT`` whose instructions are all present.
     """
     cpu = tvm.get_global_func("target.llvm_get_system_cpu", allow_missing=True)
     if cpu is None:
@@ -53,7 +52,7 @@ def native() -> Any:
 
 
 def _shown() -> frozenset[str] | None:
-    """The instructions that the system says an x86 processor has; None where it does not say."""
+    """Return the instructions that the system reports for an x86 processor, or None."""
     try:
         lines = CPUINFO.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -63,16 +62,16 @@ def _shown() -> frozenset[str] | None:
 
 
 def names_processor(target: tvm.target.Target) -> bool:
-    """Whether a target is of a processor, or its features, rather than of any of its kind."""
+    """Return whether a target names a processor or its features, not just a kind."""
     attrs = dict(target.attrs) if target.attrs else {}
     return bool(attrs.get("mcpu") or attrs.get("mattr"))
 
 
 def with_plain_loops(target: tvm.target.Target) -> Any:
-    """Return ``target`` without LLVM's loop vectoriser, which makes some kernels wrong.
+    """Return ``target`` without LLVM's loop vectoriser, which miscompiles some kernels.
 
-    What is compiled for it is right (``kernels.safe_indices`` tells of which that is in doubt), and
-    slower: the form of what others are compared with.
+    Kernels compiled for it are right but slower; other forms are compared with them.
+    ``kernels.safe_indices`` says which kernels the vectoriser may miscompile.
     """
     if str(target.kind.name) != "llvm":
         return target
@@ -82,34 +81,37 @@ def with_plain_loops(target: tvm.target.Target) -> Any:
 
 
 def unoptimised(target: tvm.target.Target) -> Any:
-    """Return ``target`` without LLVM's optimisations: compiled in a third of the time, and slow."""
+    """Return ``target`` without LLVM's optimisations, for kernels that are compiled but rarely run.
+
+    Compilation takes a third of the time.
+    """
     if str(target.kind.name) != "llvm":
         return target
     return tvm.target.Target({**dict(target.export()), "opt-level": 0})
 
 
 def architecture(target: tvm.target.Target) -> str:
-    """Return the architecture of a target, this machine's where it names none."""
+    """Return the architecture of a target, this machine's if the target names none."""
     attrs = dict(target.attrs) if target.attrs else {}
     found = str(attrs.get("mtriple") or platform.machine()).partition("-")[0].lower()
     return ARCHITECTURES.get(found, found)
 
 
 def is_aarch64(target: tvm.target.Target) -> bool:
-    """Whether LLVM compiles for AArch64, all of which have NEON."""
+    """Return whether LLVM compiles a target for AArch64, whose processors all have NEON."""
     return str(target.kind.name) == "llvm" and architecture(target) == "aarch64"
 
 
 def instructions(target: tvm.target.Target) -> tuple[str, ...]:
-    """Return the vector instructions of an x86 target, as the system calls them."""
+    """Return the vector instructions of an x86 target, under the operating system's names."""
     return tuple(s for name, s in (VECTORS | MORE).items() if has_feature(target, name))
 
 
 def check_runs_here(what: str, built_for: str, wanted: Sequence[str]) -> None:
-    """Raise :class:`UnsupportedError` unless this machine has an architecture and instructions.
+    """Raise :class:`UnsupportedError` if this machine lacks an architecture or instructions.
 
-    ``what``: what would run, for the message. Where the system does not say what there is, nothing
-    is missing.
+    ``what`` names the code that would run, for the message. Nothing is missing if the system does
+    not report its instructions.
     """
     own = ARCHITECTURES.get(platform.machine().lower(), platform.machine().lower())
     if built_for != own:
@@ -124,7 +126,7 @@ def check_runs_here(what: str, built_for: str, wanted: Sequence[str]) -> None:
 
 
 def runs_here(target: tvm.target.Target) -> bool:
-    """Whether LLVM compiles for a target that this machine can run."""
+    """Return whether this machine can run code that LLVM compiles for a target."""
     if str(target.kind.name) != "llvm":
         return False
     try:
@@ -135,20 +137,20 @@ def runs_here(target: tvm.target.Target) -> bool:
 
 
 def current() -> Any:
-    """Return the target in scope, or that of this machine."""
+    """Return the target in scope, or this machine's if there is none."""
     return tvm.target.Target.current(allow_none=True) or native()
 
 
 def has_feature(target: tvm.target.Target, name: str) -> bool:
-    """Return whether a target's processor has a feature, as LLVM calls it ("avx2", "neon")."""
+    """Return whether a target's processor has a feature, by LLVM's name ("avx2", "neon")."""
     known = tvm.get_global_func("target.llvm_cpu_has_feature", allow_missing=True)
     return known is not None and bool(known(name, target))
 
 
 def target_of(text: str) -> Any:
-    """Return the target that a text names: "native", a kind, a tag, or JSON.
+    """Return the target of a text: "native", a kind, a tag, or JSON.
 
-    Raises :class:`InputError` where TVM knows none.
+    Raises :class:`InputError` if TVM does not know it.
     """
     if text == NATIVE:
         return native()
@@ -159,7 +161,7 @@ def target_of(text: str) -> Any:
 
 
 def named(target: tvm.target.Target) -> str:
-    """Return how a target is said: its kind, and its processor where it names one."""
+    """Return the display name of a target: its kind, and its processor if it names one."""
     attrs = dict(target.attrs) if target.attrs else {}
     more = [f"-{key}={attrs[key]}" for key in ("mtriple", "mcpu") if attrs.get(key)]
     return " ".join([str(target.kind.name), *more])

@@ -35,7 +35,7 @@ def test_the_exported_library_runs(tmp_path: Path) -> None:
     machine = relax.VirtualMachine(tvm.runtime.load_module(str(out / "lib.so")), tvm.cpu())
     from tvm_serenity import zoo
     from tvm_serenity.runtime.vm import run
-    from tvm_serenity.validation.drawn import random_inputs
+    from tvm_serenity.validation.network_inputs import random_inputs
 
     inputs = random_inputs(zoo.build("swiftnet-cell-c"))
     found = machine["main"](*(tvm.runtime.tensor(array) for array in inputs))

@@ -76,7 +76,7 @@ def test_an_unwritable_output_leaves_nothing(net: Path, tmp_path: Path) -> None:
     ("options", "reason"),
     [
         (["--method", "magic"], "--method 'magic': there are auto"),
-        (["--slice", "0:5"], "slice 0:5 is not within its ops 0:0"),
+        (["--slice", "0:5"], "slice 0:5 is not within its ops; use 0:0"),
         (["--slice", "x"], "write FIRST:LAST"),
         (["--time-limit", "-1"], "--time-limit -1.0: write a number of seconds from 0 on"),
         (["--dim", "N"], "write NAME=SIZE"),

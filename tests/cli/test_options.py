@@ -28,7 +28,17 @@ from tvm_serenity.options.output import Shown
 register()
 
 COMMANDS = {f"{one.prefix} {one.name}".strip(): one for one in REGISTERED}
-BUILT = ("board_name", "directory", "path", "model", "models", "board", "file", "certificate")
+ARGUMENTS = (
+    "board_name",
+    "name",
+    "directory",
+    "path",
+    "model",
+    "models",
+    "board",
+    "file",
+    "certificate",
+)
 """Arguments of commands, which their functions take in the same order."""
 TOLD = ("tell", "told", "say")
 """Parameters of functions that are told how far they have come."""
@@ -68,7 +78,7 @@ def test_a_command_calls_the_function_of_its_name_with_its_options(name: str) ->
     theirs = {part for one in taken.values() for part in _parts(one.annotation)}
     for group in options_class(one):
         assert group in theirs, f"{function.__name__} does not take {group.__name__}"
-    arguments = [p for p in inspect.signature(one.handler).parameters if p in BUILT]
+    arguments = [p for p in inspect.signature(one.handler).parameters if p in ARGUMENTS]
     others = [p for p in taken if p not in (*TOLD, "options", "settings")]
     assert len(arguments) == len(others), (arguments, others)
     if function.__module__ != "tvm_serenity.firmware.building":

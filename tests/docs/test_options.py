@@ -101,7 +101,7 @@ def test_the_schema_accepts_what_the_dataclass_accepts(page: Any) -> None:
         ({"codegen": "llvm", "workspace": "least"}, True),
         ({"rows": 2, "in_place": True}, False),
         ({"rows": "off", "in_place": True}, True),
-        ({"rows": "off", "ram_bytes": 9000}, False),
+        ({"rows": "off", "ram_bytes": 9000}, True),
         ({"format": "mlf", "external_arena": True}, False),
         ({"format": "zephyr", "external_arena": True}, True),
         ({"format": "arduino", "codegen": "llvm"}, False),

@@ -14,7 +14,7 @@ from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.kernels.candidates import Layer, unpriced
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.prices import Row
-from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
+from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered
 from tvm_serenity.firmware.select import library
 from tvm_serenity.kernels.records import MaxPool
 from tvm_serenity.quantize.fixed import multiplier
@@ -55,7 +55,7 @@ class DrawnKernel:
     """A kernel of a layer, what it reads (tensors, or rows of them) and what it must make."""
 
     layer: Layer
-    made: Tuned
+    made: LibraryCall
     given: tuple[Any, ...]
     operand: tuple[int, ...]
     expected: Any

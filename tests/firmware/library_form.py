@@ -3,14 +3,14 @@
 from typing import Any
 
 from tvm_serenity.firmware.isa import Extensions
-from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
-from tvm_serenity.firmware.select.library import tuned
+from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered
+from tvm_serenity.firmware.select.library import library_calls
 
 
-def library_forms(name: str, arguments: Any, rows: Any, **core: Any) -> tuple[Tuned, ...]:
+def library_forms(name: str, arguments: Any, rows: Any, **core: Any) -> tuple[LibraryCall, ...]:
     """Return what the library makes of a layer, whose spec the test has put in place."""
     try:
-        return tuned(name, None, arguments, rows, Extensions(**core, name=_priced(**core)))
+        return library_calls(name, None, arguments, rows, Extensions(**core, name=_priced(**core)))
     except NotCovered:
         return ()
 
@@ -21,6 +21,6 @@ def _priced(vectors: bool = False, dsp: bool = False, thumb: int = 0) -> str:
     return "cortex-m55" if vectors else "cortex-m4" if dsp else alone
 
 
-def library_form(name: str, arguments: Any, rows: Any, **core: Any) -> Tuned | None:
+def library_form(name: str, arguments: Any, rows: Any, **core: Any) -> LibraryCall | None:
     """Return the first of them."""
     return next(iter(library_forms(name, arguments, rows, **core)), None)

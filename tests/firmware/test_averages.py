@@ -14,7 +14,7 @@ from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.kernels.candidates import candidates
 from tvm_serenity.firmware.kernels.mean_dsp import kernel as mean
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
-from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
+from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered
 from tvm_serenity.kernels.records import AveragePool
 
 SEEDS = 40
@@ -24,7 +24,7 @@ SEEDS = 40
 class Pooled:
     """A kernel of a mean, its input and what it must make."""
 
-    found: Tuned
+    found: LibraryCall
     given: Any
     expected: Any
 
@@ -55,7 +55,7 @@ def drawn(seed: int) -> tuple[AveragePool, Any, Any]:
     return of(shape, dtype, *ends), x, np.clip(rounded, *ends).astype(dtype)
 
 
-def averaging(spec: AveragePool, name: str = "pool") -> Tuned | None:
+def averaging(spec: AveragePool, name: str = "pool") -> LibraryCall | None:
     """The library's kernel of a mean."""
     try:
         return candidates(name, PlainLayer(spec, spec.shape), Extensions(dsp=True))[0]

@@ -25,7 +25,7 @@ from tvm_serenity.firmware.kernels.parts import layer as limits
 from tvm_serenity.firmware.kernels.parts import planes as by_planes
 from tvm_serenity.firmware.kernels.parts.calls import COUNT
 from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
-from tvm_serenity.firmware.kernels.record import Tuned
+from tvm_serenity.firmware.kernels.record import LibraryCall
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.select import library
 from tvm_serenity.kernels.convolution import Convolution
@@ -79,7 +79,7 @@ class Case:
     """A kernel of a layer, whole or of a row."""
 
     layer: Drawn
-    found: Tuned
+    found: LibraryCall
     by_rows: bool
 
     def calls(self) -> Iterator[tuple[list[Any], Any, list[Any]]]:

@@ -18,7 +18,7 @@ from tvm_serenity.firmware.kernels import all_kernels
 from tvm_serenity.firmware.kernels import candidates as listed
 from tvm_serenity.firmware.kernels.candidates import least
 from tvm_serenity.firmware.kernels.prices import Prices, Row, prices_for, prices_of
-from tvm_serenity.firmware.kernels.record import KernelForm, Tuned
+from tvm_serenity.firmware.kernels.record import KernelForm, LibraryCall
 from tvm_serenity.firmware.program import Kernel
 from tvm_serenity.firmware.select.code_size import WORTH, LayerOptions, without_little_use
 
@@ -150,10 +150,10 @@ def test_other_prices_choose_other_kernels(monkeypatch: pytest.MonkeyPatch) -> N
     assert (first == "conv_any") != (again == "conv_any")
 
 
-def option(name: str, cost: int, **code: int) -> Tuned:
+def option(name: str, cost: int, **code: int) -> LibraryCall:
     """A candidate of so much cost that calls these functions."""
     form = KernelForm(replace(all_kernels()[0], name=name))
-    return Tuned(form, Kernel(name, (), ""), (), 0, 1, cost=cost, code=code)
+    return LibraryCall(form, Kernel(name, (), ""), (), 0, 1, cost=cost, code=code)
 
 
 def best(layers: dict[int, LayerOptions]) -> float:
@@ -165,7 +165,7 @@ def best(layers: dict[int, LayerOptions]) -> float:
     )
 
 
-def worth(found: dict[int, Tuned], total: float) -> float:
+def worth(found: dict[int, LibraryCall], total: float) -> float:
     code: dict[str, int] = {}
     for made in found.values():
         code |= made.code

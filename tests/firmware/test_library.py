@@ -14,7 +14,7 @@ from tests.firmware.projects import needs_host
 from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
 from tvm_serenity.firmware.kernels import pack
 from tvm_serenity.firmware.kernels.parts.calls import COUNT
-from tvm_serenity.firmware.kernels.record import Tuned
+from tvm_serenity.firmware.kernels.record import LibraryCall
 from tvm_serenity.firmware.program import Kernel, Program
 from tvm_serenity.firmware.select import library
 from tvm_serenity.kernels.convolution import Convolution
@@ -150,7 +150,7 @@ def test_layers_of_any_shape(
     monkeypatch.setattr(pack, "LEAST_NARROW", 1 if bits == 4 else 256)
     layers = {f"layer{i}": drawn(seed + i, bits) for i in range(LAYERS)}
     kernels: dict[str, Kernel] = {}
-    calls: dict[str, tuple[Drawn, Tuned, bool]] = {}
+    calls: dict[str, tuple[Drawn, LibraryCall, bool]] = {}
     for name, layer in layers.items():
         monkeypatch.setattr(library, "spec_of", lambda _function, _given, spec=layer.spec: spec)
         arguments = [*(None for _ in layer.inputs), layer.weights, layer.bias]
@@ -190,11 +190,11 @@ def test_why_a_kernel_was_taken() -> None:
 
     for rows in ("off", 1):
         found = choices(windows(), rows=rows)
-        assert {c["made_by"] for c in found} == {"library"}
+        assert {c["computed_results"] for c in found} == {"library"}
         plain = choices(windows(), rows=rows, tuned=False)
-        assert {c["made_by"] for c in plain} == {"TIR"}
+        assert {c["computed_results"] for c in plain} == {"TIR"}
         assert {tuple(c["others"]) for c in plain} == {("library: off",)}
     (one,) = choices(apart())
-    assert one["made_by"] == "TIR"
+    assert one["computed_results"] == "TIR"
     (other,) = one["others"]
     assert other.startswith("library: has convolutions, dense layers")

@@ -8,11 +8,13 @@ import pytest
 
 from tests.cases import only_exhaustive
 from tests.cli.run import answer, serenity
+from tests.conformance.builder import Net
+from tests.conformance.quantise import integer_file
 from tests.conformance.writer import Node, T, tflite
 from tests.firmware.projects import needs_host
 from tvm_serenity import firmware
 from tvm_serenity.errors import InputError
-from tvm_serenity.firmware import Settings
+from tvm_serenity.firmware import Settings, build
 from tvm_serenity.frontends import load
 
 X = T((1, 4, 4, 2), "int8", 0.1, 3, name="x")
@@ -121,3 +123,22 @@ def test_commands_take_such_a_network(tmp_path: Path) -> None:
         assert finished.returncode == 0, (command, finished.stderr)
     assert answer("compile", path)["checks"]["reference_runtime"] is not None
     assert len(load(path).graph.outputs) == len(LISTED)
+
+
+@needs_host
+@pytest.mark.parametrize("more", [{}, {"rows": 2}])
+def test_an_output_that_is_a_reshape_alone_has_its_own_shape(
+    more: dict[str, Any], tmp_path: Path
+) -> None:
+    """By rows it was that of the pool, and the macros of the header were called wrong."""
+    net = Net(3)
+    y = net.conv(net.conv(net.input(1, 16, 16, 3), 8, 3), 4, 3)
+    net.output(net.reshape(net.pool("AVERAGE", y, 16, 16), 1, 4))
+    path = tmp_path / "net.tflite"
+    path.write_bytes(integer_file(net, dict.fromkeys(range(len(net.values)), (-3.0, 3.0))))
+    made = tmp_path / "made"
+    build(path, "netduinoplus2", Settings(name="net", time_limit_s=1, output=made, **more))
+    header = next(made.rglob("net_model.h")).read_text()
+    assert "shape (1, 4). */" in header
+    assert "_RANK 2\n" in header
+    assert serenity("verify", made, "--host").returncode == 0

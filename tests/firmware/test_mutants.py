@@ -18,7 +18,7 @@ from tvm_serenity.firmware.compile import banded, driver, unsplit
 from tvm_serenity.firmware.emit import walker
 from tvm_serenity.firmware.kernels.parts import calls, epilogue, fours, pairs, planes
 from tvm_serenity.firmware.place import memory_map
-from tvm_serenity.firmware.select import kernels, library
+from tvm_serenity.firmware.select import library, lowered
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -90,7 +90,7 @@ def _less_bias(numbers: Any) -> Any:
 M3, M0 = ("--board", "mps2-an385"), ("--board", "microbit")
 MUTANTS = {
     "a dropped row": (windows, ("--rows", "2"), wrong(walker, "_library", _rows_but_the_last)),
-    "swapped operand": (apart, (), wrong(kernels, "write", _swapped)),
+    "swapped operand": (apart, (), wrong(lowered, "write", _swapped)),
     "wrong rounding": (windows, (), wrong(library, "rounding", _rounded_once)),
     "off-by-one border": (windows, (), wrong(calls, "geometry", _moved_border)),
     "off-by-one border of a row": (
@@ -101,7 +101,7 @@ MUTANTS = {
     "off-by-one line": (windows, (), wrong(calls, "_lines", _moved_line)),
     "overlapping offset": (windows, (), wrong(unsplit, "place", _overlapping)),
     "wrong zero point": (windows, (), wrong(epilogue, "numbers", _off_by_one)),
-    "stale arena": (apart, (), wrong(kernels, "write", _nothing_written)),
+    "stale arena": (apart, (), wrong(lowered, "write", _nothing_written)),
     "wrong variant": (
         positions,
         ("--rows", "1"),

@@ -17,8 +17,8 @@ from tvm_serenity.firmware.check.passages import first_lost
 from tvm_serenity.firmware.compile import driver as making
 from tvm_serenity.firmware.compile import fallback
 from tvm_serenity.firmware.passage import Passage, distance_bytes, starts_together
+from tvm_serenity.firmware.place import overlap
 from tvm_serenity.firmware.program import Place, Program
-from tvm_serenity.firmware.select import overlap
 
 BOARDS = ("mps2-an386", "mps2-an385", "microbit")
 """With kernels of the library that may write over what they read."""

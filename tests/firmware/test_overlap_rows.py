@@ -14,9 +14,9 @@ from tvm_serenity.firmware.check.calls import check
 from tvm_serenity.firmware.check.passages import first_lost
 from tvm_serenity.firmware.compile import driver as making
 from tvm_serenity.firmware.compile import fallback
-from tvm_serenity.firmware.passage import Passage, distance_bytes
+from tvm_serenity.firmware.passage import Passage, least_distance
 from tvm_serenity.firmware.program import Place, Program
-from tvm_serenity.firmware.select import overlap_rows
+from tvm_serenity.firmware.select import overlap
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.rows.bound import check_bound, rows_bound
 from tvm_serenity.rows.limits import Limits
@@ -132,13 +132,13 @@ def test_a_row_that_begins_too_near_is_found(name: str) -> None:
 @needs_host
 def test_it_is_built_and_a_wrong_distance_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def near(windows: Passage) -> int | None:
-        far = distance_bytes(windows)
-        return None if far is None else 1
+        far = least_distance(windows)
+        return far and 1
 
     asked = Settings(name="net", rows=1, overlap=True, time_limit_s=2)
     made = firmware.build(module(), "mps2-an386", asked)
     assert made.facts["check"]["tensors"] > 20
-    monkeypatch.setattr(f"{overlap_rows.__name__}.distance_bytes", near)
+    monkeypatch.setattr(overlap, "least_distance", near)
     with pytest.raises(CheckError, match="is read after"):
         firmware.build(module(), "mps2-an386", asked)
 
@@ -148,7 +148,7 @@ def test_elements_may_lie_exactly_over_those_they_are_made_of() -> None:
     assert first_lost(same, 0) is None
     assert first_lost(same, 1) is not None
     narrower = Passage(1, 12, 4, 1, 12, 1)  # floats to bytes
-    assert overlap_rows.distances((same, narrower, None)) == (0, 1, None)
+    assert overlap.distances((same, narrower, None)) == (0, 1, None)
     assert first_lost(narrower, -1) is None
-    assert overlap_rows.farther((0, None), (1, None)) == (1, None)
-    assert overlap_rows.farther((0, None), (1, 2)) is None
+    assert overlap.farther((0, None), (1, None)) == (1, None)
+    assert overlap.farther((0, None), (1, 2)) is None

@@ -14,7 +14,7 @@ from tests.firmware.test_dsp import Machine, compared, failed
 from tests.firmware.test_vectors import Calls, summed, summing
 from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.kernels.parts.linear import SHIFTS, half, linear_form
-from tvm_serenity.firmware.kernels.record import Tuned
+from tvm_serenity.firmware.kernels.record import LibraryCall
 from tvm_serenity.quantize.fixed import scaled
 
 SEEDS = 160
@@ -29,7 +29,7 @@ CORES = {
 class Added:
     """A kernel of a sum, its operands and what it must make."""
 
-    found: Tuned
+    found: LibraryCall
     operands: tuple[Any, Any]
     expected: Any
 

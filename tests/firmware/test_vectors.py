@@ -17,7 +17,7 @@ from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.kernels.candidates import candidates
 from tvm_serenity.firmware.kernels.parts.calls import COUNT
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
-from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
+from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered
 from tvm_serenity.firmware.program import Kernel, Program
 from tvm_serenity.firmware.select import library
 from tvm_serenity.kernels.convolution import Convolution
@@ -127,7 +127,7 @@ int main(void)
 
 def library_calls(
     layers: dict[str, Drawn], monkeypatch: pytest.MonkeyPatch
-) -> tuple[Calls, list[Tuned]]:
+) -> tuple[Calls, list[LibraryCall]]:
     """Calls of the library's kernels of ``layers``, whole and by rows."""
     calls, made = Calls(), []
     for name, layer in layers.items():
@@ -315,7 +315,7 @@ def summed(seed: int) -> tuple[Sum, tuple[Any, Any], Any]:
     return spec, (operands[0], operands[1]), np.clip(made, low, high).astype(dtype)
 
 
-def summing(name: str, spec: Sum, core: Extensions, *, by_rows: bool = False) -> Tuned | None:
+def summing(name: str, spec: Sum, core: Extensions, *, by_rows: bool = False) -> LibraryCall | None:
     """The library's kernel of a sum of two tensors, or of a row of it."""
     slots = (0, 1) if by_rows else ()
     layer = PlainLayer(spec, spec.pair.output_shape, slots, by_rows, core.vectors)

@@ -78,9 +78,9 @@ def test_what_fits_is_never_lost_for_it() -> None:
 
 def test_workspace_above_its_room_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mutant that gives workspace the room of a band: the checker of calls says so."""
-    from tvm_serenity.firmware.select import workspace_rows
+    from tvm_serenity.firmware.select import workspace
 
-    monkeypatch.setattr(workspace_rows._Found, "_free", lambda _self, _live, _region, _size: 0)
+    monkeypatch.setattr(workspace._FreeSpace, "_free", lambda _self, _live, _region, _size: 0)
     found = made(rows=1, workspace="grow")
     with pytest.raises(CheckError):
         making.checked(found)

@@ -83,7 +83,7 @@ def test_memory_is_spent_on_time_where_time_is_what_counts() -> None:
     assert not small.candidate.settings.grows
 
 
-@pytest.mark.skipif(not installed(), reason="needs the cycles extra")
+@pytest.mark.skipif(not installed(), reason="needs the extra firmware")
 def test_constants_are_in_ram_where_flash_is_slow() -> None:
     found = fitted(wide(), "nucleo-l4r5zi", FitGoal(minimise="time", time_limit_s=60))
     assert found.chosen is not None

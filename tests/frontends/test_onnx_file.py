@@ -224,7 +224,7 @@ def test_cycles_and_unsorted_nodes_are_named(tmp_path: Path) -> None:
     with pytest.raises(CycleError, match=r"made\.onnx: .*'one' -> 'two' -> 'one'"):
         make(tmp_path / "made.onnx", [one, two, node("Relu", "b", "y")])
     late = [node("Relu", "a", "y", name="late"), node("Relu", "x", "a", name="early")]
-    with pytest.raises(GraphError, match=r"'late': reads tensor 'a' before op 'early'"):
+    with pytest.raises(GraphError, match=r"'late' reads tensor 'a' before op 'early'"):
         make(tmp_path / "made.onnx", late, out=[1, 4])
 
 

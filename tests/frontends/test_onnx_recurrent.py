@@ -15,8 +15,8 @@ from hypothesis import strategies as st  # noqa: E402
 from tvm_serenity.errors import UnsupportedError  # noqa: E402
 from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.runtime.vm import run  # noqa: E402
-from tvm_serenity.validation.drawn import network_inputs  # noqa: E402
 from tvm_serenity.validation.network import compared_with_reference, reference_for  # noqa: E402
+from tvm_serenity.validation.network_inputs import network_inputs  # noqa: E402
 
 GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
 FUNCTIONS = ("Relu", "Sigmoid", "Tanh", "Softsign")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cli.run import serenity
 from tests.conformance.writer import Node, T, tflite
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends import load
@@ -72,6 +73,24 @@ def test_custom_operators_are_named_with_counts_before_tvm(tmp_path: Path) -> No
     assert "operator com.example.A (output 'v1'): a custom operator" in found.stdout
     assert "(3 such operators: 2 com.example.A, 1 com.example.B)" in found.stdout
     assert found.stdout.splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize("command", ["compile", "rows", "build"])
+def test_a_refusal_says_what_to_do_instead(command: str, tmp_path: Path) -> None:
+    lstm, square = tmp_path / "lstm.onnx", tmp_path / "square.tflite"
+    made = onnx_model(("com.microsoft", "DynamicQuantizeLSTM"), ("", "Relu"))
+    lstm.write_bytes(made.SerializeToString())
+    tensors = [T((1, 8), "int16", scale) for scale in (0.01, 0.02, 0.05)]
+    square.write_bytes(tflite(tensors, [Node("SQUARED_DIFFERENCE", [0, 1], [2])], [0, 1], [2]))
+    more = ("--board", "microbit", "-o", tmp_path / "made") if command == "build" else ()
+    for path, operator, remedy in (
+        (lstm, "com.microsoft.DynamicQuantizeLSTM (output 'v1')", "op_types_to_quantize"),
+        (square, "SQUARED_DIFFERENCE that makes 't2'", "write it as SUB and MUL"),
+    ):
+        ended = serenity(command, path, *more, columns=1000)
+        assert ended.returncode == 2
+        assert f"operator {operator}: " in ended.stderr
+        assert remedy in ended.stderr
 
 
 def test_functions_of_the_model_are_no_custom_operators(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.tflite_file import OFFLINE_PLAN
 from tvm_serenity.frontends.tflite_metadata import read_metadata, write_metadata
-from tvm_serenity.graph.reduced import whole
+from tvm_serenity.graph.reduced import unreduced
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.schedule import schedule
 from tvm_serenity.tflm.offline import ALIGNMENT, check_offline, decode, encode, lifetimes
@@ -126,7 +126,7 @@ def test_no_order_is_lower_with_tensors_rounded_as_tflm_does(shared: Path) -> No
             for t in graph.tensors
         )
     )
-    assert schedule(whole(rounded).graph).lower_bound_bytes == 19_616
+    assert schedule(unreduced(rounded).graph).lower_bound_bytes == 19_616
 
 
 def test_everything_else_stays(shared: Path) -> None:
@@ -227,11 +227,11 @@ def test_offsets_round_trip(offsets: list[int]) -> None:
 
 
 def test_damaged_files_raise_one_kind_of_error(shared: Path) -> None:
-    whole = write_metadata((shared / MLTK).read_bytes(), OFFLINE_PLAN, encode([1, 2]))
+    intact = write_metadata((shared / MLTK).read_bytes(), OFFLINE_PLAN, encode([1, 2]))
     random = np.random.default_rng(11)
     for _ in range(150):
         data = bytearray(
-            whole[: random.integers(8, len(whole))] if random.random() < 0.3 else whole
+            intact[: random.integers(8, len(intact))] if random.random() < 0.3 else intact
         )
         for at in random.integers(8, min(len(data), 4096), 4):
             data[at] ^= 1 << int(random.integers(8))

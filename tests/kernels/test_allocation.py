@@ -19,7 +19,7 @@ from tvm_serenity.kernels.build import written  # noqa: E402
 from tvm_serenity.passes import serenity_pipeline  # noqa: E402
 from tvm_serenity.runtime.vm import run  # noqa: E402
 from tvm_serenity.tvm_targets import native  # noqa: E402
-from tvm_serenity.validation.drawn import random_inputs  # noqa: E402
+from tvm_serenity.validation.network_inputs import random_inputs  # noqa: E402
 
 BACKEND = "TVMBackendAllocWorkspace"
 STACK_BYTES = 1024

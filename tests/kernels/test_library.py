@@ -18,7 +18,7 @@ from tvm_serenity import zoo  # noqa: E402
 from tvm_serenity.relax import compiled  # noqa: E402
 from tvm_serenity.runtime import bytecode, library  # noqa: E402
 from tvm_serenity.runtime.pipeline import serenity_pipeline  # noqa: E402
-from tvm_serenity.validation.drawn import random_inputs  # noqa: E402
+from tvm_serenity.validation.network_inputs import random_inputs  # noqa: E402
 
 REPORT = {"needs": library.needs(tvm.target.Target("llvm"))}
 
@@ -50,8 +50,8 @@ def test_a_loaded_library_computes_the_same(
     name: str, one_file: bool, linked: bool, tmp_path: Path
 ) -> None:
     module = zoo.build(name)
-    made_by = compiled.built if linked else in_memory
-    built = made_by(module, LLVM, serenity_pipeline(validate=False))
+    computed_results = compiled.built if linked else in_memory
+    built = computed_results(module, LLVM, serenity_pipeline(validate=False))
     relax.VirtualMachine(built.executable, tvm.cpu())  # leaves its mark in the executable
     library.write(built, tmp_path, REPORT, one_file)
     made = {p.name for p in tmp_path.iterdir()}

@@ -83,7 +83,7 @@ def test_an_order_for_traffic_with_energy(tmp_path: Path) -> None:
         (("{file}", "--energy", "sun"), "region 'sun': there are"),
         (("{file}", "--order-for", "traffic"), "--order-for goes with --capacity"),
         (("missing.txt",), "missing.txt"),
-        (("{file}", "--resume", "{file}"), "holds no points of a sweep"),
+        (("{file}", "--resume", "{file}"), "does not hold"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(

@@ -25,7 +25,7 @@ from tvm_serenity.passes import (
 from tvm_serenity.relax import cortex_m
 from tvm_serenity.relax.quantize import kept_float, quantized_module
 from tvm_serenity.runtime.vm import run
-from tvm_serenity.validation.drawn import random_inputs
+from tvm_serenity.validation.network_inputs import random_inputs
 
 
 class Net:

@@ -15,7 +15,7 @@ from tvm_serenity.relax.in_force import Stated, stated
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.runtime.vm import run
 from tvm_serenity.schedule import Options
-from tvm_serenity.validation.drawn import random_inputs
+from tvm_serenity.validation.network_inputs import random_inputs
 
 
 def context(**options: Any) -> tvm.transform.PassContext:

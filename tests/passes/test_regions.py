@@ -21,7 +21,7 @@ from tvm_serenity.relax.plan_memory import APART
 from tvm_serenity.relax.read import WORKSPACES, read_function
 from tvm_serenity.relax.schedule import ARENA
 from tvm_serenity.runtime.vm import compare, run
-from tvm_serenity.validation.drawn import random_inputs
+from tvm_serenity.validation.network_inputs import random_inputs
 
 assert example_npu.__name__  # imported for the patterns it registers
 

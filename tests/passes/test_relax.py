@@ -15,7 +15,7 @@ from tvm_serenity.relax.read import read_function
 from tvm_serenity.relax.schedule import ARENA
 from tvm_serenity.runtime.vm import Run, compare, run
 from tvm_serenity.schedule import schedule
-from tvm_serenity.validation.drawn import random_inputs
+from tvm_serenity.validation.network_inputs import random_inputs
 
 
 def execute(module: Any, source: Any, pipeline: Any = "default") -> Run:

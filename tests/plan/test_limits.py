@@ -182,8 +182,8 @@ def test_sizes_near_the_limit() -> None:
 @pytest.mark.parametrize(
     ("buffers", "message"),
     [
-        ([Buffer("a", 0, 1, 1), Buffer("a", 0, 1, 1)], "'a'.*used twice"),
-        ([Buffer("a", 0, 1, 1, may_overlap="z")], "'a'.*unknown 'z'"),
+        ([Buffer("a", 0, 1, 1), Buffer("a", 0, 1, 1)], "'a': two buffers have this name"),
+        ([Buffer("a", 0, 1, 1, may_overlap="z")], "'a'.*names 'z', which is not a buffer"),
         ([Buffer("a", 0, 1, 4, offset=0), Buffer("b", 0, 1, 4, offset=2)], "'a' and 'b'.*overlap"),
         ([Buffer("a", 0, 1, 4, regions=("sram",))], "'a'.*regions"),
     ],

@@ -69,10 +69,10 @@ def test_capacity_below_the_bound() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"size_bytes": -1}, "negative size"),
+        ({"size_bytes": -1}, "its size is -1 bytes"),
         ({"lower": 5}, "lifetime starts"),
         ({"alignment": 0}, "alignment 0"),
-        ({"offset": 3, "alignment": 2}, "no multiple of 2"),
+        ({"offset": 3, "alignment": 2}, "not a multiple of its alignment 2"),
         ({"offset": -4}, "fixed offset -4"),
         ({"size_bytes": 2**63}, "exceeds"),
     ],
@@ -103,9 +103,9 @@ def test_csv_keeps_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no header"),
-        ("id,lower,upper\n", "line 1: column 'size'"),
-        ("id,lower,upper,size\na,0,1\n", "line 2: 3 fields"),
+        ("", "has no header"),
+        ("id,lower,upper\n", "line 1: the header lists column 'size' 0 times"),
+        ("id,lower,upper,size\na,0,1\n", "line 2: the row has 3 fields"),
         ("id,lower,upper,size\na,0,1,x\n", "line 2: column 'size'"),
         ("id,lower,upper,size\na,4,1,1\n", "line 2: buffer 'a'"),
         ('id,lower,upper,size\n"a,0,1,1\n', "line"),

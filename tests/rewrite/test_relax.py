@@ -22,7 +22,7 @@ from tvm_serenity.relax.schedule import ARENA
 from tvm_serenity.rewrite import RULES, RewriteOptions, rule_names
 from tvm_serenity.rewrite.rule import Promise
 from tvm_serenity.runtime.vm import Run, compare, run
-from tvm_serenity.validation.drawn import random_inputs
+from tvm_serenity.validation.network_inputs import random_inputs
 
 
 def execute(module: Any, source: Any, pipeline: Any = "default") -> Run:

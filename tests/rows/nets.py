@@ -118,7 +118,7 @@ def build(module: Any, name: str = "net", *, tuned: bool = True) -> Built:
     from tvm_serenity.firmware.validate.reference import made_by_tvm
     from tvm_serenity.relax.pipeline import prepared
     from tvm_serenity.relax.rows_read import read_rows
-    from tvm_serenity.validation.drawn import random_inputs
+    from tvm_serenity.validation.network_inputs import random_inputs
 
     rows = read_rows(prepared(module, target="llvm").plain, name)
     inputs = random_inputs(rows.lowered, 1)

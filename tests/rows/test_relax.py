@@ -24,7 +24,7 @@ def test_the_vm_computes_the_same_by_rows(seed: int) -> None:
     from tvm_serenity.relax.rows import by_rows
     from tvm_serenity.rows import Limits
     from tvm_serenity.runtime.pipeline import serenity_pipeline
-    from tvm_serenity.validation.drawn import random_inputs
+    from tvm_serenity.validation.network_inputs import random_inputs
 
     module = random_module(seed, True)
     inputs = random_inputs(module)

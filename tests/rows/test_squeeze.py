@@ -31,7 +31,7 @@ def test_a_network_with_squeeze_and_excite_is_exact_by_rows(tmp_path: Path) -> N
     from tvm_serenity.rows import Limits
     from tvm_serenity.runtime.pipeline import serenity_pipeline
     from tvm_serenity.runtime.vm import run
-    from tvm_serenity.validation.drawn import random_inputs
+    from tvm_serenity.validation.network_inputs import random_inputs
 
     net = squeezing()
     data = integer_file(net, ranges(net, REFERENCE))

@@ -10,7 +10,7 @@ import pytest
 from tests.schedule.test_exact_cases import brute_force, random_problem
 from tvm_serenity.errors import CheckError
 from tvm_serenity.graph import Graph, Op, Tensor
-from tvm_serenity.schedule.certificate import certificate, check_certificate, relaxed_over
+from tvm_serenity.schedule.certificate import certificate, check_certificate, relaxed_core
 from tvm_serenity.schedule.exact import exact
 from tvm_serenity.schedule.problem import Problem, peak_of, problem_of
 from tvm_serenity.schedule.result import Options, Schedule
@@ -124,7 +124,7 @@ def test_the_instance_over_all_ops_is_the_problem() -> None:
             for size, made, kept in zip(problem.sizes, problem.producer, problem.kept, strict=True)
             if made < 0 and kept
         )
-        core = relaxed_over(problem, list(range(problem.count)))
+        core = relaxed_core(problem, list(range(problem.count)))
         least = brute_force(problem) - base
         assert core.decide(least, 10**6, 1e9, 10**9, None)[0] == "feasible", seed
         if least:

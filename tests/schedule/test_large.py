@@ -32,7 +32,7 @@ def test_200_certificates_are_accepted_and_200_tampered_ones_rejected() -> None:
         written = json.dumps(certificate(graph, schedule(graph, "exact")))
         claims = json.loads(written)
         confirmed = check_certificate(graph, claims, states=20_000)
-        assert confirmed.bound_checked, confirmed.how
+        assert confirmed.bound_checked, confirmed.method
         assert confirmed.peak_bytes == naive_peak(graph, claims["order"])
         kinds.add(claims["proof"]["kind"])
         assert is_rejected(graph, written, TAMPERED[seed % len(TAMPERED)], 20_000)

@@ -71,7 +71,7 @@ def windows(count: int) -> Iterator[tuple[Problem, Instance, int, list[int], int
         yield problem, instance, base, list(range(problem.count)), first, last
 
 
-def relaxed_over(instance: Instance, chosen: list[int], conditional: bool) -> Instance:
+def relaxed_window(instance: Instance, chosen: list[int], conditional: bool) -> Instance:
     """R9 over any ops, from the definition; trap (a) leaves the condition out.
 
     It keeps a storage although no chosen op is after its producer and before a consumer.
@@ -120,15 +120,15 @@ def test_trap_a_a_storage_that_spans_no_op_of_the_window() -> None:
         chosen = sorted(rng.sample(range(problem.count), rng.randint(2, problem.count - 2)))
         instance, base = instance_of(problem)
         least = exact(problem).peak_bytes
-        assert base + least_peak(relaxed_over(instance, chosen, conditional=True)) <= least
-        caught += base + least_peak(relaxed_over(instance, chosen, conditional=False)) > least
+        assert base + least_peak(relaxed_window(instance, chosen, conditional=True)) <= least
+        caught += base + least_peak(relaxed_window(instance, chosen, conditional=False)) > least
     assert caught
 
 
 def needs_at_any_producer(instance: Instance) -> list[int]:
     """Trap (b): a bound that counts a storage of several producers at each of them."""
     return [
-        sum(instance.sizes[t] for t in {*instance.made[op], *instance.read[op]})
+        sum(instance.sizes[t] for t in {*instance.produced[op], *instance.read[op]})
         + instance.workspace[op]
         - instance.takeover[op]
         for op in range(instance.count)

@@ -11,7 +11,7 @@ from tvm_serenity.graph import Graph, Role
 def walked_needs(graph: Graph, order: Sequence[int]) -> tuple[int, list[int | None]]:
     """Return what is live before the first op, and during each; None of those on constants."""
     if sorted(order) != list(range(len(graph.ops))):
-        raise CheckError(f"{graph.name}: the order does not hold every op exactly once")
+        raise CheckError(f"{graph.name}: the order does not hold each op exactly once")
     when = {op: step for step, op in enumerate(order)}
     _check_precedence(graph, when)
     _check_states(graph, when)
@@ -86,7 +86,7 @@ def _check_precedence(graph: Graph, when: Mapping[int, int]) -> None:
         for tensor in op.inputs:
             if any(when[maker] >= when[reader] for maker in makers[tensor]):
                 name = graph.tensors[tensor].name
-                raise CheckError(f"op {op.name!r} runs before {name!r} is made")
+                raise CheckError(f"op {op.name!r} runs before the producer of its input {name!r}")
 
 
 def _check_states(graph: Graph, when: Mapping[int, int]) -> None:
@@ -98,4 +98,6 @@ def _check_states(graph: Graph, when: Mapping[int, int]) -> None:
     for tensor, steps in touching.items():
         if steps != sorted(steps):
             name = graph.tensors[tensor].name
-            raise CheckError(f"ops that touch the variable {name!r} changed their order")
+            raise CheckError(
+                f"ops that touch the state variable {name!r} do not run in their given order"
+            )

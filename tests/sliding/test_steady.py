@@ -56,7 +56,7 @@ def test_steps_make_what_whole_windows_do(drawn: list[tuple[Any, Any, list[Slidi
 def windows(rows: Any, step: int, count: int) -> list[dict[int, Any]]:
     """The array of every feature in windows that follow each other, by TVM's kernels."""
     from tvm_serenity.firmware.validate.reference import made_by_tvm
-    from tvm_serenity.validation.drawn import random_inputs
+    from tvm_serenity.validation.network_inputs import random_inputs
 
     (first,) = random_inputs(rows.lowered, 1)
     (more,) = random_inputs(rows.lowered, 2)

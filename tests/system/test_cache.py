@@ -96,7 +96,7 @@ def test_a_folder_that_others_may_write_to_is_refused(folder: Path) -> None:
 
 def test_a_limit_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.LIMIT, "1 GB")
-    with pytest.raises(InputError, match="write a number of bytes"):
+    with pytest.raises(InputError, match="not a number of bytes"):
         cache.opened()
 
 

@@ -101,7 +101,7 @@ def test_tokens_of_a_network_are_in_its_vocabulary() -> None:
     module = builder.finalize()
     assert input_ranges(module) == {0: Range(0, 49)}
     from tvm_serenity.runtime.vm import run
-    from tvm_serenity.validation.drawn import random_inputs
+    from tvm_serenity.validation.network_inputs import random_inputs
 
     tokens, free = random_inputs(module)
     assert 0 <= tokens.min() <= tokens.max() <= 49

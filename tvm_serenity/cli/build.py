@@ -11,14 +11,13 @@ from tvm_serenity.cli import show
 from tvm_serenity.cli.channels import channels_text
 from tvm_serenity.cli.derive import command
 from tvm_serenity.cli.options import Board, Model
-from tvm_serenity.commands.build import BuildOptions, BuiltFirmware, build
+from tvm_serenity.commands.build import BuildOptions, build, pinned
 from tvm_serenity.errors import FitError
 from tvm_serenity.options.option import Option, option
 from tvm_serenity.options.output import PROJECT, Shown
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.result import Project
-    from tvm_serenity.fitting.measure import BuildFigures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,16 +37,18 @@ class ShownBuild(Shown):
 
 @command("build", required=("output",))
 def build_command(model: Model, board: Board, options: BuildOptions, shown: ShownBuild) -> None:
-    """Build the best firmware of MODEL for a board: the fastest that fits, or the smallest.
+    """Write the best firmware for MODEL as C sources, and check that it fits the board.
 
-    The firmware is C source that needs no runtime library and no malloc. DIR receives the C
-    interface (NAME_model.h and NAME_model.c), kernels, weights, a linker script that enforces the
-    memory sizes, an example, a test harness, Makefile and CMakeLists.txt. Before DIR is written,
-    the project is linked, measured and compared with the reference in a temporary folder.
+    The firmware needs no runtime library and no malloc. DIR receives the C interface
+    (NAME_model.h and NAME_model.c), kernels, weights, a linker script that enforces the memory
+    sizes, an example, a test harness, Makefile and CMakeLists.txt. Before DIR is written, the
+    project is linked, measured and compared with the reference in a temporary folder.
 
-    The search chooses the operator order, in-place kernels and overlap, workspace upgrades,
-    constants in RAM and bands of rows. An option fixes the choice that it names; serenity fit
-    prints all builds. If no build fits, nothing is written and the exit status is 1.
+    By default build takes the fastest firmware that fits the board. It searches the order of the
+    operators, in-place kernels and overlap, rewriting, workspace upgrades, constants in RAM, and
+    bands of rows. --minimise, --ram, --flash and --deadline change the goal, and other options fix
+    the choices that they name; serenity fit prints all candidates. If none fits, nothing is written
+    and the exit status is 1.
 
     [dim]Examples[/dim]
       serenity build kws.tflite --board netduinoplus2 -o kws
@@ -55,59 +56,59 @@ def build_command(model: Model, board: Board, options: BuildOptions, shown: Show
     """
     show.warn_without_core()
     try:
-        built = build(model, board, options, show.progress)
+        project = build(model, board, options, show.progress)
     except FitError as error:
         if shown.json:
             show.print_json({**error.facts, "search": None})
         else:
             show.facts(f"{model} {error}", _refused(error.facts))
         raise typer.Exit(1) from None
-    _show(model, built, options, shown)
+    _show(model, project, options, shown)
 
 
-def _show(model: str, built: BuiltFirmware, options: BuildOptions, shown: ShownBuild) -> None:
-    """Print the sizes of a project and its estimated latency; with ``why`` also its kernels."""
+def _show(model: str, project: "Project", options: BuildOptions, shown: ShownBuild) -> None:
+    """Print the build and its estimated latency; with ``why`` also its kernels."""
     from tvm_serenity.cli import kernel_choices, latency_line
 
-    project, output = built.project, str(options.output)
-    facts = {**project.facts, "search": built.search(model, output)}
     if shown.json and not shown.why:
-        show.print_json(facts)
+        show.print_json(project.facts)
         return
     estimate = latency_line.estimated(project)
     if shown.json:
-        show.print_json({**facts, "choices": kernel_choices.priced(project, estimate)})
+        show.print_json({**project.facts, "choices": kernel_choices.priced(project, estimate)})
         return
-    rows = {**_chosen(built, model, output), **_built(project), **latency_line.rows(estimate)}
+    output = str(options.output)
+    rows = {**_search(project, model, output), **_built(project), **latency_line.rows(estimate)}
     rows["next"] = advice(options.format, output, project.metadata["name"])
     show.facts(f"{model} on {project.metadata['board']}: {output}", rows)
     if shown.why:
         kernel_choices.show_choices(kernel_choices.priced(project, estimate), estimate)
 
 
-def _chosen(built: BuiltFirmware, model: str, output: str) -> dict[str, str]:
-    """Return the chosen build with its sizes, the alternatives, and the command that repeats it."""
-    chosen = built.chosen
-    if built.fitted is None or chosen is None:
+def _search(project: "Project", model: str, output: str) -> dict[str, str]:
+    """Return the chosen build with its cost, the alternatives, and the command that repeats it."""
+    search = project.facts["search"]
+    if search is None:
         return {}
-    rows = {f"least {built.fitted.goal.minimise}": _priced(chosen)}
-    rows["alternatives"] = "; ".join(map(_priced, built.alternatives)) or "no build is smaller"
-    rows["same build"] = built.command(model, output)
-    if not built.fitted.complete:
+    others = "; ".join(map(_cost, search["alternatives"]))
+    rows = {
+        f"least {search['minimise']}": _cost(search["build"]),
+        "alternatives": others or "no tried build is faster or smaller",
+        "same build": pinned(project, model, output),
+    }
+    if not search["complete"]:
         rows["unfinished"] = "time limit: the best so far"
     return rows
 
 
-def _priced(one: "BuildFigures") -> str:
-    """Return the strategy of a build with its run time and sizes."""
-    sizes = f"{one.ram_bytes:,} bytes of RAM, {one.flash_bytes:,} of flash"
-    if not one.linked:
-        sizes += " without code"
-    if one.run is None:
-        return f"{one.how}: {sizes}"
-    if one.run.milliseconds is None:
-        return f"{one.how}: {one.run.least:,} {one.run.unit}, {sizes}"
-    return f"{one.how}: {one.run.milliseconds[1]:.3g} ms, {sizes}"
+def _cost(one: Mapping[str, Any]) -> str:
+    """Return a build in words, with its time, RAM and flash."""
+    time = ""
+    if one["milliseconds"] is not None:
+        time = f"{one['milliseconds'][1]:.3g} ms, "
+    elif one["instructions"] is not None:
+        time = f"{one['instructions']:,} instructions, "
+    return f"{one['how']}: {time}{one['ram_bytes']:,} bytes RAM, {one['flash_bytes']:,} flash"
 
 
 def advice(formats: str, output: str, name: str) -> str:
@@ -174,7 +175,7 @@ def _refused(facts: Mapping[str, Any]) -> dict[str, str]:
     rows["live at the peak"] = ", ".join(
         f"{r['name']} {r['size_bytes']:,}" for r in facts["peak"][:8]
     )
-    if not all(line["shortfall_bytes"] == 0 for line in facts["regions"]):
+    if any(line["shortfall_bytes"] for line in facts["regions"]):
         rows["boards that fit"] = ", ".join(facts["boards"]) or "no known board"
     return rows
 

@@ -37,7 +37,7 @@ def check_command(
                 "peak_bytes": confirmed.peak_bytes,
                 "lower_bound_bytes": confirmed.lower_bound_bytes,
                 "bound_checked": confirmed.bound_checked,
-                "how": confirmed.how,
+                "how": confirmed.method,
             }
         )
         return
@@ -46,6 +46,6 @@ def check_command(
         f"{model}: {certificate}",
         {
             "peak": f"{confirmed.peak_bytes:,} bytes, confirmed",
-            "bound": f"{confirmed.lower_bound_bytes:,} bytes, {bound}: {confirmed.how}",
+            "bound": f"{confirmed.lower_bound_bytes:,} bytes, {bound}: {confirmed.method}",
         },
     )

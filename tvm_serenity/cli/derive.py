@@ -73,21 +73,23 @@ def command(
     def register(handler: Handler) -> Handler:
         prefix = "" if within is app else str(within.info.name)
         REGISTERED.append(Registered(name, handler, prefix))
-        within.command(name, help=unwrapped(handler))(_flat(handler, required))
+        within.command(name, help=unwrapped(handler.__doc__ or ""))(_flat(handler, required))
         return handler
 
     return register
 
 
-def unwrapped(handler: Handler) -> str:
-    """Return the docstring of ``handler`` with each paragraph in one line.
+def unwrapped(text: str) -> str:
+    """Return a docstring as help: each paragraph one line, which the terminal wraps.
 
-    The terminal wraps the lines. Paragraphs with indented lines, which hold examples, are kept.
+    Indented lines (examples) stay lines of their own, with the heading before them.
     """
-    paragraphs = (inspect.getdoc(handler) or "").split("\n\n")
-    return "\n\n".join(
-        one if "\n " in one or one.startswith(" ") else one.replace("\n", " ") for one in paragraphs
-    )
+    paragraphs = []
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        lines = paragraph.splitlines()
+        is_laid_out = any(line.startswith(" ") for line in lines)
+        paragraphs.append(paragraph if is_laid_out else " ".join(lines))
+    return "\n\n".join(paragraphs)
 
 
 def groups_of(handler: Handler) -> Mapping[str, type[OptionGroup]]:

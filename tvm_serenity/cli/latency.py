@@ -36,7 +36,7 @@ def latency_command(path: Built, options: LatencyOptions, shown: ShownLatency) -
     The program is emulated, and each instruction is priced by the core's cycle table and a model of
     the board's memories. The result is a range: a branch refills the pipeline in the minimum or the
     maximum number of cycles that the manual states. "checked" boards were compared with published
-    measurements (docs/latency.md), "modelled" boards were not. Without the extra "cycles" or a
+    measurements (docs/latency.md), "modelled" boards were not. Without the extra "firmware" or a
     model of the board, the instructions that QEMU counts are priced by the core's table alone
     ("static") or not at all ("counts only").
 

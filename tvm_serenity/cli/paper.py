@@ -8,7 +8,7 @@ from rich.table import Table
 
 from tvm_serenity.cli import show
 from tvm_serenity.cli.derive import command
-from tvm_serenity.commands.paper import Listed, PaperOptions, Reproduced, reproduce
+from tvm_serenity.commands.paper import Listed, PaperOptions, Reproduced, paper
 from tvm_serenity.options.output import Shown
 from tvm_serenity.papers import PAPERS
 from tvm_serenity.papers.record import Value
@@ -26,7 +26,7 @@ def paper_command(name: Name, options: PaperOptions, shown: Shown) -> None:
       serenity paper serenity --figure 12
       serenity paper liberis-lane --table 1 --json
     """
-    found = reproduce(name, options, show.progress)
+    found = paper(name, options, show.progress)
     if shown.json:
         show.print_json(found.json())
     elif isinstance(found, Listed):
@@ -58,8 +58,8 @@ def _print(found: Reproduced) -> None:
 
 
 def value_text(value: Value, unit: str) -> str:
-    """Return a value with its unit; a dash for a value that does not exist."""
+    """Return a value with its unit; words as they are, a dash for a value that does not exist."""
     if value is None:
         return "-"
     text = f"{value:,}" if isinstance(value, int | float) else value
-    return f"{text} {unit}".strip()
+    return f"{text} {unit}".strip() if any(map(str.isdigit, text)) else text

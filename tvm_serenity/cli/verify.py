@@ -37,10 +37,8 @@ def _print(name: str, figures: dict[str, Any]) -> None:
         part = figures[where]
         if part is not None:
             same = "bit-identical" if part["identical"] else _difference(part)
-            text = (
-                f"{part['tensors']} tensors, each as soon as written: {same}{_runtime_text(part)}"
-            )
-            rows[where] = text + _runtime_text(part) + _on_more(part)
+            text = f"{part['tensors']} tensors, each as soon as written: {same}"
+            rows[where] = text + _against_runtime(part) + _on_more(part)
     if figures["litert_absent"]:
         rows["no reference runtime"] = figures["litert_absent"]
     elif figures["litert_tensors"]:
@@ -59,7 +57,7 @@ def _print(name: str, figures: dict[str, Any]) -> None:
     show.facts(f"{name} on {figures['board']}", rows)
 
 
-def _runtime_text(part: dict[str, Any]) -> str:
+def _against_runtime(part: dict[str, Any]) -> str:
     error = part["litert_max_abs_error"]
     if error is None:
         return ""

@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from tvm_serenity.options.option import flags_of, searched, values_of
 from tvm_serenity.quantize.choices import OFF
 
 if TYPE_CHECKING:
+    from tvm_serenity.boards import Board
     from tvm_serenity.firmware.result import Project
     from tvm_serenity.fitting.choose import Fitted
     from tvm_serenity.fitting.measure import BuildFigures
@@ -48,99 +50,76 @@ class BuildOptions(Settings, SearchedOrSet):
         )
 
 
-@dataclass(frozen=True)
-class BuiltFirmware:
-    """A project, and the search that chose it; ``fitted``: None without a search."""
-
-    project: "Project"
-    fitted: "Fitted | None" = None
-
-    @property
-    def chosen(self) -> "BuildFigures | None":
-        """The linked build; None without a search."""
-        if self.fitted is None or self.fitted.chosen is None:
-            return None
-        from tvm_serenity.fitting.measure import unlinked
-
-        chosen, code = self.fitted.chosen, self.project.facts["code_bytes"]
-        linked = unlinked(self.fitted.board, chosen.candidate, code)
-        return replace(linked, run=chosen.run, untimed=chosen.untimed)
-
-    @property
-    def alternatives(self) -> "tuple[BuildFigures, ...]":
-        """Other builds on the Pareto front of RAM, flash and time within the limits, by time."""
-        if self.fitted is None:
-            return ()
-        goal, chosen = self.fitted.goal, self.fitted.chosen
-        others = [one for one in self.fitted.front if one is not chosen and goal.met(one)]
-        return tuple(sorted(others, key=_seconds))
-
-    def search(self, model: str, output: str) -> dict[str, Any] | None:
-        """Return the search as ``--json`` prints it; None without a search.
-
-        ``command`` is the command that repeats the build without a search.
-        """
-        chosen = self.chosen
-        if self.fitted is None or chosen is None:
-            return None
-        return {
-            "minimise": self.fitted.goal.minimise,
-            "build": _figures(chosen),
-            "alternatives": [_figures(one) for one in self.alternatives],
-            "command": self.command(model, output),
-            "complete": self.fitted.complete,
-            "seconds": self.fitted.seconds,
-        }
-
-    def command(self, model: str, output: str) -> str:
-        """Return the command that repeats the build without a search."""
-        assert self.fitted is not None
-        assert self.fitted.chosen is not None
-        settings = self.fitted.chosen.candidate.settings
-        words = ["serenity", "build", model, "--board", self.fitted.board.name]
-        words += ["--minimise", OFF, *flags_of(settings, searched(Settings)), "-o", output]
-        return shlex.join(words)
-
-
 def build(
     model: str, board: str, options: BuildOptions | None = None, tell: Progress = silent
-) -> BuiltFirmware:
+) -> "Project":
     """Return the firmware project of ``model`` for ``board``, after writing it to ``output``.
 
     The search minimises ``options.minimise`` among the builds that fit the memories of the board
     and keep all limits; options fix the choices that they name. With ``minimise="off"``, for
     incremental inference and for kernels compiled by LLVM, there is no search: the result is that
-    of ``firmware.build`` with the same options.
+    of ``firmware.build`` with the same options. ``facts["search"]`` describes the search; None
+    without one.
 
     Raises the errors of ``firmware.build``, and :class:`FitError` if no build keeps the limits.
     """
     options = options or BuildOptions()
-    target, settings = board_of(board), options.settings
-    goal = options.goal
+    target, settings, goal = board_of(board), options.settings, options.goal
     if goal is not None:
         goal.check_board(target)
     opened = source(model, options, options.opaque)
     opened.check_operators(options.quantized != OFF)  # before imports that take seconds
     from tvm_serenity import firmware
     from tvm_serenity.firmware.emit.project import check_target
+    from tvm_serenity.firmware.kept import kept
 
     if options.output is not None:
         check_target(Path(options.output), options.force)
-
     with tell(f"building {model}") as line:
         settings = replace(settings, notify=line.step)
         if goal is None:
-            return BuiltFirmware(firmware.build(opened.to_build(), target, settings))
-        from tvm_serenity.fitting.search import build_chosen, fitted
+            project = firmware.build(opened.to_build(), target, settings)
+            return replace(project, facts={**project.facts, "search": None})
+        best = partial(_best, board=target, goal=goal, settings=settings)
+        return kept(opened.to_build(), target, settings, best, repr(goal))
 
-        found = fitted(opened.to_build(), target, goal, settings, every=False)
-        if found.chosen is not None:
-            return BuiltFirmware(build_chosen(found, settings), found)
+
+def pinned(project: "Project", model: str, output: str) -> str:
+    """Return the command that repeats the build of a search without the search."""
+    words = ["serenity", "build", model, "--board", project.metadata["board"], "--minimise", OFF]
+    return shlex.join([*words, *project.facts["search"]["options"], "-o", output])
+
+
+def _best(read: Any, board: "Board", goal: FitGoal, settings: Settings) -> "Project":
+    """Return the project of the best build, with the alternatives in its facts."""
+    from tvm_serenity import firmware
+    from tvm_serenity.fitting.search import build_chosen, fitted
+
+    found = fitted(read, board, goal, settings, every=False)
+    if found.chosen is None:
         unwritten = replace(settings, output=None, check=False)
-        nearest = firmware.build(
-            opened.to_build(), target, unwritten
-        )  # raises the reason if it does not fit either
+        nearest = firmware.build(read, board, unwritten)  # for the sizes in the error
         raise FitError(_beyond(found), {**nearest.facts, "fits": False})
+    project = build_chosen(found, settings)
+    return replace(project, facts={**project.facts, "search": _search(found, project)})
+
+
+def _search(found: "Fitted", project: "Project") -> dict[str, Any]:
+    """Return a search as JSON: the linked build, and the Pareto front of the others."""
+    from tvm_serenity.fitting.measure import unlinked
+
+    assert found.chosen is not None
+    chosen = found.chosen
+    linked = unlinked(found.board, chosen.candidate, project.facts["code_bytes"])
+    others = [one for one in found.front if one is not chosen and found.goal.met(one)]
+    return {
+        "minimise": found.goal.minimise,
+        "build": _figures(replace(linked, run=chosen.run)),
+        "alternatives": [_figures(one) for one in sorted(others, key=_seconds)],
+        "options": flags_of(chosen.candidate.settings, searched(Settings)),
+        "complete": found.complete,
+        "seconds": found.seconds,
+    }
 
 
 def _beyond(found: "Fitted") -> str:
@@ -151,12 +130,15 @@ def _beyond(found: "Fitted") -> str:
 
 
 def _figures(one: "BuildFigures") -> dict[str, Any]:
+    from tvm_serenity.fitting.measure import INSTRUCTIONS
+
     run = one.run
     return {
         "how": one.how,
         "ram_bytes": one.ram_bytes,
         "flash_bytes": one.flash_bytes,
-        "milliseconds": None if run is None or run.milliseconds is None else run.milliseconds,
+        "milliseconds": None if run is None or run.milliseconds is None else [*run.milliseconds],
+        "instructions": None if run is None or run.unit != INSTRUCTIONS else run.least,
     }
 
 

@@ -55,7 +55,7 @@ def compile(
     from tvm_serenity.runtime.build import compile_and_compare
     from tvm_serenity.runtime.library import needs
     from tvm_serenity.tvm_targets import check_runs_here, named, target_of
-    from tvm_serenity.validation.given import given_inputs
+    from tvm_serenity.validation.input_files import given_inputs
 
     if options.output is not None and Path(options.output).exists():
         raise InputError(f"--output {options.output}: the directory exists already; name a new one")

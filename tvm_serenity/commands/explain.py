@@ -1,5 +1,6 @@
 """``explain``: the cause of the peak, and the measures that lower it."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,7 @@ from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.rewrite import RewriteOptions, Rewritten, Unrewritten
 from tvm_serenity.schedule import Options, Schedule, schedule
 from tvm_serenity.search.deadline import leaving, within
+from tvm_serenity.system import cache, sources
 
 BOARD = Option(
     flag="--board",
@@ -145,13 +147,28 @@ def channel_claims(opened: ModelSource) -> list[Claim]:
         return []
     if not any(t.dtype in INTEGERS for t in opened.file().graph.tensors):
         return []
-    from tvm_serenity.relax.pipeline import folded_channels  # TVM takes seconds to import
-
     try:
-        found = folded_channels(opened.module())
+        kept = cache.remembered(_channels_name(opened), lambda: _channels_json(opened))
     except SerenityError as error:
         reason = str(error)
         return [Claim("channels", f"Channels were not analysed: {reason}.", {"reason": reason})]
-    if not found.channels:
-        return []
-    return [channels_claim(found.channels, found.gone, found.tensors)]
+    channels, gone, tensors = json.loads(kept)
+    return [channels_claim(channels, gone, tensors)] if channels else []
+
+
+def _channels_name(opened: ModelSource) -> str:
+    """Return the cache key of the channels of a file; the import of TVM takes a second."""
+    file = opened.file()
+    beside = [file.path.parent / name for name in getattr(file, "data_files", ())]
+    read = [path.read_bytes() for path in (file.path, *beside)]
+    how = str(file.path), repr(dict(opened.dims)), repr(opened.signature)
+    made_by = sources.own_digest(), sources.versions("apache-tvm", "tflite", "onnx", "torch")
+    return cache.key("channels", *made_by, *how, *read)
+
+
+def _channels_json(opened: ModelSource) -> bytes:
+    """Return the number of channels, of skipped channels, and those of each tensor, as JSON."""
+    from tvm_serenity.relax.pipeline import folded_channels  # TVM takes a second to import
+
+    found = folded_channels(opened.module())
+    return json.dumps([found.channels, found.gone, found.tensors]).encode()

@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
-from tvm_serenity.graph.reduced import Reduced, cut, whole
+from tvm_serenity.graph.reduced import Reduced, cut, unreduced
 from tvm_serenity.options.memory import Slice, Views, slice_of
 
 
@@ -23,7 +23,7 @@ class Meaning(Views, Slice):
         """Return the graph that is scheduled instead of ``graph``."""
         if self.slice is not None:
             graph = cut(graph, *self.slice)
-        reduced = whole(graph)
+        reduced = unreduced(graph)
         if not (self.alias_copies or self.fold_concat or self.in_place):
             return reduced
         from tvm_serenity.operators.sharing import (  # the records of operators load slowly

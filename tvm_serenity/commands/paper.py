@@ -8,7 +8,8 @@ from typing import Any
 from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.commands.sparse_network import SECONDS_LIMIT
 from tvm_serenity.options.option import Conflict, HelpGroup, Option, OptionGroup, differing, option
-from tvm_serenity.papers import KINDS, Budget, Exhibit, Paper, PaperCell, exhibit, paper
+from tvm_serenity.papers import KINDS, Budget, Exhibit, Paper, PaperCell, exhibit
+from tvm_serenity.papers import paper as known_paper
 
 DEFAULT = Budget()
 
@@ -91,7 +92,7 @@ class Reproduced:
         }
 
 
-def reproduce(
+def paper(
     name: str, options: PaperOptions | None = None, tell: Progress = silent
 ) -> Listed | Reproduced:
     """Return a figure or table of the paper ``name`` with ours beside it, or the list of them.
@@ -99,7 +100,7 @@ def reproduce(
     Raises ``InputError`` for a paper, figure or table that is not known.
     """
     options = options or PaperOptions()
-    found = paper(name)
+    found = known_paper(name)
     if options.figure is not None:
         asked = exhibit(name, "figure", options.figure)
     elif options.table is not None:

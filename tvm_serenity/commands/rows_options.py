@@ -66,7 +66,7 @@ class RowsOptions(ReadOptions, TimeLimit, Ram, StreamInput, Recompute, Sliding, 
     table_bytes: int | None = option(
         None,
         Option(
-            flag="--table",
+            flag="--table-limit",
             help="Limit of tables in flash.",
             group=HelpGroup.ROWS,
             unit=BYTES,

@@ -40,7 +40,7 @@ def require() -> None:
     """Raise :class:`MissingPartError` naming the part that is missing."""
     for part in PARTS:
         if find_spec(part) is None:
-            raise MissingPartError(f"{part} is not installed: pip install 'tvm-serenity[cycles]'")
+            raise MissingPartError(f"{part} is not installed: pip install 'tvm-serenity[firmware]'")
     if not native():
         raise MissingPartError("the native driver is not compiled: install with a C++17 compiler")
 

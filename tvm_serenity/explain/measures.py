@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm_serenity.explain.claims import Claim, counted, no_time
 from tvm_serenity.graph import Graph
-from tvm_serenity.graph.reduced import Reduced, whole
+from tvm_serenity.graph.reduced import Reduced, unreduced
 from tvm_serenity.operators.sharing import alias_copies, fold_concat, in_place
 from tvm_serenity.schedule import Options, Schedule, schedule, too_late_for
 from tvm_serenity.search.outcome import Outcome
@@ -69,7 +69,7 @@ def measures_of(graph: Graph, time_limit_s: float | None = None) -> list[Measure
         if too_late_for(len(graph.ops), MEASURE_S, LARGE_OPS):
             result.append(no_time(f"{words} ({option})"))
             continue
-        reduced = whole(graph)
+        reduced = unreduced(graph)
         for change in changes:
             reduced = change(reduced)
         found = schedule(reduced.graph, "auto", Options(time_limit_s=time_limit_s))

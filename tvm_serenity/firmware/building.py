@@ -38,6 +38,7 @@ from tvm_serenity.firmware.emit.project import (
     write_files,
 )
 from tvm_serenity.firmware.formats import files
+from tvm_serenity.firmware.kept import kept
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.result import REFERENCE, Project, packed
 from tvm_serenity.firmware.settings import Settings
@@ -66,9 +67,14 @@ def build(model: "Model", board: Board | str, settings: Settings | None = None) 
     target = board if isinstance(board, Board) else known_board(board)
     if settings.output is not None:
         check_target(Path(settings.output), settings.force)
+    check_compilers(target, settings)
+    return kept(model, target, settings, lambda read: _built(read, target, settings))
+
+
+def _built(model: "Model", target: Board, settings: Settings) -> Project:
+    """The project, made now."""
     from tvm_serenity.firmware.compile.model import opened
 
-    check_compilers(target, settings)
     found = opened(model, settings)
     from tvm_serenity.firmware.compile.driver import loose
     from tvm_serenity.firmware.compile.fallback import make

@@ -82,6 +82,14 @@ def starts_together(windows: Passage) -> bool:
     )
 
 
+def least_distance(windows: Passage) -> int | None:
+    """Return how far below its operand's start the result may start, 0 where both start together.
+
+    None: the result lies apart.
+    """
+    return 0 if starts_together(windows) else distance_bytes(windows)
+
+
 def _first_byte(w: Passage, y: int, x: int) -> int:
     """The first byte that the window of a pixel may cover."""
     row = max(0, y * w.strides[0] - w.top)

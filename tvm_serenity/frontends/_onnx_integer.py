@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import onnx
 
 
-def in_whole_numbers(graph: "onnx.GraphProto", known: KnownValues) -> None:
+def without_conv_integer(graph: "onnx.GraphProto", known: KnownValues) -> None:
     """Replace each ``ConvInteger``: values and weights less their zero points, then the sums.
 
     What is padded is the zero point, so it is 0 then, as ``Conv`` pads.

@@ -182,7 +182,7 @@ def _scan(to: Expansion, node: "onnx.NodeProto") -> None:
             to.emit("Identity", [name], output)
     for index, (row, output) in enumerate(zip(rows, node.output[scan.states :], strict=True)):
         if output:
-            to.result(*scan.whole(to, index, row), output, f"its result {output!r}")
+            to.result(*scan.concatenated_parts(to, index, row), output, f"its result {output!r}")
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,9 @@ class _Scan:
             index = self.turns - 1 - turn if backwards else turn
             yield to.part(name, axis, index, to.fresh(f"{name}/{index}"))
 
-    def whole(self, to: Expansion, index: int, row: list[str]) -> tuple[list[str], int]:
+    def concatenated_parts(
+        self, to: Expansion, index: int, row: list[str]
+    ) -> tuple[list[str], int]:
         """The parts of a result in their order, and the axis along which they lie."""
         axis, backwards = self.outputs[index]
         if axis < 0:

@@ -25,7 +25,7 @@ from tvm_serenity.frontends._onnx_control import without_control
 from tvm_serenity.frontends._onnx_external import embed
 from tvm_serenity.frontends._onnx_fold import KnownValues, standard_version
 from tvm_serenity.frontends._onnx_half import widened
-from tvm_serenity.frontends._onnx_integer import in_whole_numbers
+from tvm_serenity.frontends._onnx_integer import without_conv_integer
 from tvm_serenity.frontends._onnx_names import outer_reads
 from tvm_serenity.frontends._onnx_nibbles import with_bytes
 from tvm_serenity.frontends._onnx_qlinear import expanded
@@ -78,7 +78,7 @@ def prepared(
     _leave_out_empty(made.graph, known)
     _write_pad_values(made.graph, known)
     _fold(made.graph, known)
-    in_whole_numbers(made.graph, known)
+    without_conv_integer(made.graph, known)
     _state_types(made.graph, known)
     return made, known.types
 

@@ -11,7 +11,7 @@ def schema(what: str) -> Any:
         from ai_edge_litert import schema_py_generated
     except ImportError as error:
         raise MissingPartError(
-            f"{what} needs {error.name or error}: pip install 'tvm-serenity[tflite]'"
+            f"{what} needs {error.name or error}: pip install tflite flatbuffers"
         ) from None
     return schema_py_generated
 

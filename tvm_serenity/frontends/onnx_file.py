@@ -97,9 +97,12 @@ def check_domains(graph: "onnx.GraphProto", functions: Container[tuple[str, str]
 
     ``functions``: domain and name of those that the model defines.
     """
-    why = "a custom operator, whose meaning is not known"
     found = [
-        (f"{node.domain}.{node.op_type}", f" (output {next(iter(node.output), '')!r})", why)
+        (
+            f"{node.domain}.{node.op_type}",
+            f" (output {next(iter(node.output), '')!r})",
+            _unknown(node),
+        )
         for node in _nodes(graph)
         if node.domain not in ("", "ai.onnx")
         and not (node.domain == "com.microsoft" and node.op_type in _CONTRIBUTED)
@@ -108,6 +111,20 @@ def check_domains(graph: "onnx.GraphProto", functions: Container[tuple[str, str]
     ]
     if found:
         raise refused(found)
+
+
+_INSTEAD = {
+    "DynamicQuantizeLSTM": "quantize the network without LSTM (op_types_to_quantize of "
+    "quantize_dynamic), whose weights stay float"
+}
+"""What to do instead of operators of ``com.microsoft``."""
+
+
+def _unknown(node: "onnx.NodeProto") -> str:
+    """Why an operator of another domain is refused, and what to do where that is known."""
+    if node.domain == "com.microsoft" and node.op_type in _INSTEAD:
+        return f"it has no conversion; {_INSTEAD[node.op_type]}"
+    return "a custom operator, whose meaning is not known"
 
 
 def check_converted(graph: "onnx.GraphProto") -> None:
@@ -166,7 +183,7 @@ def _parse(data: bytes) -> Any:
         from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     except ImportError as error:
         raise MissingPartError(
-            f"reading .onnx files needs {error.name}: pip install 'tvm-serenity[onnx]'"
+            f"reading .onnx files needs {error.name}: pip install onnx"
         ) from None
     model = onnx.ModelProto()
     try:

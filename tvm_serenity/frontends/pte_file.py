@@ -237,10 +237,10 @@ class _Method:
         if stored is None:
             return ()
         if value not in self.held:
-            self.held[value] = self.found(stored)
+            self.held[value] = self.declared(stored)
         return self.held[value]
 
-    def found(self, stored: Held) -> tuple[int, ...]:
+    def declared(self, stored: Held) -> tuple[int, ...]:
         if stored.has_data:
             role = Role.STATE if stored.memory else Role.CONSTANT
             return (self.declare(stored, role, f"value_{stored.index}"),)

@@ -66,7 +66,7 @@ class _Reader:
             self.values[node] = self.declare(node, role)
             self.inputs += self.values[node] if role is not Role.CONSTANT else []
         elif node.op == "output":
-            self.outputs += [t for arg in node.all_input_nodes for t in self.made_by(arg)]
+            self.outputs += [t for arg in node.all_input_nodes for t in self.computed_results(arg)]
         elif node.target is operator.getitem and node.args[0] in self.maker:
             source, index = node.args
             self.values[node] = [self.values[source][index]]
@@ -78,7 +78,7 @@ class _Reader:
     def role(self, tensor: int) -> Role:
         return self.building.tensors[tensor].role
 
-    def made_by(self, node: Any) -> list[int]:
+    def computed_results(self, node: Any) -> list[int]:
         return [t for t in self.values[node] if self.role(t) is not Role.CONSTANT]
 
     def run(self, node: Any) -> None:

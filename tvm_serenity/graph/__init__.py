@@ -1,4 +1,4 @@
-"""The network as the searches see it, as arrays and as text, and explicit changes to it."""
+"""The network that the searches read, its array and text forms, and explicit changes to it."""
 
 from tvm_serenity.graph.network import (
     MAX_BYTES,

@@ -1,7 +1,8 @@
-"""A graph as flat arrays, for what must stay fast at a million operators.
+"""A graph as flat arrays, for code that must stay fast on a million operators.
 
-Built once a graph without a loop in Python over its operators; what only some graphs have (views,
-state, constants made by operators) is looked at op by op, for those ops alone.
+The arrays are built once per graph without a Python loop over the operators. Features that few
+graphs have (views, state, constants computed by operators) are handled op by op, for those ops
+alone.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,14 +18,14 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Pairs:
-    """Which op reads (or makes) which tensor, op by op in the order it lists them."""
+    """Pairs of an op and a tensor that it reads (or writes), op by op in listed order."""
 
     op: Ints
     tensor: Ints
 
     @staticmethod
     def of(lists: Sequence[Sequence[int]]) -> "Pairs":
-        """Return the pairs of one list of tensors for every op."""
+        """Return the pairs for ``lists``, which holds one list of tensors per op."""
         lengths = ints(map(len, lists), len(lists))
         flat = ints(chain.from_iterable(lists), int(lengths.sum()))
         return Pairs(np.repeat(np.arange(len(lists)), lengths), flat)
@@ -32,9 +33,10 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Arrays:
-    """``read`` and ``made`` with their tensors; sizes and workspace in bytes, by index.
+    """The arrays of a graph: (op, tensor) pairs, sizes and workspace in bytes.
 
-    ``maker``: the op that makes each tensor, or -1.
+    ``read`` and ``made`` pair ops with their inputs and outputs. ``maker`` is the op that produces
+    each tensor, or -1.
     """
 
     read: Pairs
@@ -45,22 +47,23 @@ class Arrays:
 
 
 def ints(values: Iterable[int], count: int = -1) -> Ints:
-    """Return an array of integers."""
+    """Return an array of ``values``; ``count`` is their number, if known."""
     if isinstance(values, range):
         return np.arange(values.start, values.stop, values.step, dtype=np.int64)
     return np.fromiter(values, dtype=np.int64, count=count)
 
 
 def distinct(values: Ints) -> Ints:
-    """Return the values, which are 0 or more, ascending, each once."""
-    found = np.sort(values, kind="stable")  # mostly in order already
-    return found[np.diff(found, prepend=-1) > 0]
+    """Return the distinct values, ascending; all values must be at least 0."""
+    # a stable sort, because the values are nearly sorted
+    sorted_values = np.sort(values, kind="stable")
+    return sorted_values[np.diff(sorted_values, prepend=-1) > 0]
 
 
 def grouped(keys: Ints, values: Ints, groups: int, bound: int) -> tuple[tuple[int, ...], ...]:
-    """Return for each key from 0 on its values, ascending, each once; values are below ``bound``.
+    """Return, for each key from 0 on, its distinct values, ascending.
 
-    In O(n log n) for n pairs.
+    Values must be below ``bound``. Takes O(n log n) for n pairs.
     """
     pairs = distinct(keys * max(bound, 1) + values)
     ends = np.searchsorted(pairs, np.arange(1, groups + 1) * max(bound, 1)).tolist()
@@ -73,19 +76,19 @@ def grouped(keys: Ints, values: Ints, groups: int, bound: int) -> tuple[tuple[in
 
 
 FEW_LISTS = 1_000
-"""So many lists are turned in a loop, which is faster than arrays then."""
+"""Below this number of lists a Python loop is faster than arrays."""
 
 
 def turned(lists: Sequence[Sequence[int]], count: int) -> tuple[tuple[int, ...], ...]:
-    """Return for each number below ``count`` the lists that hold it, ascending.
+    """Return, for each number below ``count``, the indices of the lists that hold it, ascending.
 
-    A list holds a number once at most.
+    A list must not hold a number twice.
     """
     if len(lists) >= FEW_LISTS:
         pairs = Pairs.of(lists)
         return grouped(pairs.tensor, pairs.op, count, len(lists))
-    found: list[list[int]] = [[] for _ in range(count)]
+    holders: list[list[int]] = [[] for _ in range(count)]
     for index, held in enumerate(lists):
         for number in held:
-            found[number].append(index)
-    return tuple([tuple(one) for one in found])
+            holders[number].append(index)
+    return tuple([tuple(indices) for indices in holders])

@@ -1,23 +1,24 @@
-"""The network as the searches see it: operators in a given order, tensors in bytes.
+"""The network that the searches read: operators in a given order, tensors in bytes.
 
-A :class:`Graph` is immutable and checked when it is made. Tensors and operators are known by
-their index; names are for people and need not be unique in the source file (frontends make them
-so). The index order of the operators is the order that was *given*, and it must be topological.
+A :class:`Graph` is immutable and checks itself when it is created. Tensors and operators are
+identified by index. Names are for people and need not be unique in the source file (frontends make
+them unique). The index order of the operators is the *given* order, which must be topological.
 
 Memory semantics (``memory.py`` computes with them):
 
-* An activation is live from the operator that makes it to its last reader; a graph input from
-  the start; a graph output to the end. A tensor that nobody reads is live during its operator.
-* ``Op.view_of``: the outputs share the storage of that input (reshape, no-op split): no bytes.
+* An activation is live from its producer to its last reader, a graph input from the start, a graph
+  output to the end. A tensor without readers is live during its producer.
+* ``Op.view_of``: the outputs share the storage of that input (reshape, no-op split) and need no
+  bytes of their own.
 * ``Op.in_place``: output 0 takes over the storage of the first listed input that dies at the
-  operator, if any does; the sizes are equal, so the bytes live before and after do not change.
-* ``Op.over``: output 0 may lie in part over one of these inputs if it dies at the operator, which
-  saves ``over_bytes`` at most while the operator runs; before and after both count in full.
-* ``Op.workspace_bytes``: scratch that is live during the operator alone.
-* Constants (weights) are never in the profile; neither is what an operator makes from constants
-  alone (it is a constant too), nor what lives in the caller's memory (``Role.EXTERNAL``). State
-  variables persist between runs and are counted apart; operators that touch the same state
-  variable keep their given order.
+  operator, if there is one. The sizes are equal, so the live bytes do not change.
+* ``Op.over``: output 0 may overlap one of these inputs if it dies at the operator. This saves at
+  most ``over_bytes`` while the operator runs; before and after it both count in full.
+* ``Op.workspace_bytes``: scratch memory that is live during the operator alone.
+* Constants (weights) are never in the profile. Neither are the outputs of operators that read
+  constants alone (they are constants too), nor tensors in the caller's memory (``Role.EXTERNAL``).
+  State variables persist between runs and are counted separately. Operators that touch the same
+  state variable keep their given order.
 """
 
 import hashlib
@@ -36,11 +37,11 @@ from tvm_serenity.graph.arrays import Arrays, Flags, Ints, Pairs, grouped, ints
 from tvm_serenity.system.html import facts_html, listed
 
 MAX_BYTES = 2**63 - 1
-"""No tensor, and no sum over all tensors and workspaces, may exceed this."""
+"""The limit on any tensor, and on the sum over all tensors and workspaces, in bytes."""
 
 
 class Role(StrEnum):
-    """What a tensor is to the memory plan."""
+    """The role of a tensor in the memory plan."""
 
     ACTIVATION = "activation"
     CONSTANT = "constant"  # weights
@@ -50,7 +51,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A value: ``size_bytes`` in memory; ``shape`` and ``dtype`` (numpy's name) where known."""
+    """A value of ``size_bytes``; ``shape`` and ``dtype`` (numpy's name) where known."""
 
     name: str
     size_bytes: int
@@ -61,7 +62,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An operator; all but ``name``, ``kind`` and bytes are tensor indices."""
+    """An operator. All fields but ``name``, ``kind`` and the byte counts are tensor indices."""
 
     name: str
     kind: str
@@ -76,9 +77,9 @@ class Op:
 
 @dataclass(frozen=True)
 class Graph:
-    """A network: ``ops`` in the given (topological) order over ``tensors``.
+    """A network: ``ops`` in the given topological order over ``tensors``.
 
-    Raises :class:`GraphError` where the parts do not fit together, naming the op or tensor.
+    Raises :class:`GraphError` if the parts do not fit together; the message names the op or tensor.
     """
 
     name: str
@@ -95,7 +96,7 @@ class Graph:
         _check_permissions(self)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickled as plain values, without what was derived: a third of the bytes and seconds."""
+        """Pickle plain values without the derived ones, for a third of the bytes and time."""
         tensors, ops = tuple(map(_TENSOR, self.tensors)), tuple(map(_OP, self.ops))
         return _unpickled, (self.name, tensors, ops, self.inputs, self.outputs)
 
@@ -123,30 +124,30 @@ class Graph:
         return f"{one.name} {shape} {one.size_bytes:,} bytes".replace("  ", " ")
 
     def digest(self) -> str:
-        """Return a SHA-256 of all that it is made of: equal graphs, equal digests."""
-        found = hashlib.sha256(self.name.encode(*_ENCODING))
+        """Return a SHA-256 of all fields: equal graphs have equal digests."""
+        digest = hashlib.sha256(self.name.encode(*_ENCODING))
         tensors, ops = self.tensors, self.ops
         texts = [map(attrgetter(field), tensors) for field in ("name", "dtype", "role")]
         texts += [map(attrgetter(field), ops) for field in ("name", "kind")]
         for text in map(list, texts):
-            found.update(ints(map(len, text)).tobytes())
-            found.update("".join(text).encode(*_ENCODING))
+            digest.update(ints(map(len, text)).tobytes())
+            digest.update("".join(text).encode(*_ENCODING))
         arrays = self.arrays
         pairs = (arrays.read.op, arrays.read.tensor, arrays.made.op, arrays.made.tensor)
         for column in (*pairs, arrays.size, arrays.workspace):
-            found.update(column.tobytes())
+            digest.update(column.tobytes())
         marks = [(i, op.view_of, op.in_place, op.over, op.over_bytes) for i, op in enumerate(ops)]
         marks = [mark for mark in marks if mark[1:] != (None, (), (), 0)]
         rest = [t.shape for t in tensors], marks, self.inputs, self.outputs
-        found.update(repr(rest).encode())
-        return found.hexdigest()
+        digest.update(repr(rest).encode())
+        return digest.hexdigest()
 
     @cached_property
     def arrays(self) -> Arrays:
         """The operators and tensors as flat arrays."""
         read, made = self._listed
         maker = np.full(len(self.tensors), -1, dtype=np.int64)
-        maker[made.tensor] = made.op  # of several, the last
+        maker[made.tensor] = made.op  # the last of several producers
         return Arrays(
             read=read,
             made=made,
@@ -157,34 +158,37 @@ class Graph:
 
     @cached_property
     def _listed(self) -> tuple[Pairs, Pairs]:
-        """The tensors that operators read and make, as they list them."""
+        """The (op, tensor) pairs of inputs and of outputs, in listed order."""
         inputs, outputs = (list(map(attrgetter(n), self.ops)) for n in ("inputs", "outputs"))
         return Pairs.of(inputs), Pairs.of(outputs)
 
     @cached_property
     def returned(self) -> frozenset[int]:
-        """The tensors among ``outputs``, to ask whether one is."""
+        """The tensors in ``outputs``, as a set for membership tests."""
         return frozenset(self.outputs)
 
     @cached_property
     def producer(self) -> tuple[int, ...]:
-        """For each tensor, the op that makes it, or -1."""
+        """For each tensor, the op that produces it, or -1."""
         return tuple(self.arrays.maker.tolist())
 
     @cached_property
     def consumers(self) -> tuple[tuple[int, ...], ...]:
-        """For each tensor, the ops that read it, ascending, each once."""
+        """For each tensor, the distinct ops that read it, ascending."""
         read = self.arrays.read
         return grouped(read.tensor, read.op, len(self.tensors), len(self.ops))
 
     @cached_property
     def predecessors(self) -> tuple[tuple[int, ...], ...]:
-        """For each op, the ops that must have run before it: producers and state order."""
+        """For each op, the ops that must run before it: producers, earlier users of its state."""
         before, after = self._waits()
         return grouped(after, before, len(self.ops), len(self.ops))
 
     def predecessors_among(self, chosen: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-        """Return the same for some ops, ascending; each stands for its place among these."""
+        """Return the predecessors among ``chosen``; ops are numbered by their index in it.
+
+        ``chosen`` must be ascending.
+        """
         place = np.full(len(self.ops), -1, dtype=np.int64)
         place[ints(chosen)] = np.arange(len(chosen))
         before, after = (place[ops] for ops in self._waits())
@@ -192,10 +196,10 @@ class Graph:
         return grouped(after[met], before[met], len(chosen), len(chosen))
 
     def _waits(self) -> tuple[Ints, Ints]:
-        """Pairs of ops of which the first must have run before the second."""
+        """Return pairs of ops (as two arrays) of which the first must run before the second."""
         read, state = self.arrays.read, self._state_order
         maker = self.arrays.maker[read.tensor]
-        # what a state holds is whatever touched it last, before its handle is made as well
+        # A state holds what its last user wrote, even before its handle is produced.
         made = (maker >= 0) & ~self.with_role(Role.STATE)[read.tensor]
         before = np.concatenate([maker[made], ints(op for op, _ in state)])
         return before, np.concatenate([read.op[made], ints(op for _, op in state)])
@@ -226,17 +230,17 @@ class Graph:
 
     @cached_property
     def constant_ops(self) -> frozenset[int]:
-        """Ops whose inputs (at least one) are all constants: what they make is a constant."""
+        """Ops whose inputs (at least one) are all constants; their outputs are constants."""
         known = self.with_role(Role.CONSTANT)
         if not known.any():
             return frozenset()
-        constant, found = known.tolist(), []
+        constant, ops = known.tolist(), []
         for index, op in enumerate(self.ops):
             if op.inputs and all(constant[t] for t in op.inputs):
-                found.append(index)
+                ops.append(index)
                 for tensor in op.outputs:
                     constant[tensor] = True
-        return frozenset(found)
+        return frozenset(ops)
 
     @cached_property
     def in_profile(self) -> tuple[bool, ...]:
@@ -251,15 +255,16 @@ class Graph:
         if not self.constant_ops:
             return counted
         folded = np.zeros(len(self.ops) + 1, dtype=np.bool_)
-        folded[list(self.constant_ops)] = True  # a producer of -1 is the last entry: False
-        found: Flags = counted & ~folded[made[root]] & ~folded[made]
-        return found
+        # a producer of -1 reads the last entry, which is False
+        folded[list(self.constant_ops)] = True
+        unfolded: Flags = counted & ~folded[made[root]] & ~folded[made]
+        return unfolded
 
     @cached_property
     def storage(self) -> tuple[int, ...]:
-        """For each tensor, the tensor whose bytes it is: itself, or the source of its views.
+        """For each tensor, the tensor that owns its storage: itself, or the source of its view.
 
-        What has no bytes shows none: it is its own.
+        A tensor of zero bytes owns its storage.
         """
         return tuple(self.root.tolist())
 
@@ -276,20 +281,20 @@ class Graph:
 
     @cached_property
     def sharing(self) -> tuple[Op, ...]:
-        """The ops whose outputs may lie where others' do: views, in place, over."""
+        """The ops whose outputs may share memory with other tensors: views, in place, overlap."""
         return tuple(op for op in self.ops if op.view_of is not None or op.in_place or op.over)
 
     def with_role(self, role: Role) -> Flags:
-        """Return for each tensor whether it has ``role``."""
-        found: Flags = self._roles == _ROLES.index(role)
-        return found
+        """Return, for each tensor, whether it has ``role``."""
+        matches: Flags = self._roles == _ROLES.index(role)
+        return matches
 
     @cached_property
     def _roles(self) -> npt.NDArray[np.int8]:
-        """Of each tensor, the place of its role among all."""
+        """For each tensor, the index of its role in ``Role``."""
         roles = map(attrgetter("role"), self.tensors)
-        found = map(dict(zip(_ROLES, range(len(_ROLES)), strict=True)).__getitem__, roles)
-        return np.fromiter(found, dtype=np.int8, count=len(self.tensors))
+        indices = map(dict(zip(_ROLES, range(len(_ROLES)), strict=True)).__getitem__, roles)
+        return np.fromiter(indices, dtype=np.int8, count=len(self.tensors))
 
     @property
     def state_bytes(self) -> int:
@@ -302,7 +307,7 @@ class Graph:
         return int(self.arrays.size[self.with_role(Role.CONSTANT)].sum())
 
     def replace(self, **changes: object) -> "Graph":
-        """A new graph with some fields changed, checked again."""
+        """Return a graph with some fields changed, checked again."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
 
@@ -318,23 +323,23 @@ def _unpickled(
     inputs: tuple[int, ...],
     outputs: tuple[int, ...],
 ) -> Graph:
-    """A graph that was checked when it was made."""
-    made: Graph = object.__new__(Graph)
-    made.__dict__.update(
+    """Return a graph of these fields without checks: they ran before it was pickled."""
+    graph: Graph = object.__new__(Graph)
+    graph.__dict__.update(
         name=name,
         tensors=tuple([Tensor(*values) for values in tensors]),  # type: ignore[arg-type]
         ops=tuple([Op(*values) for values in ops]),  # type: ignore[arg-type]
         inputs=inputs,
         outputs=outputs,
     )
-    return made
+    return graph
 
 
 def is_order(graph: Graph, order: Sequence[int]) -> bool:
-    """Whether ``order`` holds every op once, each after what it waits for."""
+    """Return whether ``order`` holds every op once, each after all ops that it waits for."""
     count = len(graph.ops)
     if isinstance(order, range) and order == range(count):
-        return True  # the given one was checked when the graph was made
+        return True  # the given order was checked when the graph was created
     if len(order) != count or not all(issubclass(kind, int) for kind in set(map(type, order))):
         return False
     listed = ints(order, count)
@@ -349,9 +354,9 @@ def is_order(graph: Graph, order: Sequence[int]) -> bool:
 
 
 def complete_order(graph: Graph, partial: Sequence[int]) -> tuple[int, ...]:
-    """Return ``partial`` with the ops it leaves out: each just before the first that needs it.
+    """Return ``partial`` with each missing op inserted just before the first op that needs it.
 
-    What nothing needs comes last. ``partial`` must be part of a topological order.
+    Missing ops that no op needs come last. ``partial`` must be part of a topological order.
     """
     if len(partial) == len(graph.ops):
         return tuple(partial)
@@ -380,28 +385,41 @@ def _check_sizes(graph: Graph) -> None:
     total = 0
     for tensor in graph.tensors:
         if tensor.size_bytes < 0:
-            raise GraphError(f"tensor {tensor.name!r}: negative size {tensor.size_bytes}")
+            raise GraphError(
+                f"tensor {tensor.name!r}: its size is {tensor.size_bytes} bytes; sizes must not be "
+                "negative"
+            )
         total += tensor.size_bytes
         if total > MAX_BYTES:
-            raise GraphError(f"tensor {tensor.name!r}: the sizes up to it exceed {MAX_BYTES} bytes")
+            raise GraphError(
+                f"tensor {tensor.name!r}: the sum of all sizes up to it exceeds {MAX_BYTES} bytes"
+            )
     for op in graph.ops:
         if op.workspace_bytes < 0:
-            raise GraphError(f"op {op.name!r}: negative workspace {op.workspace_bytes}")
+            raise GraphError(
+                f"op {op.name!r}: its workspace is {op.workspace_bytes} bytes; it must not be "
+                "negative"
+            )
         total += op.workspace_bytes
         if total > MAX_BYTES:
-            raise GraphError(f"op {op.name!r}: the sizes up to it exceed {MAX_BYTES} bytes")
+            raise GraphError(
+                f"op {op.name!r}: the sum of all sizes up to its workspace exceeds {MAX_BYTES} "
+                "bytes"
+            )
 
 
 def _check_references(graph: Graph) -> None:
     known = range(len(graph.tensors))
     listed = (*(pairs.tensor for pairs in graph._listed), ints(graph.inputs), ints(graph.outputs))
-    if all(((found >= 0) & (found < len(known))).all() for found in listed):
+    if all(((tensors >= 0) & (tensors < len(known))).all() for tensors in listed):
         return
 
     def check(where: str, tensors: Iterable[int]) -> None:
         for tensor in tensors:
             if tensor not in known:
-                raise GraphError(f"{where}: unknown tensor {tensor}, there are {len(known)}")
+                raise GraphError(
+                    f"{where}: unknown tensor index {tensor}; the graph has {len(known)} tensors"
+                )
 
     for op in graph.ops:
         check(f"op {op.name!r}", (*op.inputs, *op.outputs))
@@ -410,7 +428,7 @@ def _check_references(graph: Graph) -> None:
 
 
 def _check_producers(graph: Graph) -> None:
-    """Each tensor is made once, by what may make it, and what is read is made."""
+    """Check that each tensor has one producer at most, and each tensor that is read has one."""
     arrays, given, returned = graph.arrays, ints(graph.inputs), ints(graph.outputs)
     made = arrays.made.tensor[~graph.with_role(Role.STATE)[arrays.made.tensor]]
     makers = np.bincount(np.concatenate([given, made]), minlength=len(graph.tensors))
@@ -421,24 +439,31 @@ def _check_producers(graph: Graph) -> None:
         return
     maker: dict[int, str] = dict.fromkeys(graph.inputs, "a graph input")
     if len(maker) != len(graph.inputs):
-        raise GraphError("a tensor is listed twice among the graph inputs")
+        raise GraphError("the graph inputs list a tensor twice; list each input once")
     for op in graph.ops:
         for tensor in op.outputs:
             name = graph.tensors[tensor].name
             if graph.tensors[tensor].role is Role.CONSTANT:
-                raise GraphError(f"op {op.name!r}: makes tensor {name!r}, which is a constant")
+                raise GraphError(
+                    f"op {op.name!r} writes tensor {name!r}, which is a constant; give its output "
+                    "another role"
+                )
             if graph.tensors[tensor].role is Role.STATE:
-                continue  # several ops may assign a variable
+                continue  # several ops may assign a state variable
             if tensor in maker:
                 raise GraphError(
-                    f"op {op.name!r}: makes tensor {name!r}, already made by {maker[tensor]}"
+                    f"op {op.name!r} writes tensor {name!r}, which {maker[tensor]} writes already; "
+                    "a tensor has one producer"
                 )
             maker[tensor] = f"op {op.name!r}"
     readers = [(f"op {op.name!r} reads", t) for op in graph.ops for t in op.inputs]
     readers += [("the graph returns", t) for t in graph.outputs]
     for who, tensor in readers:
         if tensor not in maker and _is_computed(graph, tensor):
-            raise GraphError(f"{who} tensor {graph.tensors[tensor].name!r}, which nothing makes")
+            raise GraphError(
+                f"{who} tensor {graph.tensors[tensor].name!r}, which no op writes: make it a graph "
+                "input or a constant, or add its producer"
+            )
 
 
 def _check_given_order(graph: Graph) -> None:
@@ -447,20 +472,20 @@ def _check_given_order(graph: Graph) -> None:
     late = (arrays.maker[arrays.read.tensor] >= arrays.read.op) & ~free[arrays.read.tensor]
     if not late.any():
         return
-    made = set(graph.inputs)
+    written = set(graph.inputs)
     producer = graph.producer
     for op in graph.ops:
         for tensor in op.inputs:
-            if tensor not in made and producer[tensor] >= 0 and _is_computed(graph, tensor):
+            if tensor not in written and producer[tensor] >= 0 and _is_computed(graph, tensor):
                 cycle = _find_cycle(graph)
                 if cycle:
                     names = " -> ".join(repr(graph.ops[i].name) for i in cycle)
-                    raise CycleError(f"ops wait for each other: {names}")
+                    raise CycleError(f"these ops wait for each other in a cycle: {names}")
                 raise GraphError(
-                    f"op {op.name!r}: reads tensor {graph.tensors[tensor].name!r} before op "
-                    f"{graph.ops[producer[tensor]].name!r} makes it; list ops in a valid order"
+                    f"op {op.name!r} reads tensor {graph.tensors[tensor].name!r} before op "
+                    f"{graph.ops[producer[tensor]].name!r} writes it; list ops in a valid order"
                 )
-        made.update(op.outputs)
+        written.update(op.outputs)
 
 
 def _computed(graph: Graph) -> Flags:
@@ -472,7 +497,7 @@ def _is_computed(graph: Graph, tensor: int) -> bool:
 
 
 def _find_cycle(graph: Graph) -> list[int]:
-    """The ops of one cycle, first one repeated at the end, or an empty list."""
+    """Return the ops of one cycle, its first op repeated at the end, or an empty list."""
     before = [
         [graph.producer[t] for t in op.inputs if graph.producer[t] >= 0 and _is_computed(graph, t)]
         for op in graph.ops
@@ -502,42 +527,56 @@ def _check_permissions(graph: Graph) -> None:
         if op.view_of is not None:
             _check_view(graph, op)
         if op.in_place and (op.view_of is not None or not op.outputs):
-            raise GraphError(f"op {op.name!r}: in-place needs an output that is no view")
+            raise GraphError(f"op {op.name!r}: in-place needs an output that is not a view")
         if op.over:
-            _check_over(graph, op)
+            _check_overlap(graph, op)
         for tensor in op.in_place:
             if tensor not in op.inputs:
-                raise GraphError(f"op {op.name!r}: in-place tensor is not one of its inputs")
-            taken, made = graph.tensors[graph.root[tensor]], graph.tensors[op.outputs[0]]
-            if taken.size_bytes != made.size_bytes:
                 raise GraphError(
-                    f"op {op.name!r}: in-place needs equal sizes, {taken.name!r} has "
-                    f"{taken.size_bytes} bytes and {made.name!r} {made.size_bytes}"
+                    f"op {op.name!r}: in-place tensor {graph.tensors[tensor].name!r} is not one of "
+                    "its inputs"
+                )
+            taken, written = graph.tensors[graph.root[tensor]], graph.tensors[op.outputs[0]]
+            if taken.size_bytes != written.size_bytes:
+                raise GraphError(
+                    f"op {op.name!r}: in-place needs equal sizes, but {taken.name!r} has "
+                    f"{taken.size_bytes} bytes and {written.name!r} has {written.size_bytes}"
                 )
 
 
-def _check_over(graph: Graph, op: Op) -> None:
+def _check_overlap(graph: Graph, op: Op) -> None:
     if op.view_of is not None or op.in_place or not op.outputs:
-        raise GraphError(f"op {op.name!r}: over needs an output of its own, not in place")
-    made = graph.tensors[op.outputs[0]].size_bytes
+        raise GraphError(
+            f"op {op.name!r}: overlap needs an output that is neither a view nor in place"
+        )
+    written_bytes = graph.tensors[op.outputs[0]].size_bytes
     for tensor in op.over:
         if tensor not in op.inputs:
-            raise GraphError(f"op {op.name!r}: what its output lies over is not one of its inputs")
-        shared = min(made, graph.tensors[graph.root[tensor]].size_bytes)
+            raise GraphError(
+                f"op {op.name!r}: overlap tensor {graph.tensors[tensor].name!r} is not one of its "
+                "inputs"
+            )
+        shared = min(written_bytes, graph.tensors[graph.root[tensor]].size_bytes)
         if not 0 < op.over_bytes <= shared:
             name = graph.tensors[tensor].name
-            raise GraphError(f"op {op.name!r}: over {name!r} it saves 1 to {shared} bytes")
+            raise GraphError(
+                f"op {op.name!r}: its overlap with {name!r} is {op.over_bytes} bytes; it must be 1 "
+                f"to {shared} bytes"
+            )
 
 
 def _check_view(graph: Graph, op: Op) -> None:
     assert op.view_of is not None
     if op.view_of not in op.inputs:
-        raise GraphError(f"op {op.name!r}: is a view of a tensor that is not one of its inputs")
+        raise GraphError(
+            f"op {op.name!r}: its view is of tensor {graph.tensors[op.view_of].name!r}, which is "
+            "not one of its inputs"
+        )
     source = graph.tensors[op.view_of]
     for tensor in op.outputs:
         view = graph.tensors[tensor]
         if view.size_bytes > source.size_bytes:
             raise GraphError(
-                f"op {op.name!r}: view {view.name!r} has {view.size_bytes} bytes, more than "
-                f"its source {source.name!r} with {source.size_bytes}"
+                f"op {op.name!r}: view {view.name!r} has {view.size_bytes} bytes, more than its "
+                f"source {source.name!r} with {source.size_bytes} bytes"
             )

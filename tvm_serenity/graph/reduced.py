@@ -1,6 +1,6 @@
-"""A graph that is scheduled in place of another, and slices of a graph.
+"""A graph that is scheduled in place of another one, and slices of a graph.
 
-``Reduced.expand`` turns an order of the scheduled graph into an order of the original's operators.
+``Reduced.expand`` turns an order of the scheduled graph into an order of the original's ops.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,10 @@ from tvm_serenity.graph.network import Graph, Op, Role, Tensor, complete_order
 
 @dataclass(frozen=True)
 class Reduced:
-    """``graph`` is scheduled in place of ``original``; ``ops[i]`` is op i's index there."""
+    """A graph that is scheduled in place of ``original``.
+
+    ``ops[i]`` is the index in ``original`` of the i-th op of ``graph``.
+    """
 
     graph: Graph
     original: Graph
@@ -20,36 +23,38 @@ class Reduced:
 
     @property
     def nodes(self) -> int:
-        """The number of ops that are really run: views are not."""
+        """The number of ops that compute: all but the views."""
         return len(self.graph.ops) - sum(op.view_of is not None for op in self.graph.sharing)
 
     def expand(self, order: Sequence[int]) -> tuple[int, ...]:
-        """Return the order of the original's ops in which ``order`` runs ours."""
+        """Return the order of the original's ops that corresponds to ``order``."""
         if self.graph is self.original:
             return tuple(order)
         return complete_order(self.original, [self.ops[i] for i in order])
 
 
-def whole(graph: Graph) -> Reduced:
-    """Return ``graph`` unchanged."""
+def unreduced(graph: Graph) -> Reduced:
+    """Return ``graph`` as its own reduction: nothing is changed."""
     return Reduced(graph, graph, tuple(range(len(graph.ops))))
 
 
 def cut(graph: Graph, first: int, last: int) -> Graph:
-    """Return ops ``first`` to ``last`` (both included) as a network of their own.
+    """Return ops ``first`` to ``last`` (both included) as a graph of their own.
 
-    Its inputs are the tensors that come from outside, its outputs those that are used outside.
+    Its inputs are the tensors that come from outside, its outputs the tensors that are used
+    outside.
     """
     if not 0 <= first <= last < len(graph.ops):
         raise InputError(
-            f"{graph.name}: slice {first}:{last} is not within its ops 0:{len(graph.ops) - 1}"
+            f"{graph.name}: slice {first}:{last} is not within its ops; use 0:{len(graph.ops) - 1} "
+            "or a part of it"
         )
     ops = graph.ops[first : last + 1]
-    made = {t for op in ops for t in op.outputs}
+    written = {t for op in ops for t in op.outputs}
     read = dict.fromkeys(t for op in ops for t in op.inputs)
     inside = range(first, last + 1)
-    weights = {t for op in graph.constant_ops for t in graph.ops[op].outputs} - made
-    known, given = made | weights, set(graph.inputs)
+    weights = {t for op in graph.constant_ops for t in graph.ops[op].outputs} - written
+    known, given = written | weights, set(graph.inputs)
     inputs = [t for t in read if t not in known and (graph.producer[t] >= 0 or t in given)]
     outputs = [
         t
@@ -71,7 +76,7 @@ def compact(
     inputs: Sequence[int],
     outputs: Sequence[int],
 ) -> Graph:
-    """Return the graph of these parts without the tensors that no operator names."""
+    """Return the graph of these parts without tensors that neither an op nor the graph names."""
     used = {t for op in ops for t in (*op.inputs, *op.outputs)} | {*inputs, *outputs}
     number = {old: new for new, old in enumerate(sorted(used))}
 

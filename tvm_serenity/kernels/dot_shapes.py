@@ -32,7 +32,7 @@ def best_tile(unit: Unit, columns: int, channels: int, extra: bool) -> tuple[flo
     widest: dict[int, Tile] = {}
     for tile in _tiles(unit, columns, channels, extra):
         widest.setdefault(tile.vectors, tile)
-    found = ((_whole_cycles(unit, t, (columns, channels), extra), t) for t in widest.values())
+    found = ((_layer_cycles(unit, t, (columns, channels), extra), t) for t in widest.values())
     return min(found, key=lambda pair: pair[0])
 
 
@@ -41,7 +41,7 @@ def tiles_for(unit: Unit, columns: int, channels: int, extra: bool = False) -> l
     first = tile_for(unit, columns, channels, extra)
     others = sorted(
         dict.fromkeys(_tiles(unit, columns, channels, extra)),
-        key=lambda tile: _whole_cycles(unit, tile, (columns, channels), extra),
+        key=lambda tile: _layer_cycles(unit, tile, (columns, channels), extra),
     )
     return [first, *(tile for tile in others if tile != first)]
 
@@ -57,7 +57,7 @@ def _tiles(unit: Unit, columns: int, channels: int, extra: bool) -> Iterator[Til
             yield Tile(-(-columns // -(-columns // width)), held)
 
 
-def _whole_cycles(unit: Unit, tile: Tile, size: tuple[int, int], extra: bool) -> float:
+def _layer_cycles(unit: Unit, tile: Tile, size: tuple[int, int], extra: bool) -> float:
     """Cycles of a step of all columns and channels (vectors): ``size``."""
     columns, channels = size
     tiles = -(-columns // tile.columns) * -(-channels // tile.vectors)

@@ -143,14 +143,14 @@ def quotient(pair: Pair) -> Any:
         x = a(*broadcast(at, pair.shapes[0])).astype("int32") - least[0] + half
         whole = high_product(dividends[x], inverses[divisor - least[1]])
         exponent = shifts[divisor - least[1]] + rooms[x] - i32(m.shift[0])
-        total = _over_power(high_product(whole, i32(m.value[0])), exponent)
+        total = _divided_by_power(high_product(whole, i32(m.value[0])), exponent)
         return stored(total, pair.result.zero_point, pair.low, pair.high, pair.result.dtype)
 
     out = te.compute(pair.output_shape, value, name="out")
     return for_any(prim_func([a, b, dividends, rooms, inverses, shifts, out]))
 
 
-def _over_power(x: tirx.Expr, exponent: tirx.Expr) -> Any:
+def _divided_by_power(x: tirx.Expr, exponent: tirx.Expr) -> Any:
     """``RoundingDivideByPOT`` on x86: beyond 31 it shifts modulo 32, and adds 1 from 0 on."""
     by = tirx.bitwise_and(exponent, i32(31)).astype("int64")
     bit = tirx.shift_right(

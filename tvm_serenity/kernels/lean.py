@@ -34,7 +34,7 @@ from tvm_serenity.kernels.loops import blocks_of as _blocks
 from tvm_serenity.kernels.loops import extents_of, kinds_of_loops
 from tvm_serenity.kernels.loops import is_reduction as _is_reduction
 from tvm_serenity.kernels.nodes import parts, walk_down
-from tvm_serenity.kernels.proofs import reads_once, reads_what_is_made, runs_each_once
+from tvm_serenity.kernels.proofs import reads_once, reads_only_last_element, runs_each_once
 from tvm_serenity.kernels.records import Packed
 from tvm_serenity.kernels.spec_read import kind_of, spec_of
 from tvm_serenity.kernels.tile import SCALAR, Tiling, parts_of, tiled
@@ -238,7 +238,7 @@ def _follows(
         return False
     if not _try(trial.reverse_compute_at, reader, spatial[-1], preserve_unit_loops=True):
         return False
-    if not runs_each_once(trial, reader) or not reads_what_is_made(trial, block, reader):
+    if not runs_each_once(trial, reader) or not reads_only_last_element(trial, block, reader):
         return False
     schedule.reorder(*spatial, *reducing)
     schedule.reverse_compute_at(reader, spatial[-1], preserve_unit_loops=True)

@@ -45,7 +45,7 @@ class Form:
     seconds: float
     scratch_bytes: int = 0
 
-    def made(self, kernel: tirx.PrimFunc) -> Any:
+    def applied(self, kernel: tirx.PrimFunc) -> Any:
         """Return ``kernel``, as TVM made it, in this form: one that stays, whatever comes later."""
         return kernel.with_attr(LEAN, True) if self.tile is None else in_tile(kernel, self.tile)
 
@@ -102,7 +102,7 @@ class KnownForms:
             usual, known = lean(kernel, tiling), self.of(kernel)
             for one in known.better() if known else ():
                 if one.tile is not None:
-                    made = one.made(kernel)
+                    made = one.applied(kernel)
                     if workspace_of(made) <= workspace_of(usual):
                         return made
             return usual

@@ -123,7 +123,9 @@ def independent(loop: tirx.For, views: Views = (), around: Sequence[tuple[Any, A
             return False  # by views of other shapes
         indices = [i for _, i in shared]
         axes = range(len(indices[0]))
-        if not any(_apart([i[axis] for i in indices], loop, found.ranges) for axis in axes):
+        if not any(
+            _disjoint_steps([i[axis] for i in indices], loop, found.ranges) for axis in axes
+        ):
             return False
     return True
 
@@ -199,7 +201,7 @@ class _Accesses:
             self.touched.append((load.source, [place(i) for i in load.indices], False))
 
 
-def _apart(indices: list[Any], loop: tirx.For, ranges: dict[Any, Any]) -> bool:
+def _disjoint_steps(indices: list[Any], loop: tirx.For, ranges: dict[Any, Any]) -> bool:
     """Whether steps of a loop have elements of their own along an axis."""
     analyzer = sym.Analyzer()
     for var, extent in ranges.items():

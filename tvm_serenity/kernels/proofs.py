@@ -26,10 +26,10 @@ def runs_each_once(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> 
     )
     if len(found.indices) != len(domain):
         return False
-    return all(_is_whole(i, d.extent) for i, d in zip(found.indices, domain, strict=True))
+    return all(_covers(i, d.extent) for i, d in zip(found.indices, domain, strict=True))
 
 
-def _is_whole(index: sym.IterSumExpr, extent: tirx.Expr) -> bool:
+def _covers(index: sym.IterSumExpr, extent: tirx.Expr) -> bool:
     """Whether a mapped index takes every value from 0 to ``extent``, from iterators of its own."""
     if _constant(index.base) != 0:
         return False
@@ -41,7 +41,7 @@ def _is_whole(index: sym.IterSumExpr, extent: tirx.Expr) -> bool:
     return covered == _constant(extent)
 
 
-def reads_what_is_made(
+def reads_only_last_element(
     schedule: s_tir.Schedule, producer: s_tir.schedule.SBlockRV, consumer: s_tir.schedule.SBlockRV
 ) -> bool:
     """Whether each run of ``consumer`` is shown to read only the element just made before it.

@@ -23,7 +23,7 @@ def bilinear(spec: Bilinear) -> Any:
     x = te.placeholder(spec.shape, spec.dtype, "x")
     tables = [te.placeholder(a.shape, str(a.dtype), f"t{i}") for i, a in enumerate(constants(spec))]
     rows, down, columns, along = tables
-    finish = _whole if spec.dtype == "uint8" else _rounded
+    finish = _rounded_integer if spec.dtype == "uint8" else _rounded
     wide = {"uint8": "float32", "int8": "int32", "int16": "int64"}[spec.dtype]
 
     def value(b: tirx.Var, y: tirx.Var, z: tirx.Var, k: tirx.Var) -> Any:
@@ -99,7 +99,7 @@ def _pair(first: Array, second: Array) -> Array:
     return np.stack([first, second]).astype(np.int32)
 
 
-def _whole(total: tirx.Expr, _wide: str, dtype: str) -> Any:
+def _rounded_integer(total: tirx.Expr, _wide: str, dtype: str) -> Any:
     return (total + tirx.const(0.5, "float32")).astype("int32").astype(dtype)
 
 

@@ -87,13 +87,13 @@ def _parts(function: tirx.PrimFunc, source: tirx.Var, height: int) -> RowSums:
     if _uses(tirx.SeqStmt([begin, body]), others):
         raise UnsupportedError("its terms depend on more than the row")
 
-    def made(params: list[Any], statement: tirx.Stmt) -> Any:
+    def prim_func(params: list[Any], statement: tirx.Stmt) -> Any:
         return tirx.PrimFunc(params, statement).with_attr("tirx.noalias", True)
 
     return RowSums(
-        made([row, sums], tirx.SeqStmt([begin, body])),
-        made([row, sums], body),
-        made([sums, *others, function.params[-1]], finish),
+        prim_func([row, sums], tirx.SeqStmt([begin, body])),
+        prim_func([row, sums], body),
+        prim_func([sums, *others, function.params[-1]], finish),
         tuple(compat.buffer_shape(sums)),
         compat.buffer_dtype(sums),
         height,

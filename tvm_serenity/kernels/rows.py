@@ -104,7 +104,7 @@ def row_kernel(
     lowered = row_loops(kernel)
     loops = _row_loop(lowered, lowered.params[-1], height)
     known = [(lowered.params[i], values) for i, values in tables.items()]
-    return _Cut(lowered, tuple(data), loops.variable, height, known).made(loops.body)
+    return _Cut(lowered, tuple(data), loops.variable, height, known).kernel(loops.body)
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class _Cut:
         self.padding: dict[int, float] = {}
         self.guarded: set[int] = set()
 
-    def made(self, body: tirx.Stmt) -> RowKernel:
+    def kernel(self, body: tirx.Stmt) -> RowKernel:
         body = unrolled(body, self._is_row_index)
         body = self._with_slots(body)
         body = mapped(body, tvm.ir.expr.Call, self._without_guard)

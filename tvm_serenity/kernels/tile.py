@@ -114,7 +114,7 @@ def weights_of(schedule: s_tir.Schedule, tiling: Tiling) -> TileWeights | None:
 
     ``schedule`` holds stages that are inlined already; it may be changed.
     """
-    found = _found(schedule, tiling)
+    found = _sums_and_axes(schedule, tiling)
     if found is None or not tiling.vector or not found[2].contiguous or len(found[0]) > 1:
         return None
     widths = {tile.channels for _, tile in parts_of(schedule, tiling)}
@@ -133,7 +133,7 @@ def tiled(schedule: s_tir.Schedule, tiling: Tiling, sample: bool = False) -> boo
     ``schedule`` holds stages that are inlined already; it is not changed where the kernel does
     not fit. ``sample``: the tile's sizes are decisions of the schedule, ``tiling`` their limits.
     """
-    found = _found(schedule, tiling)
+    found = _sums_and_axes(schedule, tiling)
     if found is None:
         return False
     sums, result, axes = found
@@ -154,7 +154,7 @@ def parts_of(schedule: s_tir.Schedule, tiling: Tiling) -> list[tuple[Any, Tiling
 
     One schedule, of the kernel itself, where it has no vectors or its tiles divide it.
     """
-    found = _found(schedule, tiling)
+    found = _sums_and_axes(schedule, tiling)
     if found is None or not tiling.vector or not found[2].contiguous:
         return [(schedule, tiling)]
     sums, result, axes = found
@@ -198,7 +198,7 @@ def _columns(
     return with_borders(ranges, inside(realised, var, width))
 
 
-def _found(schedule: s_tir.Schedule, tiling: Tiling) -> tuple[list[Any], Any, _Axes] | None:
+def _sums_and_axes(schedule: s_tir.Schedule, tiling: Tiling) -> tuple[list[Any], Any, _Axes] | None:
     """The sums, the stage that reads them and the axes; None where it is no such kernel."""
     *sums, result = blocks_of(schedule)
     alone = not sums and tiling.vector and len(schedule.get(result).writes) == 1

@@ -72,10 +72,10 @@ def _between(x: Any, least: float, most: float) -> Any:
 
 
 def _polynomial(coefficients: Sequence[float], x: Any) -> Any:
-    *lower, made = [f32(float(np.float32(c))) for c in coefficients]
+    *lower, value = [f32(float(np.float32(c))) for c in coefficients]
     for coefficient in reversed(lower):
-        made = made * x + coefficient
-    return made
+        value = value * x + coefficient
+    return value
 
 
 def _exp(x: Any) -> Any:
@@ -119,11 +119,11 @@ def fraction(form: tuple[Sequence[float], Sequence[float], float]) -> Callable[[
         made = _named(x * x, lambda t: x * _polynomial(above, t) / _polynomial(below, t))
         return _named(made, lambda v: _between(v, -1.0, 1.0))
 
-    def made(x: Any) -> Any:
+    def clamped(x: Any) -> Any:
         positive = tirx.Select(x > f32(most), f32(1), inside(x))
         return tirx.Select(x < f32(-most), f32(-1), positive)
 
-    return made
+    return clamped
 
 
 FORMS: Mapping[str, Callable[[Any], Any]] = {

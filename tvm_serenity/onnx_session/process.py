@@ -120,7 +120,7 @@ def _ask(model: Path, request: dict[str, Any]) -> Any:
     answer = json.loads(done.stdout.decode().strip().splitlines()[-1])
     if "missing" in answer:
         missing = answer["missing"]
-        raise MissingPartError(f"onnxruntime needs {missing}: pip install 'tvm-serenity[onnx]'")
+        raise MissingPartError(f"onnxruntime needs {missing}: pip install 'tvm-serenity[run]'")
     if "refused" in answer:
         raise UnsupportedError(f"{model}: onnxruntime refuses it: {answer['refused']}")
     return answer

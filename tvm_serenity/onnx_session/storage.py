@@ -8,7 +8,7 @@ Sessions kind by kind with onnxruntime 1.32, on chains of operators whose growth
 from dataclasses import replace
 
 from tvm_serenity.graph import Graph, Op
-from tvm_serenity.graph.reduced import Reduced, whole
+from tvm_serenity.graph.reduced import Reduced, unreduced
 
 _NAMES = """
     Celu Clip Elu HardSigmoid LeakyRelu LogSoftmax Relu Selu Sigmoid Softmax Softplus Softsign Tanh
@@ -26,7 +26,7 @@ def as_allocated(graph: Graph) -> Reduced:
     """Return ``graph`` as onnxruntime stores it; what the caller gives takes nothing."""
     from tvm_serenity.operators.sharing import alias_copies  # operators' records load slowly
 
-    reduced = alias_copies(whole(graph))
+    reduced = alias_copies(unreduced(graph))
     graph = reduced.graph
     inputs = set(graph.inputs)
     tensors = tuple(

@@ -1,14 +1,14 @@
-"""Operators: one file a kind, with all that is known of it.
+"""One file per operator kind, with everything that the project knows of the operator.
 
-    operator("CONV_2D").rows.needs     # which rows of the input a row of the result needs
+``operator("CONV_2D").rows.needs`` maps rows of a result to the input rows they need.
 
-A file declares ``OPERATORS``: records of one operator, or of a family that is one thing with a
-parameter. One line in ``MODULES`` registers it; everything else looks the record up here, so there
-is no second table of kinds. ONNX's operators that share facts with TFLite's stand beside them.
+A file declares ``OPERATORS``: records of one operator, or of a family with a parameter. One line in
+``MODULES`` registers the file. All other code looks records up here, so that no second table of
+kinds exists. ONNX operators with the same properties as a TFLite operator are in the same file.
 
-A file imports no TVM, not even inside its functions: a ``.tflite`` file is scheduled, cut into rows
-and rewritten where none is installed. What makes a kernel (``compute``) imports the modules of
-``tvm_serenity.kernels`` inside its function, which is called when the kernel is made.
+No file imports TVM, not even inside a function: ``.tflite`` files can be scheduled, split into rows
+and rewritten without TVM. ``compute``, which emits kernels, imports ``tvm_serenity.kernels`` when
+it is called.
 """
 
 from functools import cache
@@ -100,7 +100,7 @@ MODULES = (
     "unidirectional_sequence_lstm",
     "variables",
 )
-"""The files of this package, one an operator."""
+"""The files of this package, one per operator."""
 
 OPERATORS: dict[str, Operator] = {
     kind: record
@@ -108,17 +108,17 @@ OPERATORS: dict[str, Operator] = {
     for record in import_module(f"tvm_serenity.operators.{name}").OPERATORS
     for kind in record.kinds
 }
-"""Every operator by its kinds."""
+"""The record of each operator kind."""
 
 
 RELAX = {f"relax.{name}": record for record in OPERATORS.values() for name in record.relax}
 RELAY = {name: record for record in OPERATORS.values() for name in record.relay}
-"""The operators whose facts hold for TVM's own, by the names of these."""
+"""The records that also hold for Relay's operators, by Relay name."""
 
 
 @cache
 def operator(kind: str) -> Operator:
-    """Return what is known of a kind; of one that is not here, nothing."""
+    """Return the record of ``kind``; an empty record if the kind is unknown."""
     return OPERATORS.get(kind) or Operator(kinds=(kind,))
 
 

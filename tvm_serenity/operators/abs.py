@@ -1,4 +1,4 @@
-"""ABS: values without their sign."""
+"""ABS: absolute values."""
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def _wide(op: Function, x: Expr, calls: Calls) -> Expr:
 
 
 def _wide_reference(op: Function, x: Array) -> Array:
-    """``AbsEvalQuantized``: no multiplication where scales agree."""
+    """``AbsEvalQuantized``: no multiplication if input and result have the same scale."""
     size = np.abs(x.astype(np.int64) - op.source.zero)
     if op.source.scale != op.result.scale:
         m = multiplier(float(np.float32(op.source.scale) / np.float32(op.result.scale)))

@@ -1,7 +1,7 @@
-"""ADD and SUB: the sum of two tensors, or their difference.
+"""ADD and SUB: the sum or the difference of two tensors.
 
-Operands are shifted to the left, brought to twice the larger scale, and summed. Those of 16 bits
-whose scales are powers of two are shifted alone, where the file asks for that.
+Operands are shifted left, rescaled to twice the larger scale, and added. 16-bit operands whose
+scales are powers of two are only shifted, if the file asks for it.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _ACTIVATION, _POWERS = 0, 1
 
 @dataclass(frozen=True)
 class SumOfPowers:
-    """A sum of 16 bits of operands shifted right by ``shifts``; ``minus``: their difference."""
+    """A 16-bit sum of operands shifted right by ``shifts``; ``minus``: their difference."""
 
     pair: Pair
     shifts: tuple[int, int]
@@ -41,7 +41,7 @@ def _read(scene: Scene) -> Sum | SumOfPowers:
 
 
 def sum_of(pair: Pair, minus: bool) -> Sum:
-    """Return a sum in twice the larger scale; a real multiplier below 0 subtracts."""
+    """Return a sum in twice the larger scale; a negative real multiplier subtracts."""
     shift = 15 if pair.result.dtype == "int16" else 20
     first, second = (source.scale for source in pair.sources)
     twice = 2 * max(first, second)
@@ -52,7 +52,7 @@ def sum_of(pair: Pair, minus: bool) -> Sum:
 
 
 def _power_shifts(pair: Pair) -> tuple[int, int] | None:
-    """The shifts to the right of operands whose scales, and the result's, are powers of two."""
+    """Return the right shifts of operands whose scales, like the result's, are powers of two."""
     params = (*pair.sources, pair.result)
     logs = [float(np.log2(np.float32(p.scale))) for p in params]
     if any(abs(log - round(log)) >= 1e-3 for log in logs) or any(p.zero_point for p in params):

@@ -1,4 +1,4 @@
-"""ADD_N: the sum of several tensors; of 8 bits as TFLM has it, in one scale."""
+"""ADD_N: the sum of several tensors; in 8 bits, with one scale, as TFLM computes it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from tvm_serenity.quantize.fixed import scaled
 
 @dataclass(frozen=True)
 class SumOfAll:
-    """The sum of ``count`` tensors that are stored alike."""
+    """The sum of ``count`` tensors of the same type and scale."""
 
     source: Stored
     result: Stored
@@ -41,7 +41,7 @@ def _compute(op: SumOfAll, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _reference(op: SumOfAll, *arrays: Array) -> Array:
-    """TFLM's sum begins with a stored 0, not with the number 0."""
+    """TFLM's sum starts at the stored value 0, not at the zero point."""
     terms = [array.astype(np.int64) - op.source.zero for array in arrays]
     total = wrapped((np.sum(terms, axis=0) - op.source.zero) << SHIFT)
     m = op.finish.multiplier

@@ -1,4 +1,4 @@
-"""ARG_MAX and ARG_MIN: where along an axis the largest or the smallest value is."""
+"""ARG_MAX and ARG_MIN: the index of the largest or smallest value along an axis."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,10 @@ _AXIS = 1
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """The first such position; TVM's own gives -1 where all values are the least of their type."""
+    """Return the first such index.
+
+    TVM's operator returns -1 if all values are the minimum of their type.
+    """
     shape = scene.shape(0)
     value = calls.apply("astype", values[0], "int8") if scene.dtype(0) == "bool" else values[0]
     at = scene.constant(_AXIS)[0] % len(shape)

@@ -1,4 +1,4 @@
-"""BATCH_MATMUL: products of matrices that both vary, batches broadcast."""
+"""BATCH_MATMUL: products of two variable matrices, with broadcast batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ def _read(scene: Scene) -> BatchMatmul:
 
 
 def matmul_of(pair: Pair) -> BatchMatmul:
-    """Return the product of two tensors of matrices as they are stored.
+    """Return the product of two tensors of stored matrices.
 
-    LiteRT has those of int8 and int16; sums of uint8 are those of int8 128 further up.
+    LiteRT has kernels for int8 and int16; uint8 is computed as int8 with both shifted by 128.
     """
     types = {params.dtype for params in (*pair.sources, pair.result)}
     if types != {"int16"} and not types <= set(EIGHT):
@@ -50,7 +50,7 @@ def _compute(op: BatchMatmul, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _reference(op: BatchMatmul, *arrays: Array) -> Array:
-    """``BatchMatMul``: sums of 16-bit products have 64 bits and a multiplier of 15."""
+    """``BatchMatMul``: 16-bit products are summed in 64 bits, with a 15-bit multiplier."""
     turned = []
     for array, source, flip in zip(arrays, op.sources, op.adjoint, strict=True):
         centred = array.astype(np.int64) - source.zero_point
@@ -65,7 +65,7 @@ def _reference(op: BatchMatmul, *arrays: Array) -> Array:
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Batches are broadcast in both directions."""
+    """Return the product with batches broadcast in both directions."""
     parts = []
     for operand, (value, field) in enumerate(zip(values, (_ADJOINT_X, _ADJOINT_Y), strict=True)):
         rank = len(scene.shape(operand))
@@ -77,14 +77,14 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 @dataclass(frozen=True, eq=False)
 class ProductOnTheFly:
-    """Matrices of floats, ``turned`` first, times 8-bit ones."""
+    """A float matrix times an 8-bit matrix; ``turned``: transpose the first one."""
 
     spec: DynamicProduct
     turned: bool
 
     @property
     def steps(self) -> BatchSteps:
-        """How the rows of the first operand are stored."""
+        """The quantisation of the rows of the first operand."""
         left = self.spec.shapes[0]
         return BatchSteps((int(np.prod(left[:-1])), left[-1]), self.spec.asymmetric)
 

@@ -1,7 +1,7 @@
 """CIRCULAR_BUFFER: the last rows of a stream, a custom operator of TFLM's streaming models.
 
-Its result is a state: every run, its oldest row goes and the input comes to its end. Where it
-begins anew every second run only, TFLM ends the other runs there; these are refused.
+Its result is a state: each run drops the oldest row and appends the input. TFLM ends every second
+run early at this operator if the model restarts it every second run; such models are refused.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _CYCLES = "cycles_max"
 
 @dataclass(frozen=True)
 class CircularBuffer:
-    """Rows of ``shape``'s last two axes; the first axis is 1."""
+    """A buffer of rows, the last two axes of ``shape``; the first axis is 1."""
 
     shape: Shape
 

@@ -1,7 +1,7 @@
 """EQUAL, NOT_EQUAL, GREATER, GREATER_EQUAL, LESS and LESS_EQUAL: booleans.
 
-Both operands of 8 bits are brought to steps of 1/256, so that close values may compare as equal;
-those of 16 bits are ordered as they are stored, whatever their scales.
+8-bit operands are rescaled to steps of 1/256, so that close values may compare as equal. 16-bit
+operands are compared as stored, whatever their scales.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ _OF_BOOLEANS = ("EQUAL", "NOT_EQUAL")
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of stored values as they are, or of two operands in steps of 1/256."""
+    """A comparison of stored values, or of two operands in steps of 1/256."""
 
     kind: str
     pair: Pair
@@ -58,7 +58,7 @@ def _compute(op: Comparison, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _reference(op: Comparison, *arrays: Array) -> Array:
-    """``BroadcastComparison4DSlowWithScaling``, whose shift is to the right only."""
+    """``BroadcastComparison4DSlowWithScaling``, which only shifts right."""
     if op.stored:
         return _FUNCTIONS[op.kind](*arrays)
     steps = []
@@ -70,7 +70,7 @@ def _reference(op: Comparison, *arrays: Array) -> Array:
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Booleans are compared as numbers, where LiteRT compares them."""
+    """Return the comparison; booleans compare as numbers, as in LiteRT."""
     given = list(values)
     if scene.dtype(0) == "bool":
         if scene.kind not in _OF_BOOLEANS:

@@ -1,6 +1,7 @@
-"""Operators that make or read complex numbers, which no kernel here has.
+"""Operators on complex numbers, which have no kernel here.
 
-TVM's importer takes pairs of floats for them, whose shapes are others than the file says.
+TVM's importer represents complex numbers as pairs of floats, with other shapes than the file
+states.
 """
 
 from tvm_serenity.operators.record import Operator
@@ -12,4 +13,4 @@ OPERATORS = (
         "network, or by the signal library's SignalRfft",
     ),
 )
-"""Refused by name."""
+"""Records that refuse these operators by name."""

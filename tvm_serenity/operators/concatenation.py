@@ -1,4 +1,4 @@
-"""CONCATENATION: tensors put together along an axis, each brought to the result's scale."""
+"""CONCATENATION: tensors joined along an axis, each rescaled to the result's scale."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _AXIS, _ACTIVATION = 0, 1
 
 @dataclass(frozen=True)
 class Concatenation:
-    """Tensors put together along ``axis``."""
+    """Tensors joined along ``axis``."""
 
     sources: tuple[Stored, ...]
     result: Stored
@@ -44,7 +44,7 @@ class Concatenation:
     rounding: str
 
     def table(self, source: Stored) -> Array:
-        """Return the 256 stored values of an input in the result's scale."""
+        """Return the 256 stored values of an input, rescaled to the result's scale."""
         made = tables.concatenated(source.params, self.result.params, self.rounding)
         bounds = nearest(lambda x: x, source.params, self.result.params)
         limits = self.result.params.limits
@@ -60,7 +60,7 @@ def _read(scene: Scene) -> Concatenation:
 
 
 def joined(sources: Sequence[Stored], result: Stored, axis: int, rounding: str) -> Concatenation:
-    """Return the concat of tensors; those of 16 bits have one scale."""
+    """Return the concatenation of tensors; 16-bit tensors must have one scale."""
     found = Concatenation(tuple(sources), result, axis % len(result.shape), rounding)
     if result.dtype == "int16" and not all(source.alike(result) for source in sources):
         raise UnsupportedError("a concat of int16 tensors with different scales")
@@ -77,7 +77,7 @@ def _compute(op: Concatenation, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _reference(op: Concatenation, *arrays: Array) -> Array:
-    """``ConcatenationWithScaling``: values of another scale in float32, halves away from zero."""
+    """``ConcatenationWithScaling``: rescaling in float32, halves round away from zero."""
     parts = [
         op.table(source)[array.astype(np.int64) - source.params.limits[0]]
         if not source.alike(op.result)
@@ -98,7 +98,7 @@ def _known(values: Sequence[Array], options: OptionsTable) -> Array:
 
 
 def _shape(seen: Extents) -> Shape | None:
-    """That of operands which are alike beside the axis."""
+    """Return the shape of the result; operands may differ only along the axis."""
     first = seen.shapes[0]
     axis = seen.options.i32(_AXIS)
     if not -len(first) <= axis < len(first):

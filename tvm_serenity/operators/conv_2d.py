@@ -24,7 +24,10 @@ _WEIGHTS = WeightInput(operand=1, outputs=0, inputs=3, channels=3)
 
 
 def _scratch(shapes: Sequence[Shape], _made: Shape) -> int:
-    """Two columns of the filter in int16, their length rounded up to four; none for 1 x 1."""
+    """Return the scratch.
+
+    Two int16 im2col columns, padded to a multiple of four; none for 1 x 1.
+    """
     _, height, width, channels = shapes[1]
     column = height * width * channels
     return 0 if height == width == 1 else 4 * (-(-column // 4) * 4)

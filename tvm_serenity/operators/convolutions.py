@@ -1,8 +1,8 @@
-"""Convolutions of images: what CONV_2D and DEPTHWISE_CONV_2D share.
+"""Convolutions of images: the code that CONV_2D and DEPTHWISE_CONV_2D share.
 
-The input's zero point is folded into the bias; padding reads the zero point, so a PAD by it is
-part of the convolution. An input that is a concat which only convolutions read is read in pieces;
-a depthwise convolution of pieces makes pieces.
+The bias absorbs the input's zero point. Padding reads the zero point, so that a PAD by the zero
+point becomes part of the convolution. If only convolutions read a concatenation, each reads its
+pieces; a depthwise convolution of pieces returns pieces.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _PADDING, _STRIDE_W, _STRIDE_H = range(3)
 
 @dataclass(frozen=True)
 class Fields:
-    """Which options fields hold the activation and the dilations, and the weights' channels."""
+    """The option fields of activation and dilations, and the channel axis of the weights."""
 
     activation: int
     dilation_w: int
@@ -40,7 +40,7 @@ class Fields:
 
 @dataclass(frozen=True)
 class Taps:
-    """Where the taps of a convolution lie; ``padding`` is top, left, bottom, right."""
+    """The positions of a convolution's taps; ``padding`` is top, left, bottom, right."""
 
     layout: str
     strides: tuple[int, int]
@@ -51,9 +51,10 @@ class Taps:
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """A convolution; ``filters`` are [height, width, input channels of a group, channels].
+    """A convolution with its constants.
 
-    Those of a depthwise one are [height, width, channels]. ``bias`` holds the zero point.
+    ``filters``: [height, width, input channels of a group, channels], or [height, width, channels]
+    if it is depthwise. ``bias`` includes the zero point.
     """
 
     spec: Convolution
@@ -62,12 +63,12 @@ class Weighted:
 
 
 def by_rows(op: Seen, fields: Fields) -> tuple[Need, ...]:
-    """Return the need of a convolution."""
+    """Return the rows that a convolution needs."""
     return windowed(op, filter_height(op, WEIGHTS), op.options.i32(fields.dilation_h, 1))
 
 
 def read(scene: Scene, fields: Fields) -> Weighted | None:
-    """Return the convolution that an operator is; None of floats with quantised weights."""
+    """Return the convolution of an operator; None for floats with quantised weights."""
     if scene.is_float(SOURCE):
         return None
     source, result = scene.stored(SOURCE), scene.result()
@@ -80,7 +81,7 @@ def read(scene: Scene, fields: Fields) -> Weighted | None:
 
 
 def taps_of(scene: Scene, fields: Fields, weights: Array) -> tuple[Array, Taps]:
-    """Return weights with the output channels last, and where their taps lie."""
+    """Return the weights with output channels last, and the positions of their taps."""
     shape, made = four(scene.shape(SOURCE)), four(scene.results[0].shape)
     data, groups = _arranged(weights, fields.channels, shape[3])
     options = scene.options
@@ -96,7 +97,10 @@ def taps_of(scene: Scene, fields: Fields, weights: Array) -> tuple[Array, Taps]:
 
 
 def _arranged(data: Array, channels: int, depth: int) -> tuple[Array, int]:
-    """Weights with the output channels last, and how many groups they make of ``depth``."""
+    """Return weights with output channels last, and the number of groups.
+
+    Each group reads ``depth`` channels.
+    """
     if data.ndim != 4:
         raise UnsupportedError(f"weights of shape {list(data.shape)}")
     if channels == 3:  # one filter for each of the output channels, made of one input channel
@@ -112,7 +116,7 @@ def _arranged(data: Array, channels: int, depth: int) -> tuple[Array, int]:
 def convolution_of(layer: WeightedLayer, taps: Taps) -> Weighted:
     """Return the convolution of a layer with filters [height, width, channels in, channels out].
 
-    It is depthwise where every group is one channel.
+    It is depthwise if each group has one channel.
     """
     shape = four(layer.source.shape)
     data = depthwise(layer.filters.data, taps, shape)
@@ -134,14 +138,17 @@ def convolution_of(layer: WeightedLayer, taps: Taps) -> Weighted:
 
 
 def depthwise(data: Array, taps: Taps, shape: tuple[int, int, int, int]) -> Array:
-    """Return filters of an image of ``shape``; three axes where every group is one channel."""
+    """Return the filters for an image of ``shape``.
+
+    They have three axes if each group has one channel.
+    """
     if 1 < taps.groups == shape[taps.layout.index("C")] and data.shape[2] == 1:
         data = data[:, :, 0, :]
     return np.ascontiguousarray(data)
 
 
 def compute(op: Weighted, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Return the call of a convolution, or a concat of the calls of its pieces."""
+    """Return the call of a convolution, or the concatenation of the calls on its pieces."""
     from tvm_serenity.kernels.convolution import convolution
 
     spec, pieces = op.spec, [values[SOURCE]]
@@ -176,7 +183,7 @@ def reference(op: Weighted, x: Array, *_constants: Array) -> Array:
 
 
 def products(spec: WindowSums, weights: Array, x: Array) -> npt.NDArray[np.int64]:
-    """Return the sums of products of a convolution, their channels last."""
+    """Return the sums of products of a convolution, channels last."""
     (top, left, bottom, right), (dy, dx) = spec.padding, spec.dilation
     borders = ((0, 0), (top, bottom), (left, right), (0, 0))
     image = x if spec.layout == "NHWC" else np.moveaxis(x, 1, 3)

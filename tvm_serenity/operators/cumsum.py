@@ -1,4 +1,4 @@
-"""CUMSUM: running sums along an axis; from the end where they are reversed. Of 8 bits as TFLM."""
+"""CUMSUM: running sums along an axis, optionally reversed; in 8 bits as TFLM computes them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _EXCLUSIVE, _REVERSE = 0, 1
 
 @dataclass(frozen=True)
 class SumsSoFar:
-    """Sums along ``axis``; ``exclusive``: without the element itself."""
+    """Running sums along ``axis``; ``exclusive``: without the element itself."""
 
     source: Stored
     result: Stored
@@ -48,7 +48,7 @@ def _compute(op: SumsSoFar, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _reference(op: SumsSoFar, x: Array, *_axis: Array) -> Array:
-    """TFLM's sums begin with a stored 0, not with the number 0."""
+    """TFLM's sums start at the stored value 0, not at the zero point."""
     terms = x.astype(np.int64) - op.source.zero
     terms = np.flip(terms, op.axis) if op.reverse else terms
     total = np.cumsum(terms, op.axis) - (terms if op.exclusive else 0) - op.source.zero

@@ -24,7 +24,7 @@ _WEIGHTS = WeightInput(operand=1, outputs=3, inputs=None, channels=3)
 
 
 def _scratch(shapes: Sequence[Shape], made: Shape) -> int:
-    """The filter in int16 where it makes one channel of each."""
+    """Return the scratch: the filter in int16 if the channel multiplier is 1."""
     source, weights = shapes
     same = source[-1] == made[-1]
     return 2 * weights[1] * weights[2] * weights[3] if same else 0

@@ -1,7 +1,7 @@
-"""TFLite_Detection_PostProcess: boxes that overlap no better one, of those that anchors give.
+"""TFLite_Detection_PostProcess: non-maximum suppression of boxes decoded from anchors.
 
-Each box has the class of its best score; a score below a threshold is none. What follows the last
-detection is zeros (TFLM leaves it as it lies in memory).
+Each box gets the class of its best score; scores below a threshold are dropped. Entries after the
+last detection are zero (TFLM leaves them uninitialised).
 """
 
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ def _reference(op: Detection, encoded: Array, scores: Array, anchors: Array) -> 
 
 
 def _overlap(a: Array, b: Array) -> float:
-    """What two boxes share of what they cover; 0 where one of them has no area."""
+    """Return the intersection over union of two boxes; 0 if one has no area."""
     areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (a, b)]
     if min(areas) <= 0:
         return 0.0

@@ -1,4 +1,4 @@
-"""DIV: the quotient of two tensors of 8 bits, by gemmlowp's reciprocal."""
+"""DIV: the quotient of two 8-bit tensors, by gemmlowp's reciprocal."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ def _compute(op: Pair, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _value(op: Pair, a: Array, b: Array) -> Array:
-    """``DivElementwise``: the divisor's reciprocal times the dividend, shifted up all the way.
+    """``DivElementwise``: the dividend, fully shifted left, times the reciprocal of the divisor.
 
     A divisor of 0 counts as 1.
     """
@@ -45,10 +45,10 @@ def _value(op: Pair, a: Array, b: Array) -> Array:
     inverse, over = reciprocal(y, 31)
     head = leading_zeros(np.where(x < 0, ~x, x)) - 1
     quotient = high_product(high_product(x << head, inverse), m.value[0])
-    return _over_power(quotient, over + head - m.shift[0])
+    return _divided_by_power(quotient, over + head - m.shift[0])
 
 
-def _over_power(x: Array, exponent: Array) -> Array:
+def _divided_by_power(x: Array, exponent: Array) -> Array:
     """``RoundingDivideByPOT`` on x86, where 64 bits shift modulo 64 and 32 bits modulo 32.
 
     Beyond 31 its mask has all bits, so that all values from 0 on are rounded up.

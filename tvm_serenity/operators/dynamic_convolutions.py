@@ -1,7 +1,7 @@
 """Convolutions of float images with 8-bit weights, as LiteRT's hybrid kernels compute them.
 
-CONV_2D with one scale stores images symmetrically; with a scale a channel, or in groups, it stores
-them with a zero point, as DEPTHWISE_CONV_2D always does. Padding is zero.
+CONV_2D with one weight scale quantises images symmetrically. With a scale per channel, or with
+groups, it quantises them with a zero point, as DEPTHWISE_CONV_2D always does. Padding is zero.
 """
 
 from collections.abc import Sequence
@@ -37,9 +37,9 @@ from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, four
 
 @dataclass(frozen=True, eq=False)
 class ConvolutionOnTheFly:
-    """A convolution, its filters as in :class:`Weighted`, the scale and the bias of each channel.
+    """A convolution with filters as in :class:`Weighted`, and scale and bias per channel.
 
-    ``activation`` follows the convolution, where ``spec.limits`` do not say it.
+    ``activation`` follows the convolution unless ``spec.limits`` express it.
     """
 
     spec: DynamicConvolution
@@ -50,7 +50,7 @@ class ConvolutionOnTheFly:
 
 
 def read(scene: Scene, fields: Fields) -> ConvolutionOnTheFly | None:
-    """Return the convolution that an operator is; None where LiteRT has none of these types."""
+    """Return the convolution of an operator; None if LiteRT has no kernel for its types."""
     found, alone = weights_of(scene, WEIGHTS, fields.channels), fields.channels == 3
     if found is None or scene.dtype(SOURCE) != "float32":
         return None
@@ -88,7 +88,7 @@ def read(scene: Scene, fields: Fields) -> ConvolutionOnTheFly | None:
 
 
 def compute(op: ConvolutionOnTheFly, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Return the calls that store the image and sum it up."""
+    """Return the calls that quantise the image and sum the products."""
     from tvm_serenity.kernels.dynamic import convolution
 
     spec = op.spec

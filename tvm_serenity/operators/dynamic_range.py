@@ -1,8 +1,8 @@
-"""Float activations and 8-bit weights ("dynamic range"), as LiteRT's hybrid kernels compute them.
+"""Dynamic range quantisation: float activations and 8-bit weights, as in LiteRT's hybrid kernels.
 
-Each batch of activations is stored as int8 in steps of its own while the network runs, sums are
-integers, results floats. LiteRT's kernels for x86 and Arm differ in one rounding: of the float just
-below a half, which goes to 0 here and on Arm.
+Each batch of activations is quantised to int8 with its own scale at run time; sums are integers,
+results floats. LiteRT's kernels for x86 and Arm round the float just below one half differently; we
+round it to 0, as on Arm.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ from tvm_serenity.operators.scene import LIMITS, Array, Calls, Expr, Scene
 Floats = npt.NDArray[np.float32]
 _LEAST, _MOST = -128, 127
 _TANH = 4
-"""The activation that is applied after an operator of floats."""
+"""The number of the activation that is applied after a float operator."""
 
 
 def weights_of(scene: Scene, operand: int, channels: int) -> tuple[Array, Floats] | None:
-    """Return constant int8 weights and their scale, or that of each channel along an axis.
+    """Return constant int8 weights and their scale, or a scale per channel along an axis.
 
-    None where LiteRT has no such kernel: weights of another type, or with a zero point.
+    Return None if LiteRT has no such kernel: weights of another type, or with a zero point.
     """
     found = scene.operands[operand]
     if found is None or found.params is None or found.values is None:
@@ -37,7 +37,7 @@ def weights_of(scene: Scene, operand: int, channels: int) -> tuple[Array, Floats
 
 
 def bias_of(scene: Scene, operand: int) -> Floats | None:
-    """Return a constant bias of floats; None where it is left out."""
+    """Return a constant float bias; None if the operator has none."""
     found = scene.operands[operand] if operand < len(scene.operands) else None
     if found is None:
         return None
@@ -47,7 +47,7 @@ def bias_of(scene: Scene, operand: int) -> Floats | None:
 
 
 def limits_of(activation: int) -> Limits:
-    """Return the limits of a fused activation, None where it has none."""
+    """Return the limits of a fused activation, None if it has none."""
     if activation in (0, _TANH):
         return None
     if activation not in LIMITS:
@@ -58,7 +58,7 @@ def limits_of(activation: int) -> Limits:
 
 
 def quantised(spec: BatchSteps, value: Expr, calls: Calls) -> tuple[Expr, Expr]:
-    """Return an input of shape ``spec.shape`` as int8, and the steps of its batches."""
+    """Return an input of shape ``spec.shape`` as int8, and the quantisation of each batch."""
     from tvm_serenity.kernels import dynamic
 
     reach = calls.kernel("d_ends", dynamic.ends(spec), value)
@@ -69,9 +69,9 @@ def quantised(spec: BatchSteps, value: Expr, calls: Calls) -> tuple[Expr, Expr]:
 def layer(
     spec: DynamicDense, value: Expr, held: tuple[Array, Floats, Floats | None], calls: Calls
 ) -> Expr:
-    """Return ``value`` (rows, inputs) times weights [inputs, units]; ``held``: scales and bias too.
+    """Return ``value`` (rows, inputs) times weights [inputs, units].
 
-    They are one number a unit.
+    ``held``: weights, scales and bias; scales and bias have one number per unit.
     """
     from tvm_serenity.kernels.dynamic import dense
 
@@ -82,7 +82,7 @@ def layer(
 
 
 def quantised_reference(x: Array, asymmetric: bool) -> tuple[Array, Floats]:
-    """Return ``x`` (batches, elements) as integers without their zero points, and the scales."""
+    """Return ``x`` (batches, elements) as integers minus their zero points, and the scales."""
     given = np.asarray(x, np.float32)
     scale, inverse, zero = (_ends if asymmetric else _reach)(given)
     whole = _nearest(given * inverse[:, None]) + zero[:, None]
@@ -91,7 +91,7 @@ def quantised_reference(x: Array, asymmetric: bool) -> tuple[Array, Floats]:
 
 
 def _reach(x: Floats) -> tuple[Floats, Floats, Array]:
-    """``SymmetricQuantizeFloats``: scale, inverse, zero point."""
+    """``SymmetricQuantizeFloats``: scale, inverse scale, zero point."""
     most, reach = np.float32(_MOST), np.abs(x).max(1)
     nothing = reach == 0
     held = np.where(nothing, most, reach)
@@ -100,7 +100,10 @@ def _reach(x: Floats) -> tuple[Floats, Floats, Array]:
 
 
 def _ends(x: Floats) -> tuple[Floats, Floats, Array]:
-    """``AsymmetricQuantizeFloats``: the same; the range is a float, its steps are doubles."""
+    """``AsymmetricQuantizeFloats``: scale, inverse scale, zero point.
+
+    The range is a float, the scale is a double.
+    """
     low, high = np.minimum(x.min(1), np.float32(0)), np.maximum(x.max(1), np.float32(0))
     span = np.asarray(high - low, np.float32)
     nothing = span == 0
@@ -114,18 +117,18 @@ def _ends(x: Floats) -> tuple[Floats, Floats, Array]:
 
 
 def _nearest(x: Array) -> Array:
-    """Halves away from zero."""
+    """Return ``x`` rounded to integers, halves away from zero."""
     whole = np.trunc(x)
     rest = x - whole
     return np.asarray(whole + (rest >= 0.5) - (rest <= -0.5)).astype(np.int64)
 
 
 def finished(made: Array, bias: Floats | None, limits: Limits) -> Array:
-    """Return floats with a bias added, kept within limits."""
+    """Return floats plus a bias, clamped to limits."""
     total = made if bias is None else made + bias
     return total if limits is None else np.clip(total, np.float32(limits[0]), np.float32(limits[1]))
 
 
 def constants(*arrays: Array | None) -> Sequence[Array]:
-    """Return those that there are."""
+    """Return the constants that are present."""
     return [array for array in arrays if array is not None]

@@ -1,7 +1,8 @@
-"""Transposed convolutions of float images with 8-bit weights, as LiteRT's hybrid kernel has them.
+"""Transposed convolutions of float images with 8-bit weights, as in LiteRT's hybrid kernel.
 
-Images are stored with a zero point, whether the weights have one scale or one a channel. Each
-product becomes a float before it is added to its result, where convolutions add integers.
+Images are quantised with a zero point, for weights with one scale and for weights with a scale per
+channel. Each product is converted to float before it is added to its result, whereas convolutions
+add integers.
 """
 
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ class TransposedOnTheFly:
 
 
 def checked(op: TransposedOnTheFly) -> TransposedOnTheFly:
-    """Return ``op``; raise :class:`UnsupportedError` if its bias is not one number a channel."""
+    """Return ``op``; raise :class:`UnsupportedError` unless its bias has one number per channel."""
     if op.bias is not None and op.bias.size != op.spec.output_shape[3]:
         raise UnsupportedError("its bias is not one number a channel")
     return op

@@ -1,4 +1,4 @@
-"""L2_NORMALIZATION of 8 bits: rows of length 1, in steps of 1/128."""
+"""L2_NORMALIZATION of 8-bit tensors: rows of length 1, in steps of 1/128."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _ACTIVATION = 0
 
 @dataclass(frozen=True)
 class Normalisation:
-    """Along the last axis."""
+    """A normalisation along the last axis."""
 
     source: Stored
     result: Stored
@@ -57,7 +57,7 @@ def _reference(op: Normalisation, x: Array) -> Array:
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """The length counts as at least 1e-6."""
+    """Return the rows divided by their length, which is at least 1e-6."""
     (x,) = values
     total = calls.apply("sum", calls.apply("multiply", x, x), axis=[-1], keepdims=True)
     least = np.asarray(1e-6, np.float32)

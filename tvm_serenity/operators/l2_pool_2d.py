@@ -1,4 +1,4 @@
-"""L2_POOL_2D: the root of the mean square of each window."""
+"""L2_POOL_2D: the root mean square of each window."""
 
 from tvm_serenity.operators.parts import Rows
 from tvm_serenity.operators.record import Operator

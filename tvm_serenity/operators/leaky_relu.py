@@ -1,6 +1,6 @@
-"""LEAKY_RELU: ``x`` where it is positive, ``alpha x`` elsewhere.
+"""LEAKY_RELU: ``x`` if it is positive, otherwise ``alpha x``.
 
-``reference_ops::QuantizeLeakyRelu``: both branches have a multiplier of their own.
+``reference_ops::QuantizeLeakyRelu``: each branch has its own multiplier.
 """
 
 import numpy as np

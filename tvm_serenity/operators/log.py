@@ -1,4 +1,4 @@
-"""LOG: the natural logarithm; what has none is the least value of the result."""
+"""LOG: the natural logarithm; undefined results are the least value of the type."""
 
 from collections.abc import Callable
 

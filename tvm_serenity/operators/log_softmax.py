@@ -20,7 +20,7 @@ from tvm_serenity.quantize.gemmlowp import LEAST, exp_on_negative, log_from_one
 
 @dataclass(frozen=True)
 class LogSoftmax:
-    """Along the last axis; the result is stored in steps of 1/16 up to 0."""
+    """A log softmax along the last axis; its result has steps of 1/16, up to 0."""
 
     source: Stored
     result: Stored
@@ -56,7 +56,10 @@ def _compute(op: LogSoftmax, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _reference(op: LogSoftmax, x: Array) -> Array:
-    """``reference_integer_ops::LogSoftmax``: what is too far below the maximum is the least."""
+    """``reference_integer_ops::LogSoftmax``.
+
+    Results too far below the maximum are the least value.
+    """
     below = x.astype(np.int64) - x.max(-1, keepdims=True)
     made, shift = differences(below, op.source.scale)
     least = least_difference(shift)

@@ -1,4 +1,4 @@
-"""LOGISTIC and TANH: tables for 8 bits, straight lines between 256 samples for 16 bits."""
+"""LOGISTIC and TANH: tables for 8 bits, linear interpolation of 256 samples for 16 bits."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ _MOST_SHIFT = {"LOGISTIC": 0, "TANH": 1}
 
 
 def _steps(kind: str, op: Function) -> tuple[int, int]:
-    """Factor and right shift that bring 16-bit values to steps of 1 / (3 * 4096)."""
+    """Return factor and right shift that rescale 16-bit values to steps of 1 / (3 * 4096)."""
     if abs(op.result.scale * 32768 - 1) > 1e-3:
         raise UnsupportedError(f"{kind} of int16 whose result is not in steps of 1/32768")
     return lookups.sigmoid_multiplier(op.source.scale, _MOST_SHIFT[kind])
@@ -47,9 +47,9 @@ def _tanh(op: Function, x: Expr, calls: Calls) -> Expr:
 
 
 def logistic_reference(x: Array, steps: tuple[int, int]) -> Array:
-    """Return the logistic function of 16-bit values in steps of 2**-15; ``steps``: factor, shift.
+    """Return the logistic function of 16-bit values in steps of 2**-15.
 
-    These bring values to steps of 1 / (3 * 4096).
+    ``steps``: factor and shift that rescale values to steps of 1 / (3 * 4096).
     """
     found, positive = _interpolated(x, steps, 9)
     size = np.where(found < 0, 0x7FFF << 10, found)
@@ -66,9 +66,10 @@ def tanh_reference(x: Array, steps: tuple[int, int]) -> Array:
 
 
 def _interpolated(x: Array, steps: tuple[int, int], bits: int) -> tuple[Array, Array]:
-    """The size of each value's sigmoid in ``bits`` more bits than its samples, and its sign.
+    """Return magnitude and sign of each sigmoid, with ``bits`` more bits than the samples.
 
-    ``reference_integer_ops``: the samples are 1/24 apart, ``2 ** bits`` steps; beyond them it is 1.
+    ``reference_integer_ops``: samples are 1/24 apart, ``2 ** bits`` steps; beyond them the value is
+    1.
     """
     factor, shift = steps
     at = (x.astype(np.int64) * factor + ((1 << shift) >> 1)) >> shift

@@ -1,4 +1,4 @@
-"""MAXIMUM and MINIMUM: the larger or the smaller stored value of two, whatever their scales."""
+"""MAXIMUM and MINIMUM: the larger or smaller of two stored values, whatever their scales."""
 
 from collections.abc import Callable
 

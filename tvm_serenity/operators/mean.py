@@ -1,4 +1,4 @@
-"""MEAN and SUM along axes: a sum times one multiplier, which of a mean is divided by the count."""
+"""MEAN and SUM along axes: a sum times a multiplier; a mean's multiplier includes 1 / count."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -49,7 +49,10 @@ def _reference(op: Reduction, x: Array, *_axes: Array) -> Array:
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
-    """Of integers without a scale a 64-bit sum, divided and cut off; the importer has floats."""
+    """Return a 64-bit sum, truncated after division, for integers without a scale.
+
+    TVM's importer computes it in floats.
+    """
     dtype, shape = scene.dtype(0), scene.shape(0)
     if dtype in FLOATS:
         return None

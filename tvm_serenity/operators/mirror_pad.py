@@ -1,4 +1,4 @@
-"""MIRROR_PAD: a tensor with its elements mirrored around it, the outermost ones too or not."""
+"""MIRROR_PAD: a tensor with a mirrored border, with or without its outermost elements."""
 
 from collections.abc import Sequence
 

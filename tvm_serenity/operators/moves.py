@@ -1,4 +1,4 @@
-"""Operators that move elements, or say where they are, and change none."""
+"""Operators that move elements unchanged, or return their positions."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ _MOVES = """
     DEPTH_TO_SPACE FILL SHAPE SPACE_TO_DEPTH UNPACK
 """
 _AXIS = 1
-"""Of PACK, as a field of its options."""
+"""The option field of PACK's axis."""
 
 
 def _packed(values: Sequence[Array], options: OptionsTable) -> Array:

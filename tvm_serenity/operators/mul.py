@@ -1,4 +1,4 @@
-"""MUL: the product of two tensors; its multiplier is divided in float32."""
+"""MUL: the product of two tensors; its multiplier is computed in float32."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ def _read(scene: Scene) -> Product:
 
 
 def product_of(pair: Pair) -> Product:
-    """Return a product; its multiplier is divided in float32 unless it stays a float."""
+    """Return a product; its multiplier is computed in float32 unless it stays a float."""
     first, second, made = (np.float32(p.scale) for p in (*pair.sources, pair.result))
     if pair.rounding == "float":
         return Product(pair, multiplier(float(first * second) / float(made)))

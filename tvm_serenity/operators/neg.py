@@ -1,4 +1,4 @@
-"""NEG: stored values with the other sign, whatever their zero point."""
+"""NEG: negated stored values, whatever their zero point."""
 
 import numpy as np
 

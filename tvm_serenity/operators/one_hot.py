@@ -1,4 +1,4 @@
-"""ONE_HOT: a value where an index stands, another one elsewhere."""
+"""ONE_HOT: one value at each index, another value elsewhere."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _AXIS = 0
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Stored values are moved as they are: LiteRT does not look at scales."""
+    """Return the stored values unchanged: LiteRT ignores their scales."""
     depth, rank = scene.constant(_DEPTH)[0], len(scene.shape(_INDICES)) + 1
     axis = scene.options.i32(_AXIS)
     if depth < 0 or not -1 <= axis < rank:

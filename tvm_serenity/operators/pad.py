@@ -1,4 +1,4 @@
-"""PAD and PADV2: a tensor within a border of one value."""
+"""PAD and PADV2: a tensor with a border of one value."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from tvm_serenity.operators.scene import Calls, Expr, Scene
 
 _AMOUNTS, _VALUE = 1, 2
 _EXACT = 2**53
-"""Larger integers are not all float64, as which TVM's own operator has its border."""
+"""The largest exact integer of float64, TVM's type for a border value."""
 
 
 def _by_rows(op: Seen) -> tuple[Need, ...]:
@@ -23,7 +23,7 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
 
 
 def _far(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
-    """Large integers are chosen where the border is; None for any other value."""
+    """Return the padding by a large integer, which is selected; None for other values."""
     value, shape = scene.constant(_VALUE)[0], scene.shape(0)
     if scene.dtype(0) != "int64" or abs(value) <= _EXACT:
         return None

@@ -1,4 +1,4 @@
-"""Two quantised operands that are broadcast against each other."""
+"""Elementwise operators on two quantised operands, with broadcasting."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 def read_pair(scene: Scene, dtypes: Sequence[str], activation: int | None = None) -> Pair:
     """Return the operands and the result of an operator, all of one of ``dtypes``.
 
-    ``activation``: the options field of the activation that limits the result, if it has one.
+    ``activation``: the option field of the fused activation, if the operator has one.
     """
     (first, second), result = scene.inputs(), scene.result()
     scene.only(dtypes, first, second, result)
@@ -45,6 +45,6 @@ def centred(op: Pair, arrays: Sequence[Array]) -> list[Any]:
 
 
 def stored(op: Pair, value: Array) -> Array:
-    """Return the centred result as it is stored."""
+    """Return a centred result as stored values."""
     limited = np.clip(value + op.result.zero_point, op.low, op.high)
     return np.asarray(limited).astype(op.result.dtype)

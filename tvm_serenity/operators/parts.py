@@ -1,4 +1,4 @@
-"""The parts of an operator's record: what is known of it, by what that is about."""
+"""The parts of an operator's record, by topic."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Scratch = Callable[[Sequence[Shape | None], Tensor | None], int | None]
 
 
 class MemoryUse(Enum):
-    """What the memory of an operator may look like."""
+    """The relation of an operator's output to the memory of its inputs."""
 
     OWN = "its result is a tensor of its own"
     COPY = "one output with the bytes of one input, in the same layout"
@@ -22,16 +22,19 @@ class MemoryUse(Enum):
     PART = "one output with some of the elements of one input"
     CONCAT = "the output is its inputs put together along some axis, each element copied once"
     ELEMENTWISE = "element i of the output needs element i of an input of equal shape alone"
-    """Read before the output is written there: the output may take that input's storage."""
+    """Element i of the output is computed from element i of an input before it is written.
+
+    The output may take that input's storage.
+    """
 
 
 @dataclass(frozen=True)
 class WeightInput:
-    """Where an operator has its weights: the input, and that input's axes of channels.
+    """The input that holds an operator's weights, and its channel axes.
 
-    ``outputs`` and ``inputs`` are the axes of the channels made and of those read, the latter None
-    where every channel is filtered by itself. ``channels`` is the axis of both in activations.
-    ``finished``: something may follow the sums within it, as an activation.
+    ``outputs`` and ``inputs``: the axes of output and input channels; ``inputs`` is None for a
+    depthwise operator. ``channels``: the channel axis of activations. ``finished``: the operator
+    may include an operation after the sums, such as an activation.
     """
 
     operand: int
@@ -43,7 +46,7 @@ class WeightInput:
 
 @dataclass(frozen=True)
 class Sums:
-    """Which inputs of an operator that sums up products are what it weighs, how, and its bias."""
+    """The inputs of an operator that sums products: activations, weights and bias."""
 
     source: int = 0
     weights: int = 1
@@ -52,10 +55,10 @@ class Sums:
 
 @dataclass(frozen=True)
 class OnTheFly:
-    """An operator of floats with 8-bit weights, which stores its activations while it runs.
+    """Dynamic range quantisation: an operator of floats with 8-bit weights.
 
-    As ``read``, ``compute`` and ``reference`` of :class:`IntegerMeaning`; ``read`` returns None
-    where LiteRT has no such kernel. There is no reference of what computes functions of floats.
+    ``read``, ``compute`` and ``reference`` are as in :class:`IntegerMeaning`; ``read`` returns None
+    if LiteRT has no such kernel. Operators that compute float functions have no reference.
     """
 
     read: Callable[[Scene], Any]
@@ -65,11 +68,11 @@ class OnTheFly:
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """What the memory of an operator may look like.
+    """Memory properties of an operator.
 
-    ``view``: it shows the bytes of its input under another shape, and moves nothing at all.
-    ``scratch``: bytes of scratch that its kernel in CMSIS-NN asks for on a Cortex-M with DSP
-    instructions, from the shapes of its inputs and its first output; None where not known.
+    ``view``: the result is the input's bytes in another shape. ``scratch``: the scratch in bytes of
+    its CMSIS-NN kernel on a Cortex-M with DSP instructions, from the shapes of its inputs and its
+    first output; None if it is unknown.
     """
 
     use: MemoryUse = MemoryUse.OWN
@@ -79,12 +82,12 @@ class Storage:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """How an operator is computed row by row.
+    """Row-wise computation of an operator.
 
-    ``needs``: for each input, the rows that a row of the result needs; raises
-    :class:`UnsupportedError` with the reason where it is not computed row by row. None: never.
-    ``summed``: where every row of the result needs all rows, these can be added up one by one.
-    ``pads``: its result is its input within a border, which a reader by rows can imagine.
+    ``needs``: for each input, the rows that each row of the result depends on; None if the operator
+    is never computed by rows. It raises :class:`UnsupportedError` with a reason if this instance is
+    not. ``summed``: each row of the result depends on all rows, which can be added one by one.
+    ``pads``: the result is the input with a border, which a reader by rows can substitute.
     """
 
     needs: Callable[[Seen], tuple[Need, ...]] | None = None
@@ -94,10 +97,10 @@ class Rows:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerFacts:
-    """Where an operator that sums up products, or keeps channels apart, has these.
+    """Weights, sums and channels of an operator.
 
-    ``weights``: of a convolution. ``sums``: which inputs such a one, or a dense layer, sums up.
-    ``channel``: the axis of channels that a pool keeps apart.
+    ``weights``: the weights of a convolution. ``sums``: the summed inputs of a convolution or dense
+    layer. ``channel``: the axis of channels that a pool processes independently.
     """
 
     weights: WeightInput | None = None
@@ -107,11 +110,11 @@ class LayerFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Elements:
-    """What an operator on elements does to each.
+    """Properties of an elementwise operator.
 
-    ``real``: what it computes of numbers, on numpy arrays. ``activation``: the field of its options
-    that names an activation behind it. ``adds``: the sum of its inputs. ``cheap``: each reader may
-    compute it again; ``plain_cheap``: on plain numbers.
+    ``real``: its function on real numbers, as numpy arrays. ``activation``: the option field of a
+    fused activation. ``adds``: it computes the sum of its inputs. ``cheap``: each reader may
+    recompute it; ``plain_cheap``: the same, for unquantised tensors.
     """
 
     real: Callable[..., Array] | None = None
@@ -123,12 +126,12 @@ class Elements:
 
 @dataclass(frozen=True, kw_only=True)
 class ShapeMeaning:
-    """How the shape of a result follows from what an operator of a ``.tflite`` file reads.
+    """Shape inference of a ``.tflite`` operator.
 
-    ``result``: that shape; it returns None where it is not known. Operators on elements have none:
-    their operands are broadcast. ``computed``: the result may be of another shape than stored
-    though nothing that the operator reads is. ``by_turn``: it has other extents at every turn of a
-    loop.
+    ``result`` returns the shape of the result, None if it is unknown. Elementwise operators have no
+    entry: their operands are broadcast. ``computed``: the result may have another shape than the
+    file states even if all inputs agree with the file. ``by_turn``: the extents differ in each
+    iteration of a loop.
     """
 
     result: Callable[[Extents], Shape | None] | None = None
@@ -138,12 +141,12 @@ class ShapeMeaning:
 
 @dataclass(frozen=True, kw_only=True)
 class PlainMeaning:
-    """What an operator of a ``.tflite`` file is on plain numbers.
+    """The meaning of a ``.tflite`` operator on unquantised tensors.
 
-    ``form``: the expression, or an array where it is known; None where the importer lacks none or
-    has it right: so may the function say of one operator. ``stored``: the form reads stored values
-    by itself. ``known``: what it makes of integers that the file tells, on numpy arrays; an error
-    of numpy says that they do not fit. An operator on elements has ``elements.real`` for that.
+    ``form``: the expression, or an array if the result is known; None if TVM's importer is right,
+    for all operators of the kind or for this one. ``stored``: the form reads stored values itself.
+    ``known``: the function on known integers, as numpy arrays; a numpy error says that the operands
+    do not fit. Elementwise operators use ``elements.real`` for that.
     """
 
     form: Callable[[Scene, Sequence[Expr], Calls], Expr | Array | list[Expr] | None] | None = None
@@ -153,18 +156,16 @@ class PlainMeaning:
 
 @dataclass(frozen=True, kw_only=True)
 class IntegerMeaning:
-    """What an operator of a ``.tflite`` file is on quantised tensors.
+    """The meaning of a ``.tflite`` operator on quantised tensors.
 
-    ``read``: the record of what one means in integers; :class:`UnsupportedError` says what has no
-    meaning in LiteRT. None: the importer's own form of this one is exact.
-    ``compute``: the expression that computes a record from its inputs. ``reference``: the same on
-    numpy arrays, written from LiteRT's documented kernels; of an operator with states it returns
-    these too, after the result.
-    ``dynamic``: the same of one whose weights alone are quantised.
-    ``exact``: it is read whether its tensors are quantised or not. ``in_float``: the importer has
-    it in float too, which is read where that is asked for. ``moves``: it moves elements, stored
-    ones as they are. ``float_only``: LiteRT has none on quantised tensors, though the importer
-    takes them.
+    ``read``: return the record of an operator; :class:`UnsupportedError` if LiteRT has no such
+    kernel. None: the importer's form is exact. ``compute``: return the expression that computes a
+    record from its inputs. ``reference``: the same on numpy arrays, written from LiteRT's
+    documented kernels; if the operator has states, it returns them after the result. ``dynamic``:
+    the same for operators whose weights alone are quantised. ``exact``: ``read`` applies to
+    unquantised tensors too. ``in_float``: the importer has a float form, used on request.
+    ``moves``: it moves stored elements unchanged. ``float_only``: LiteRT has no quantised kernel,
+    although the importer accepts one.
     """
 
     read: Callable[[Scene], Any] | None = None
@@ -179,12 +180,11 @@ class IntegerMeaning:
 
 @dataclass(frozen=True, kw_only=True)
 class StateUse:
-    """What an operator keeps for the next run.
+    """The states of an operator, which it keeps between runs.
 
-    ``inputs``: those that it leaves changed. ``keeps``: of one that is read, the states that its
-    file does not list, by the shapes of its inputs and its options: shape and type of each, zeros
-    at first; they count as further inputs. ``holds``: its one result is a state, which counts as a
-    further input as it was before the run.
+    ``inputs``: inputs that it changes. ``keeps``: returns shape and type of states that the file
+    does not list, from input shapes and options; they start as zeros and count as further inputs.
+    ``holds``: its only result is a state, and its previous value counts as a further input.
     """
 
     inputs: tuple[int, ...] = ()

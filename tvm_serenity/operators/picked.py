@@ -1,4 +1,4 @@
-"""Rows and columns of a tensor that are picked by a rule, by indices that are computed here."""
+"""Gathers of rows and columns by computed indices."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,10 @@ from tvm_serenity.operators.scene import Array, Calls, Expr
 
 
 def picked(calls: Calls, value: Expr, order: Sequence[int] | Array, axis: int, extent: int) -> Expr:
-    """Return ``value`` with the positions ``order`` of an axis, itself where they are in order."""
+    """Return the positions ``order`` of ``value`` along an axis.
+
+    ``value`` itself if they are in order.
+    """
     indices = np.asarray(order, np.int64)
     if np.array_equal(indices, np.arange(extent)):
         return value

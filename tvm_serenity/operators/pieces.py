@@ -1,4 +1,4 @@
-"""Which concats are not made: convolutions that alone read one take its parts, one by one."""
+"""Concatenations that need no kernel: convolutions that read only their pieces."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Reader(Generic[T]):
-    """A convolution that reads a tensor, ungrouped (``whole``) or a channel at a time.
+    """A convolution that reads a tensor: all channels (``whole``) or one channel at a time.
 
-    ``made``: what it stores; None where that is read by something else as well.
+    ``made``: its result; None if other operators read the result too.
     """
 
     whole: bool
@@ -19,11 +19,10 @@ class Reader(Generic[T]):
 
 
 def read_in_pieces(tensor: T, readers: Callable[[T], Iterable[Reader[T]] | None]) -> bool:
-    """Return whether convolutions alone read a tensor, each of which can read it in pieces.
+    """Return whether only convolutions read a tensor, and each can read it in pieces.
 
-    ``readers`` of a tensor: None where anything but such a convolution reads it. An ungrouped
-    convolution reads all pieces; a depthwise one makes a piece of each, which is no gain unless
-    its own readers take pieces.
+    ``readers``: None if any other operator reads the tensor. An ungrouped convolution reads all
+    pieces. A depthwise convolution returns pieces, which only helps if its own readers take pieces.
     """
     found = readers(tensor)
     return found is not None and all(

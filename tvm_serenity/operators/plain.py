@@ -1,4 +1,4 @@
-"""What the float forms of several operators share."""
+"""Code shared by the float forms of several operators."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ _RELU, _TANH = 1, 4
 
 
 def activated(calls: Calls, value: Expr, activation: int) -> Expr:
-    """Return ``value`` after an activation, by its number in an options table."""
+    """Return ``value`` after an activation, given by its number in an options table."""
     if not activation:
         return value
     if activation == _RELU:
@@ -23,9 +23,9 @@ def activated(calls: Calls, value: Expr, activation: int) -> Expr:
 
 
 def nonzero(calls: Calls, value: Expr, dtype: str) -> Expr:
-    """Return an integer divisor without zeros, which LiteRT refuses when it runs.
+    """Return an integer divisor with zeros replaced: LiteRT refuses them at run time.
 
-    They stop a processor.
+    Integer division by zero would stop the processor.
     """
     one, zero = np.asarray(1, dtype), np.asarray(0, dtype)
     return calls.apply("where", calls.apply("equal", value, zero), one, value)

@@ -1,4 +1,4 @@
-"""PRELU: ``x`` where it is positive, a slope of its own times ``x`` elsewhere."""
+"""PRELU: ``x`` if it is positive, otherwise its slope times ``x``."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ def _read(scene: Scene) -> Pair:
 
 
 def prelu_of(pair: Pair) -> Pair:
-    """Return the pair of a tensor and its slopes as it is, if LiteRT has PRELU of its types."""
+    """Return the pair of a tensor and its slopes if LiteRT has PRELU for its types."""
     (source, alpha), made = (params.dtype for params in pair.sources), pair.result.dtype
     if source not in ALL or made != source:
         raise UnsupportedError(f"no PRELU of {source} and {made} in LiteRT")
@@ -37,7 +37,7 @@ def _compute(op: Pair, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _value(op: Pair, x: Array, alpha: Array) -> Array:
-    """``BroadcastPrelu4DSlow``: both branches have a multiplier of their own."""
+    """``BroadcastPrelu4DSlow``: each branch has its own multiplier."""
     f32 = np.float32
     scale, slope = (f32(source.scale) for source in op.sources)
     keep = multiplier(float(scale / f32(op.result.scale)))
@@ -47,7 +47,7 @@ def _value(op: Pair, x: Array, alpha: Array) -> Array:
 
 
 def _plain(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Slopes are read as they are stored; TVM's importer has one for each element."""
+    """Return PRELU with slopes in their stored shape; TVM's importer takes one per element."""
     x, slope = values
     zero = np.zeros((), np.float32)
     below = calls.apply("less", x, zero)

@@ -18,13 +18,13 @@ from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.fixed import multiplier, scaled
 
 TABLE_ELEMENTS = 1024
-"""Fewer are rescaled one by one: a table of 256 bytes is more than the code."""
+"""Smaller tensors are rescaled by code: a table of 256 bytes would be larger."""
 _TYPES = (*ALL, "int32")
 
 
 @dataclass(frozen=True)
 class Rescaling:
-    """Stored values brought to another scale."""
+    """A conversion of stored values to another scale."""
 
     source: Stored
     result: Stored
@@ -33,7 +33,7 @@ class Rescaling:
 
 
 def _read(scene: Scene) -> Rescaling | None:
-    """QUANTIZE of integers; floats are stored by the importer's own operator."""
+    """Return the rescaling of integers; TVM's importer quantises floats itself."""
     if scene.dtype(0).startswith("float"):
         return None
     (source,), result = scene.inputs(), scene.result()
@@ -60,7 +60,7 @@ def _compute(op: Rescaling, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _table(op: Rescaling) -> Array:
-    """The stored results of all values of 8 bits, each checked."""
+    """Return the verified results of all 8-bit values."""
     source, result = op.source.params, op.result.params
     made = tables.rescaled(source, result, *op.limits, op.rounding)
     ratio = source.scale / result.scale
@@ -77,8 +77,8 @@ def _reference(op: Rescaling, x: Array) -> Array:
     return clamped(scaled(centred, m.value[0], m.shift[0]), op.result, op.limits)
 
 
-def _whole(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
-    """Floats as 32-bit integers, which the importer lacks; it has those of 8 and 16."""
+def _dequantised_int32(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
+    """Return floats rounded to int32, which TVM's importer lacks."""
     made = scene.results[0]
     if made.dtype != "int32" or made.params is None:
         return None
@@ -88,12 +88,12 @@ def _whole(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
 
 
 def _real(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """DEQUANTIZE, of float16 too: the cast says that the file itself asks for floats."""
+    """DEQUANTIZE, also of float16: the cast is what the file asks for."""
     return calls.apply("astype", calls.real(0, values[0]), "float32")
 
 
 def _cast(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """CAST to the type of its result, whatever its options say."""
+    """CAST to the type of the result, whatever its options state."""
     return calls.apply("astype", values[0], scene.results[0].dtype)
 
 
@@ -104,7 +104,7 @@ OPERATORS = (
         relay=("fixed_point_multiply", "qnn.quantize", "qnn.requantize"),
         rows=Rows(needs=on_elements),
         storage=Storage(scratch=no_scratch),
-        numbers=PlainMeaning(form=_whole, stored=True),
+        numbers=PlainMeaning(form=_dequantised_int32, stored=True),
         integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference, in_float=True),
     ),
     Operator(

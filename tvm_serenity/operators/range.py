@@ -1,4 +1,4 @@
-"""RANGE: evenly spaced numbers, computed when the file is read."""
+"""RANGE: evenly spaced numbers, computed at import."""
 
 from collections.abc import Sequence
 

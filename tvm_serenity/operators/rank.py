@@ -1,4 +1,4 @@
-"""RANK: how many axes a tensor has, which is known here."""
+"""RANK: the number of axes of a tensor, a constant at import."""
 
 from collections.abc import Sequence
 

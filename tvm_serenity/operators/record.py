@@ -1,4 +1,4 @@
-"""What one kind of operator is: the record that each file of this package fills in."""
+"""The record of an operator kind, which each file of this package fills in."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,19 +22,18 @@ from tvm_serenity.operators.scene import Array, Shape
 
 @dataclass(frozen=True, kw_only=True)
 class Operator:
-    """One kind of operator, or a family that differs in a parameter alone.
+    """An operator kind, or a family of kinds that differ in one parameter.
 
-    ``kinds``: its names in files; TFLite's are upper case, ONNX's in camel case. ``relax``,
-    ``relay``: TVM's operators, by their names in Relax and Relay, of which what is said here of
-    storage, layer and elements holds too.
+    ``kinds``: names in files, upper case for TFLite, camel case for ONNX. ``relax``, ``relay``:
+    names of TVM operators for which ``storage``, ``layer`` and ``elements`` hold too.
 
-    All operators have ``storage``, ``rows``, ``layer`` and ``elements``. Those of a ``.tflite``
-    file have ``shapes``, a meaning on plain ``numbers`` and one in ``integers``, and ``state``.
+    All operators have ``storage``, ``rows``, ``layer`` and ``elements``. Operators of ``.tflite``
+    files also have ``shapes``, a meaning on plain ``numbers`` and in ``integers``, and ``state``.
 
-    ``library``: what kernels of ``firmware/kernels`` that serve it on a Cortex-M compute.
-    ``calls``: it runs other subgraphs of the file. ``refused``: why there is no meaning to compute,
-    though the importer has one. ``written_out``: when the file tells what the operator does, so
-    that others stand for it as soon as it is read; ``refused`` is about what is left.
+    ``library``: operations that kernels of ``firmware/kernels`` compute for it on a Cortex-M.
+    ``calls``: it runs other subgraphs of the file. ``refused``: the reason why it is not compiled,
+    although the importer accepts it. ``written_out``: the reader replaces it by other operators if
+    the file determines its effect; ``refused`` applies to the rest.
     """
 
     kinds: tuple[str, ...]
@@ -55,15 +54,15 @@ class Operator:
 
     @property
     def maps(self) -> bool:
-        """Whether an element of its result needs the elements at its own place alone."""
+        """Return whether each element of the result depends only on the input elements there."""
         return self.rows.needs is on_elements
 
 
 def int8_scratch(inputs: int, asked: Callable[[Sequence[Shape], Shape], int]) -> Scratch:
-    """Return a ``scratch``: for int8 what ``asked`` says, 0 for float32, not known for the rest.
+    """Return a ``scratch`` function: ``asked`` for int8, 0 for float32, unknown otherwise.
 
-    ``asked`` is given the shapes of so many ``inputs``, all known and of four axes, and that of
-    the output.
+    ``asked`` receives the shapes of ``inputs`` inputs, all known and with four axes, and of the
+    output.
     """
 
     def scratch(shapes: Sequence[Shape | None], made: Tensor | None) -> int | None:
@@ -78,7 +77,7 @@ def int8_scratch(inputs: int, asked: Callable[[Sequence[Shape], Shape], int]) ->
 
 
 def no_scratch(_shapes: Sequence[Shape | None], _made: Tensor | None) -> int:
-    """Return 0: a kernel that asks for no scratch."""
+    """Return 0, for kernels without scratch."""
     return 0
 
 
@@ -93,9 +92,9 @@ def elementwise(
     real: Callable[..., Array] | None = None,
     activation: int | None = None,
 ) -> Operator:
-    """Return the record of an operator on elements; ``free``: its kernel asks for no scratch.
+    """Return the record of an elementwise operator; ``free``: its kernel needs no scratch.
 
-    Several names of one representation stand with blanks between them.
+    Several names in one representation are separated by blanks.
     """
     return Operator(
         kinds=kinds,

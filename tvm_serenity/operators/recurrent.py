@@ -1,6 +1,6 @@
-"""Recurrent layers of floats over a sequence, whose states go from one run to the next.
+"""Recurrent float layers over a sequence, whose states persist between runs.
 
-LSTM layers of integers have a file of their own.
+Integer LSTM layers are in ``unidirectional_sequence_lstm.py``.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,29 +18,29 @@ _ACTIVATION, _CELL_CLIP, _TIME_MAJOR = 0, 1, 3
 
 
 def _rnn(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """``h = activation(W x + R h + b)`` at every step."""
+    """Return a basic RNN: ``h = activation(W x + R h + b)`` at each step."""
     given, axis = _steps(scene, values[0], scene.options.u8(_RNN_TIME_MAJOR), calls)
-    activation, hidden, made = scene.options.u8(_RNN_ACTIVATION), values[_RNN_STATE], []
+    activation, hidden, outputs = scene.options.u8(_RNN_ACTIVATION), values[_RNN_STATE], []
     for step in given:
         hidden = activated(calls, _gate(calls, step, hidden, values[1:4]), activation)
-        made.append(hidden)
+        outputs.append(hidden)
     calls.leave(_RNN_STATE, hidden)
-    return calls.apply("stack", made, axis=axis)
+    return calls.apply("stack", outputs, axis=axis)
 
 
 def lstm_of_floats(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """UNIDIRECTIONAL_SEQUENCE_LSTM without peepholes, projection and norms."""
+    """Return UNIDIRECTIONAL_SEQUENCE_LSTM without peepholes, projection and normalisation."""
     check_plain(values)
     gates = [(values[1 + g], values[5 + g], values[12 + g]) for g in range(4)]
 
-    def made(step: Expr, hidden: Expr) -> list[Expr]:
+    def gate_values(step: Expr, hidden: Expr) -> list[Expr]:
         return [_gate(calls, step, hidden, gate) for gate in gates]
 
-    return lstm(scene, values, made, calls)
+    return lstm(scene, values, gate_values, calls)
 
 
 def check_plain(given: Sequence[Any]) -> None:
-    """Refuse LSTM layers with other inputs than those of a plain one; None is left out."""
+    """Refuse LSTM layers with inputs beyond those of a plain LSTM; None is an omitted input."""
     if any(value is not None for value in (*given[9:12], *given[16:18], *given[20:])):
         raise UnsupportedError("peepholes, projections and norms are unsupported")
     if any(value is None for value in (*given[1:9], *given[12:16])):
@@ -53,10 +53,13 @@ def lstm(
     gates: Callable[[Expr, Expr], Sequence[Expr]],
     calls: Calls,
 ) -> Expr:
-    """Return an LSTM layer; ``gates`` sums up a step and the state: input, forget, cell, output."""
+    """Return an LSTM layer.
+
+    ``gates`` maps a step and the state to the sums of the gates: input, forget, cell, output.
+    """
     options = scene.options
     given, axis = _steps(scene, values[0], options.u8(_TIME_MAJOR), calls)
-    activation, clip, made = options.u8(_ACTIVATION), options.f32(_CELL_CLIP), []
+    activation, clip, outputs = options.u8(_ACTIVATION), options.f32(_CELL_CLIP), []
     hidden, cell = (values[state] for state in _LSTM_STATES)
     for step in given:
         into, keep, new, out = gates(step, hidden)
@@ -68,14 +71,14 @@ def lstm(
             cell = calls.apply("clip", cell, -clip, clip)
         seen = activated(calls, cell, activation)
         hidden = calls.apply("multiply", calls.apply("sigmoid", out), seen)
-        made.append(hidden)
+        outputs.append(hidden)
     for state, value in zip(_LSTM_STATES, (hidden, cell), strict=True):
         calls.leave(state, value)
-    return calls.apply("stack", made, axis=axis)
+    return calls.apply("stack", outputs, axis=axis)
 
 
 def _steps(scene: Scene, x: Expr, time_major: int, calls: Calls) -> tuple[list[Expr], int]:
-    """The input of each step, (batch, features), and the axis of time."""
+    """Return the input of each step, (batch, features), and the time axis."""
     axis = 0 if time_major else 1
     count = scene.shape(0)[axis]
     parts = [calls.apply("strided_slice", x, [axis], [t], [t + 1]) for t in range(count)]

@@ -1,4 +1,4 @@
-"""REDUCE_MAX and REDUCE_MIN: the largest or the smallest stored value along axes."""
+"""REDUCE_MAX and REDUCE_MIN: the largest or smallest stored value along axes."""
 
 from collections.abc import Sequence
 

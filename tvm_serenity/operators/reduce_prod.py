@@ -1,7 +1,7 @@
-"""REDUCE_PROD: products along axes, rescaled at every step so that they stay in 32 bits.
+"""REDUCE_PROD: products along axes, rescaled at each step to stay within 32 bits.
 
-Each of n factors is multiplied by the input's scale over the n-th root of the result's; products
-that outgrow 32 bits all the same wrap.
+Each of n factors is multiplied by the input's scale over the n-th root of the result's scale.
+Products that still exceed 32 bits wrap.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from tvm_serenity.quantize.fixed import Multiplier, multiplier, scaled_wide
 
 _KEEP_DIMS = 0
 _GREATEST = 14
-"""Shifts to the left from here on leave no bit to round."""
+"""The left shift from which on no bit is left to round."""
 
 
 def _read(scene: Scene) -> Reduction:

@@ -1,4 +1,4 @@
-"""Axes that are reduced: those a constant names, kept with one element or gone."""
+"""Reduced axes: given by a constant, kept with extent 1 or removed."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ _AXES, _KEEP = 1, 0
 
 @dataclass(frozen=True)
 class Reduction:
-    """A reduction of ``axes`` (ascending); ``keep``: they stay, with one element each."""
+    """A reduction of ``axes`` (ascending); ``keep``: keep them with extent 1."""
 
     kind: str
     source: Stored
@@ -23,12 +23,12 @@ class Reduction:
 
     @property
     def count(self) -> int:
-        """How many elements become one."""
+        """The number of elements that are reduced to one."""
         return int(np.prod([self.source.shape[axis] for axis in self.axes], dtype=np.int64))
 
 
 def read_reduction(scene: Scene) -> Reduction:
-    """Return the reduction that an operator is."""
+    """Return the reduction of an operator."""
     source, result = scene.stored(0), scene.result()
     scene.only(ALL, source, result)
     rank = len(source.shape)

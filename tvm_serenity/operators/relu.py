@@ -1,4 +1,4 @@
-"""RELU, RELU6, RELU_N1_TO_1 and RELU_0_TO_1: values between two limits."""
+"""RELU, RELU6, RELU_N1_TO_1 and RELU_0_TO_1: values clamped to two limits."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tvm_serenity.quantize.fixed import multiplier, scaled
 
 
 def _between(facts: Operator, low: float, high: float | None) -> Operator:
-    """The operator that keeps real values within limits; RELU and RELU6 have 16 bits too."""
+    """Return the operator that clamps real values; RELU and RELU6 also exist in 16 bits."""
 
     def table(op: Function) -> Array:
         return lookups.clamped(op.source.params, op.result.params, low, high)

@@ -1,4 +1,4 @@
-"""RESHAPE, SQUEEZE, EXPAND_DIMS and others: the same bytes under another shape."""
+"""RESHAPE, SQUEEZE, EXPAND_DIMS and others: the same bytes in another shape."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ _EXTENTS = 0
 
 
 def _squeezed(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """A tensor without the named axes of one element, or without all of them."""
+    """Return a tensor without the named axes of extent 1, or without all of them."""
     shape = scene.shape(0)
     named = {axis % len(shape) for axis in scene.options.ints(_AXES)}
     gone = named or {i for i, extent in enumerate(shape) if extent == 1}
@@ -30,12 +30,12 @@ def _squeezed(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _expanded(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """A tensor in its new shape; TVM's importer has an argument too many."""
+    """Return a tensor in its new shape; TVM's importer passes a superfluous argument."""
     return calls.apply("reshape", values[0], scene.results[0].shape)
 
 
 def _reshaped(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
-    """A tensor in the shape that its file says, where the extents are computed; else None."""
+    """Return a tensor in the shape of its file if the extents are computed, otherwise None."""
     given, (result,) = scene.operands, scene.results
     computed = len(given) > 1 and given[1] is not None and given[1].values is None
     if not computed or prod(scene.shape(0)) != prod(result.shape):
@@ -44,7 +44,7 @@ def _reshaped(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None
 
 
 def _filled(seen: Extents) -> Shape | None:
-    """The extents, of which one may be -1; None where they do not fit."""
+    """Return the extents with -1 resolved; None if they do not fit."""
     wanted, count = seen.value(1), prod(seen.shapes[0])
     if wanted is None:
         return None

@@ -1,4 +1,4 @@
-"""RESIZE_BILINEAR of stored values: in steps of 1/1024, of uint8 in float32."""
+"""RESIZE_BILINEAR of stored values: in steps of 1/1024, for uint8 in float32."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -54,7 +54,7 @@ def _reference(op: Bilinear, x: Array, _size: Array) -> Array:
 
 
 def _along(op: Bilinear, axis: int, at: Array) -> tuple[Array, Array, Array]:
-    """Where each result lies among the pixels of an axis, in steps, and the pixels around it."""
+    """Return the position of each result on an axis, in steps, and the pixels around it."""
     old, new = op.shape[axis], op.size[axis - 1]
     ends = op.coordinates == "align_corners" and new > 1
     if op.dtype == "uint8":

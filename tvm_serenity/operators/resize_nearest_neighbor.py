@@ -1,4 +1,4 @@
-"""RESIZE_NEAREST_NEIGHBOR: an image in another size, its pixels copied."""
+"""RESIZE_NEAREST_NEIGHBOR: an image resized by copying pixels."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
-    """By indices, but where the importer's own is right: one kernel without them."""
+    """Return a gather by indices, or None if TVM's own single kernel is right."""
     shape, wanted = scene.shape(0), scene.constant(_SIZE)
     corners = bool(scene.options.u8(_ALIGN_CORNERS))
     half = bool(scene.options.u8(_HALF_PIXEL))
@@ -37,7 +37,7 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
 
 
 def copied(old: int, new: int, corners: bool, half: bool) -> Array:
-    """Return which of ``old`` positions each of ``new`` ones copies, in LiteRT's 32-bit floats."""
+    """Return the source position of each result position, in LiteRT's 32-bit floats."""
     scale = np.float32(old) / np.float32(new)
     if corners and new > 1:
         scale = np.float32(old - 1) / np.float32(new - 1)

@@ -1,4 +1,4 @@
-"""RSQRT: one over the square root; in fixed point for 8 bits, between samples for 16."""
+"""RSQRT: reciprocal square root, in fixed point for 8 bits, interpolated for 16."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ def _table(op: Function) -> Array:
 
 
 def _bounds(op: Function) -> EntryBounds:
-    """In fixed point, whose errors are far below a step of the result."""
+    """Return the bounds in fixed point, whose errors are far below a step of the result."""
     return nearest(_exact(op), op.source.params, op.result.params, 0.02)
 
 

@@ -1,4 +1,4 @@
-"""What sums of many 8-bit values share: TFLM adds them in half their scale, shifted left."""
+"""Sums of many 8-bit values: TFLM shifts them left and adds them in half their scale."""
 
 import numpy as np
 
@@ -7,16 +7,16 @@ from tvm_serenity.operators.scene import Array, Stored
 from tvm_serenity.quantize.fixed import multiplier
 
 SHIFT = 19
-"""20 to the left, then halved, which is exact."""
+"""Left shift of 20 bits, then an exact halving."""
 
 
 def finish_of(source: Stored, result: Stored, rounding: str) -> Requantise:
-    """Return how shifted sums are stored."""
+    """Return the conversion of shifted sums to stored values."""
     m = multiplier(2 * source.scale / ((1 << (SHIFT + 1)) * result.scale))
     how = "tflite" if rounding == "float" else rounding
     return Requantise(m, result.zero, *result.params.limits, result.dtype, how)
 
 
 def wrapped(value: Array) -> Array:
-    """Return 64-bit integers in 32 bits, where larger ones wrap."""
+    """Return 64-bit integers wrapped to 32 bits."""
     return np.asarray(value).astype(np.int32).astype(np.int64)

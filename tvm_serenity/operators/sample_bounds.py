@@ -1,8 +1,8 @@
-"""What every sample of a table of 16-bit values may be, computed apart from what fills the table.
+"""Bounds of table samples of 16-bit functions, computed independently of the table's code.
 
-Functions of 16 bits lie on straight lines between samples. LiteRT moves each sample by half of what
-its line is off in the middle; here the real function is evaluated in float64, and each rounding
-gives the whole numbers on either side where float32 decides between two.
+16-bit functions are interpolated linearly between samples. LiteRT moves each sample by half of the
+interpolation error in the middle of its segment. This module evaluates the real function in
+float64; where float32 rounding decides between two integers, both are accepted.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from tvm_serenity.operators.table_bounds import NEAR_TIE, EntryBounds, Real
 SAMPLES = 513
 _LOW, _HIGH, _STEPS = -(1 << 15), (1 << 15) - 1, SAMPLES - 1
 _ARGUMENT, _RELATIVE = 2.0**-22, 2.0**-21
-"""What float32 is off: of the largest argument, and of a function's value."""
+"""Error of float32: relative to the largest argument, and to the function's value."""
 _BEYOND = 2.0**127
-"""What float32 has no numbers for."""
+"""The limit of float32 numbers."""
 _SIGMOID_STEP = 1 / 24
 
 
@@ -27,7 +27,7 @@ _SIGMOID_STEP = 1 / 24
 class SampledLine:
     """Scale and zero point of the 16-bit argument, and the scale of the result.
 
-    ``lost``: what float32 may lose of the function's value where its terms cancel.
+    ``lost``: the error of float32 where terms of the function cancel.
     """
 
     source: float
@@ -39,8 +39,8 @@ class SampledLine:
 def sample_bounds(functions: Sequence[Real], line: SampledLine) -> EntryBounds:
     """Return the bounds of the 513 samples of a real function.
 
-    ``functions``: the same one in all precisions that may have filled the table. Where a value is
-    beyond float32, or none, LiteRT's sample is not defined, and may be anything.
+    ``functions``: the function in each precision that may have filled the table. Samples beyond
+    float32, or undefined in LiteRT, are unbounded.
     """
     first = line.source * (_LOW - line.zero_point)
     last = line.source * (_HIGH - line.zero_point)
@@ -63,7 +63,7 @@ def sample_bounds(functions: Sequence[Real], line: SampledLine) -> EntryBounds:
 
 
 def check_samples(kind: str, table: Array, bounds: EntryBounds) -> Array:
-    """Return ``table``; raise :class:`WrongResultError` naming the first wrong sample."""
+    """Return ``table``; raise :class:`WrongResultError` with the first wrong sample."""
     samples = table.astype(np.int64)
     wrong = np.flatnonzero((samples < bounds.low) | (samples > bounds.high))
     if samples.shape != bounds.low.shape or wrong.size:
@@ -78,10 +78,10 @@ def check_samples(kind: str, table: Array, bounds: EntryBounds) -> Array:
 
 
 def check_sigmoid(kind: str, table: Array) -> Array:
-    """Return 256 samples of the logistic function; raise where one is not the nearest number.
+    """Return 256 samples of the logistic function; raise if one is not the nearest number.
 
-    They are 1/24 apart in units of 2**-16, moved up by half of what a straight line between them
-    lacks in the middle; the last one is the largest number of 16 bits.
+    The samples are 1/24 apart in units of 2**-16, moved up by half of the interpolation error in
+    the middle; the last one is the largest 16-bit number.
     """
     x = _SIGMOID_STEP * np.arange(-1, 257)
     value = 1 / (1 + np.exp(-x))
@@ -93,7 +93,7 @@ def check_sigmoid(kind: str, table: Array) -> Array:
 
 
 def _near(functions: Sequence[Real], at: Array, line: SampledLine) -> tuple[list[Array], Array]:
-    """The least and the largest of a function's values, in steps of the result; where they are."""
+    """Return the least and largest value of a function near ``at``, in steps of the result."""
     ends = line.source * np.array([_LOW - line.zero_point, _HIGH - line.zero_point])
     off, unit = _ARGUMENT * np.abs(ends).max(), (_HIGH - _LOW + 1) / (_HIGH - _LOW) / line.result
     with np.errstate(all="ignore"):
@@ -106,5 +106,5 @@ def _near(functions: Sequence[Real], at: Array, line: SampledLine) -> tuple[list
 
 
 def _rounded(x: Array) -> Array:
-    """Halves away from zero."""
+    """Return ``x`` rounded, halves away from zero."""
     return np.asarray(np.trunc(x + np.copysign(0.5, x)))

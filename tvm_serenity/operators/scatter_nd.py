@@ -1,6 +1,6 @@
-"""SCATTER_ND: slices put at indices into a tensor of zeros, added up where indices repeat.
+"""SCATTER_ND: slices added at indices to a tensor of zeros.
 
-Stored values are added as they are, and nothing is stored as 0, whatever the zero point.
+Stored values are added unchanged, and empty places are the stored value 0, whatever the zero point.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _MOST_TERMS = 64
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Each place of the result takes the slice that is put there, or zeros; sums of several."""
+    """Return the result: each place is the sum of its slices, or zero."""
     shape, dtype = scene.results[0].shape, scene.dtype(_UPDATES)
     places = _places(scene, shape)
     depth = scene.shape(_INDICES)[-1]
@@ -33,7 +33,7 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _places(scene: Scene, shape: Sequence[int]) -> Array:
-    """The rows of the result that slices go to, in one number each."""
+    """Return the flat row of the result that each slice goes to."""
     given = scene.operands[_INDICES]
     if given is None or given.values is None:
         raise UnsupportedError("its indices are computed at run time")
@@ -46,7 +46,10 @@ def _places(scene: Scene, shape: Sequence[int]) -> Array:
 
 
 def _turns(places: Array, lead: int) -> list[Array]:
-    """For each row the number of its first slice, its second, ...: one past the last for none."""
+    """Return per row the number of its first slice, its second, and so on.
+
+    Rows without a further slice get the number of slices.
+    """
     turns: list[Array] = [np.full(lead, len(places), np.int64)]
     for slot, place in enumerate(places):
         turn = next((t for t in turns if t[place] == len(places)), None)

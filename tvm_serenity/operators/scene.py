@@ -1,4 +1,4 @@
-"""An operator of a ``.tflite`` file with quantised tensors: what ``read`` makes a record of."""
+"""The view of a ``.tflite`` operator with quantised tensors, which ``read`` turns into a record."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,41 +14,41 @@ from tvm_serenity.quantize.params import Affine
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 Expr = Any
-"""An expression of the intermediate representation that ``compute`` writes."""
+"""An expression of the intermediate representation that ``compute`` emits."""
 
 Border = tuple[int, int, int, int]
-"""Rows and columns: top, left, bottom, right."""
+"""Border widths: top, left, bottom, right."""
 
 EIGHT = ("int8", "uint8")
 SIGNED = ("int8", "int16")
 ALL = ("int8", "uint8", "int16")
 _SAME_SCALE = 1e-6
-"""LiteRT takes scales that differ by less as the same."""
+"""Relative difference below which LiteRT treats scales as equal."""
 LIMITS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
-"""Limits of fused activations: RELU, RELU_N1_TO_1, RELU6."""
+"""Limits of the fused activations RELU, RELU_N1_TO_1 and RELU6, by number."""
 
 
 class OptionsTable(Protocol):
-    """The options table of an operator; fields have their number in the schema.
+    """The options table of an operator, accessed by the schema's field numbers.
 
-    A field that the file leaves out has the default.
+    Fields that the file omits have their default.
     """
 
     def u8(self, number: int, default: int = 0) -> int:
         """Return a byte or a boolean."""
 
     def i32(self, number: int, default: int = 0) -> int:
-        """Return a signed number."""
+        """Return a signed integer."""
 
     def f32(self, number: int, default: float = 0.0) -> float:
         """Return a float."""
 
     def ints(self, number: int) -> tuple[int, ...]:
-        """Return a vector of numbers."""
+        """Return a vector of integers."""
 
 
 class Calls(Protocol):
-    """Writes what an operator computes; arrays among the arguments become constants."""
+    """A writer of the expressions that compute an operator; array arguments become constants."""
 
     def kernel(self, name: str, kernel: Any, *arguments: Expr | Array) -> Expr:
         """Return the call of a kernel."""
@@ -56,35 +56,35 @@ class Calls(Protocol):
     def kernels(
         self, name: str, kernel: Any, results: int, *arguments: Expr | Array
     ) -> Sequence[Expr]:
-        """Return what the call of a kernel makes, whose last ``results`` parameters these are."""
+        """Return the call of a kernel whose last parameters are ``results``."""
 
     def pieces(self, operand: int, axis: int) -> list[tuple[Expr, Shape]] | None:
-        """Return what an input was put together from along ``axis``, each with its shape.
+        """Return the pieces of a concatenated input along ``axis``, each with its shape.
 
-        None unless it is a concat that only convolutions read, which can read it in pieces.
+        Return None unless only convolutions that can read pieces read the concatenation.
         """
 
     def within_border(
         self, value: Expr, fill: int, layout: str
     ) -> tuple[Expr, Shape, Border] | None:
-        """Return the image that lies within a border of ``fill`` in ``value``; None without one."""
+        """Return the image inside a border of ``fill`` in ``value``; None if there is no border."""
 
     def leave(self, operand: int, value: Expr) -> Expr:
-        """Return ``value``, which is what an input, a state, is after the operator."""
+        """Record ``value`` as the new value of an input that is a state; return it."""
 
     def apply(self, name: str, *arguments: Any, **attributes: Any) -> Expr:
-        """Return the call of an operator of the representation's own."""
+        """Return the call of an operator of the intermediate representation."""
 
     def real(self, operand: int, value: Expr) -> Expr:
-        """Return the real numbers of a stored input; ``value`` where it is not quantised."""
+        """Return the real numbers of a stored input; ``value`` itself if it is not quantised."""
 
     def stored(self, value: Expr, operand: int | None = None) -> Expr:
-        """Return real numbers as an input (None: the result) stores them, if it is quantised."""
+        """Return real numbers quantised as an input (None: the result), if that is quantised."""
 
 
 @dataclass(frozen=True, eq=False)
 class SceneTensor:
-    """A tensor of an operator; ``params`` where it is quantised, ``values`` of a constant."""
+    """A tensor of an operator: ``params`` if it is quantised, ``values`` if it is constant."""
 
     shape: Shape
     dtype: str
@@ -94,7 +94,7 @@ class SceneTensor:
 
 @dataclass(frozen=True)
 class Stored:
-    """A quantised tensor with one scale: how its stored values are read."""
+    """A quantised tensor with one scale."""
 
     shape: Shape
     params: Affine
@@ -106,27 +106,27 @@ class Stored:
 
     @property
     def scale(self) -> float:
-        """The one scale."""
+        """The scale."""
         return self.params.scale
 
     @property
     def zero(self) -> int:
-        """The one zero point."""
+        """The zero point."""
         return self.params.zero_point
 
     def alike(self, other: "Stored") -> bool:
-        """Return whether stored values of both are the same numbers."""
+        """Return whether stored values of both tensors stand for the same numbers."""
         ours, theirs = ((s.scale, s.zero, s.dtype) for s in (self, other))
         return ours == theirs
 
 
 @dataclass(frozen=True)
 class Scene:
-    """An operator: its kind, its inputs (None: left out), its results and its options.
+    """An operator: its kind, inputs (None: omitted), results and options.
 
-    ``rounding`` is how integer sums are asked to be rounded (``quantize.fixed``).
-    ``intermediates``: tensors within the operator, of which the file says how they are stored.
-    ``custom``: the options of a custom operator by name.
+    ``rounding``: the requested rounding of integer sums (``quantize.fixed``). ``intermediates``:
+    internal tensors whose quantisation the file states. ``custom``: the options of a custom
+    operator by name.
     """
 
     kind: str
@@ -139,11 +139,11 @@ class Scene:
     custom: Mapping[str, Any] = field(default_factory=dict)
 
     def option(self, name: str) -> int:
-        """Return a whole number among the options of a custom operator."""
-        return whole(self.kind, self.custom, name)
+        """Return an integer option of a custom operator."""
+        return integer_option(self.kind, self.custom, name)
 
     def types(self, given: Sequence[str], made: Sequence[str]) -> None:
-        """Refuse inputs, states included, and results of other types, as TFLM does."""
+        """Refuse inputs (states included) and results of other types, as TFLM does."""
         found = [None if operand is None else operand.dtype for operand in self.operands]
         results = [result.dtype for result in self.results]
         if found != list(given) or results != list(made):
@@ -151,15 +151,15 @@ class Scene:
             raise UnsupportedError(f"no {self.kind} from {said} in TFLM")
 
     def inputs(self, first: int = 0) -> list[Stored]:
-        """Return the inputs from ``first``, all of which are quantised."""
+        """Return the inputs from ``first`` on, all of which are quantised."""
         return [self._stored(operand) for operand in self.operands[first:]]
 
     def stored(self, operand: int) -> Stored:
-        """Return one input, which is quantised."""
+        """Return a quantised input."""
         return self._stored(self.operands[operand])
 
     def result(self) -> Stored:
-        """Return the one output."""
+        """Return the only output."""
         return self._stored(self.results[0])
 
     def shape(self, operand: int) -> Shape:
@@ -168,12 +168,12 @@ class Scene:
         return () if found is None else found.shape
 
     def zero(self, operand: int) -> int:
-        """Return what an input stores 0 as."""
+        """Return the stored value of 0 in an input."""
         found = self.operands[operand]
         return 0 if found is None or found.params is None else found.params.zero_point
 
     def is_float(self, operand: int) -> bool:
-        """Return whether neither an input nor the result is quantised: weights alone are."""
+        """Return whether neither an input nor the result is quantised, only the weights."""
         found = self.operands[operand]
         return found is not None and found.params is None and self.results[0].params is None
 
@@ -190,7 +190,7 @@ class Scene:
         return Stored(operand.shape, operand.params)
 
     def only(self, dtypes: Sequence[str], *tensors: Stored) -> None:
-        """Refuse what LiteRT has no kernel for: tensors of other types, or of several."""
+        """Refuse operators whose tensors have other types, or mixed types, which LiteRT lacks."""
         only(self.kind, dtypes, *tensors)
 
     def symmetric(self, *tensors: Stored) -> None:
@@ -198,7 +198,7 @@ class Scene:
         symmetric(self.kind, *tensors)
 
     def limits(self, result: Stored, field: int) -> tuple[int, int]:
-        """Return between which stored values the activation in an options field keeps a result."""
+        """Return the stored limits of a result under the activation in an options field."""
         activation = self.options.u8(field)
         if not activation:
             return result.params.limits
@@ -207,20 +207,20 @@ class Scene:
         return lookups.limits(result.params, *LIMITS[activation])
 
     def constant(self, operand: int) -> list[int]:
-        """Return the integers of an input that is a constant."""
+        """Return the integers of a constant input."""
         found = self.operands[operand]
         if found is None or found.values is None:
             raise UnsupportedError("its axes or sizes are computed at run time")
         return [int(value) for value in np.asarray(found.values).reshape(-1)]
 
     def unscaled(self, source: Stored, result: Stored) -> None:
-        """Refuse a result in another scale than its input, as LiteRT does."""
+        """Refuse a result whose scale differs from its input's, as LiteRT does."""
         if abs(source.scale - result.scale) > _SAME_SCALE or source.zero != result.zero:
             raise UnsupportedError(f"no {self.kind} to another scale in LiteRT")
 
 
-def whole(kind: str, options: Mapping[str, Any], name: str) -> int:
-    """Return an option; :class:`UnsupportedError` where it is left out, or no whole number."""
+def integer_option(kind: str, options: Mapping[str, Any], name: str) -> int:
+    """Return an integer option; raise :class:`UnsupportedError` if it is absent or no integer."""
     value = options.get(name)
     if not isinstance(value, int):
         raise UnsupportedError(f"{kind} without the option {name!r}")
@@ -228,20 +228,20 @@ def whole(kind: str, options: Mapping[str, Any], name: str) -> int:
 
 
 def only(kind: str, dtypes: Sequence[str], *tensors: Stored) -> None:
-    """Refuse what LiteRT has no kernel for: tensors of other types, or of several."""
+    """Return a check that refuses other types, or mixed types, which LiteRT lacks."""
     found = dict.fromkeys(tensor.dtype for tensor in tensors)
     if len(found) > 1 or not set(found) <= set(dtypes):
         raise UnsupportedError(f"no {kind} of {' and '.join(found)} in LiteRT")
 
 
 def symmetric(kind: str, *tensors: Stored) -> None:
-    """Refuse 16-bit tensors with zero points, as LiteRT does."""
+    """Return a check that refuses 16-bit tensors with zero points, as LiteRT does."""
     if any(t.dtype == "int16" and t.zero for t in tensors):
         raise UnsupportedError(f"{kind} of int16 with a zero point")
 
 
 def four(shape: Shape) -> tuple[int, int, int, int]:
-    """Return the shape of an image."""
+    """Return the shape of an image, with four axes."""
     if len(shape) != 4:
         raise UnsupportedError(f"a tensor of shape {list(shape)}")
     n, height, width, channels = shape
@@ -254,6 +254,6 @@ def reshaped(value: Expr, old: Shape, new: Shape, calls: Calls) -> Expr:
 
 
 def flat(shape: Shape) -> tuple[int, int]:
-    """Return rows and columns of a tensor whose last axis are the columns."""
+    """Return a shape as rows and columns; the last axis are the columns."""
     columns = shape[-1] if shape else 1
     return int(np.prod(shape)) // columns, columns

@@ -1,4 +1,4 @@
-"""SELECT and SELECT_V2: stored values of one tensor or of another, by a boolean condition."""
+"""SELECT and SELECT_V2: a boolean condition selects stored values of one of two tensors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,13 +14,13 @@ from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Shape
 
 @dataclass(frozen=True)
 class Selection:
-    """``condition`` is the shape in which the condition is broadcast, None: its own."""
+    """A selection; ``condition``: the shape to reshape the condition to, None for its own."""
 
     condition: Shape | None
 
 
 def selection(kind: str, condition: Shape, first: Shape) -> Selection:
-    """Return the selection; a condition of SELECT may be one a row."""
+    """Return the selection; SELECT allows one condition per row."""
     if kind == "SELECT" and len(condition) == 1 and len(first) > 1:
         return Selection((*condition, *[1] * (len(first) - 1)))
     return Selection(None)

@@ -1,10 +1,8 @@
-"""Changes to what a graph means in memory, by its operators; none changes what it computes.
+"""Changes to the memory model of a graph, by its operators; none changes its results.
 
-Each takes a :class:`Reduced` and returns another.
-
-* ``alias_copies``: no-op copies (reshape, one-way split, identity) are views, not buffers.
-* ``fold_concat``: a concat is no operator of its own; its consumers read its inputs.
-* ``in_place``: an elementwise operator may overwrite an input of equal size that dies there.
+Each function takes a :class:`Reduced` and returns another. No-op copies become views
+(``alias_copies``), concatenations disappear (``fold_concat``), elementwise operators overwrite
+dying inputs of the same shape (``in_place``).
 """
 
 from dataclasses import replace
@@ -15,12 +13,12 @@ from tvm_serenity.operators import MemoryUse, operator
 
 
 def _may(op: Op, use: MemoryUse) -> bool:
-    """Whether the memory of an operator of this kind may look like ``use``."""
+    """Return whether operators of this kind may use memory like ``use``."""
     return operator(op.kind).storage.use is use
 
 
 def alias_copies(reduced: Reduced) -> Reduced:
-    """Make every no-op copy a view of what it copies."""
+    """Return the graph with each no-op copy as a view of its source."""
 
     def view(graph: Graph, op: Op) -> Op:
         if not _may(op, MemoryUse.COPY) or len(op.outputs) != 1 or op.view_of is not None:
@@ -36,7 +34,7 @@ def alias_copies(reduced: Reduced) -> Reduced:
 
 
 def in_place(reduced: Reduced) -> Reduced:
-    """Let elementwise ops write over any input of the output's shape that dies there."""
+    """Return the graph with elementwise operators in place of dying inputs of the same shape."""
 
     def permit(graph: Graph, op: Op) -> Op:
         if not _may(op, MemoryUse.ELEMENTWISE) or len(op.outputs) != 1 or op.view_of is not None:
@@ -57,10 +55,10 @@ def in_place(reduced: Reduced) -> Reduced:
 
 
 def fold_concat(reduced: Reduced) -> Reduced:
-    """Remove every concat whose consumers can read its inputs instead.
+    """Return the graph without each concatenation whose consumers can read its inputs.
 
-    Kept: a concat that is a graph output, that nothing reads, that a view shows, or whose
-    inputs are constants.
+    Concatenations stay if they are graph outputs, have no readers, have views, or have constant
+    inputs.
     """
     graph = reduced.graph
     pieces: dict[int, tuple[int, ...]] = {}

@@ -1,4 +1,4 @@
-"""SignalDelay: samples that came some time ago, of TFLM's signal library."""
+"""SignalDelay: delayed samples, from TFLM's signal library."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,26 +9,26 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.parts import IntegerMeaning, StateUse
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, whole
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, integer_option
 
 _KIND, _QUEUE = "SignalDelay", 1
 
 
 @dataclass(frozen=True)
 class Delay:
-    """Rows of samples, the last axis of ``shape``, delayed by ``length``."""
+    """Rows of samples, the last axis of ``shape``, delayed by ``length`` samples."""
 
     shape: Shape
     length: int
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(np.prod(self.shape[:-1], dtype=np.int64))
 
 
 def _keeps(shapes: Sequence[Shape], options: Mapping[str, Any]) -> list[tuple[Shape, str]]:
-    length = whole(_KIND, options, "delay_length")
+    length = integer_option(_KIND, options, "delay_length")
     if not shapes or not shapes[0] or length < 0:
         raise UnsupportedError(f"{_KIND} by {length} samples")
     return [((int(np.prod(shapes[0][:-1])), max(length, 1)), "int16")]

@@ -1,6 +1,6 @@
-"""SignalEnergy: squared magnitudes of a spectrum, of TFLM's signal library.
+"""SignalEnergy: squared magnitudes of a spectrum, from TFLM's signal library.
 
-TFLM leaves what is outside of ``start_index`` to ``end_index`` as it is in memory; here it is 0.
+Results outside of ``start_index`` to ``end_index`` are 0; TFLM leaves them uninitialised.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
 @dataclass(frozen=True)
 class Energy:
-    """Of ``size`` complex numbers those from ``start`` to before ``end``."""
+    """Energies of complex numbers ``start`` up to ``end``, out of ``size``."""
 
     size: int
     start: int

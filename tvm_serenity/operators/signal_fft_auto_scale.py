@@ -1,7 +1,7 @@
-"""SignalFftAutoScale: samples shifted left as far as the largest allows, and how far that is.
+"""SignalFftAutoScale: samples shifted left as far as the largest allows, and the shift.
 
-Of TFLM's signal library. The largest magnitude is found sample by sample in 16 bits, where that of
--32768 is -32768 itself: any later sample takes its place.
+From TFLM's signal library. The largest magnitude is computed sample by sample in 16 bits, in which
+the magnitude of -32768 is -32768: any later sample replaces it.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _LEAST = -32768
 
 @dataclass(frozen=True)
 class AutoScale:
-    """``size`` samples."""
+    """An automatic scaling of ``size`` samples."""
 
     size: int
 

@@ -1,7 +1,7 @@
-"""SignalFilterBank: energies summed up in overlapping channels, of TFLM's signal library.
+"""SignalFilterBank: energies summed in overlapping channels, from TFLM's signal library.
 
-A frequency counts in two channels: with its weight in one, with what is left in the next. Sums are
-of 64 bits and wrap around.
+Each frequency contributes to two channels: its weight to one, the remainder to the next. Sums have
+64 bits and wrap.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _WEIGHTS, _UNWEIGHTS, _STARTS, _PLACES, _WIDTHS = range(1, 6)
 
 @dataclass(frozen=True)
 class FilterBank:
-    """``channels`` of ``size`` energies; ``weights`` are stored one after the other."""
+    """``channels`` channels of ``size`` energies; ``weights`` are stored consecutively."""
 
     size: int
     channels: int

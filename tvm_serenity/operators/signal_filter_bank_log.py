@@ -1,7 +1,6 @@
-"""SignalFilterBankLog: natural logarithms of channels, times a scale, of TFLM's signal library.
+"""SignalFilterBankLog: scaled natural logarithms of channels, from TFLM's signal library.
 
-The fraction of a logarithm of base 2 is read off a table of 128 segments, between whose ends it is
-straight.
+The fraction of the binary logarithm is interpolated linearly in a table of 128 segments.
 """
 
 from collections.abc import Sequence
@@ -19,13 +18,13 @@ SEGMENTS = 128
 TABLE = tuple(
     floor((log2(1 + i / SEGMENTS) - i / SEGMENTS) * 65536 + 0.5) for i in range(SEGMENTS + 1)
 )
-"""How far log2(1 + x) is above x, in 65536ths, at the ends of the segments."""
+"""log2(1 + x) - x at the ends of the segments, in units of 1/65536."""
 LN_2 = round(log(2) * 65536)
 
 
 @dataclass(frozen=True)
 class Log:
-    """Of ``channels`` shifted left by ``bits``, times ``scale``."""
+    """Logarithms of ``channels`` shifted left by ``bits``, times ``scale``."""
 
     channels: int
     bits: int

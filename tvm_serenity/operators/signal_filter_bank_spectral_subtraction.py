@@ -1,7 +1,7 @@
-"""SignalFilterBankSpectralSubtraction: channels less an estimate of their noise, which is kept.
+"""SignalFilterBankSpectralSubtraction: channels minus an estimate of their noise, a state.
 
-Of TFLM's signal library. The estimate is smoothed over time, channels of odd numbers by other
-coefficients than those of even ones.
+From TFLM's signal library. The estimate is smoothed over time; odd and even channels have different
+coefficients.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,6 @@
-"""SignalFilterBankSquareRoot: rounded roots of sums, shifted right, of TFLM's signal library.
+"""SignalFilterBankSquareRoot: rounded, shifted roots of sums, from TFLM's signal library.
 
-Roots are rounded to the nearest, but no further than to the largest number of 16 bits (of sums of
-32 bits) or of 32 bits.
+Roots round to the nearest integer and saturate at 16 bits (for 32-bit sums) or 32 bits.
 """
 
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
 @dataclass(frozen=True)
 class SquareRoot:
-    """Of ``channels`` sums."""
+    """Roots of ``channels`` sums."""
 
     channels: int
 

@@ -1,7 +1,7 @@
-"""SignalFramer: overlapping frames of a stream of samples, of TFLM's signal library.
+"""SignalFramer: overlapping frames of a stream of samples, from TFLM's signal library.
 
-Until enough samples have come a frame is not valid; TFLM leaves it as it lies in memory, here it is
-zeros. ``prefill`` has zeros come before the first sample.
+A frame is invalid until enough samples have arrived: here it is zeros, TFLM leaves it
+uninitialised. ``prefill``: zeros precede the first sample.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.parts import IntegerMeaning, StateUse
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, whole
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, integer_option
 
 _KIND = "SignalFramer"
 _QUEUE, _SEEN = 1, 2
@@ -21,7 +21,7 @@ _QUEUE, _SEEN = 1, 2
 
 @dataclass(frozen=True)
 class Framer:
-    """Frames of ``size`` samples, ``step`` apart, of the rows of ``shape``."""
+    """Frames of ``size`` samples, ``step`` apart, from the rows of ``shape``."""
 
     shape: Shape
     size: int
@@ -30,28 +30,28 @@ class Framer:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(np.prod(self.shape[:-1], dtype=np.int64))
 
     @property
     def frames(self) -> int:
-        """How many frames a run makes of a row."""
+        """The number of frames of a row in each run."""
         return self.shape[-1] // self.step
 
     @property
     def needed(self) -> int:
-        """How many steps of samples there are when a frame is full."""
+        """The number of steps after which a frame is full."""
         return 1 if self.prefill else -(-self.size // self.step)
 
     @property
     def held(self) -> int:
-        """The samples of a row that are kept for the next run."""
+        """The number of samples of a row kept for the next run."""
         return self.size - self.step if self.prefill else (self.needed - 1) * self.step
 
 
 def _framer(shape: Shape, options: Mapping[str, Any]) -> Framer:
     size, step, prefill = (
-        whole(_KIND, options, n) for n in ("frame_size", "frame_step", "prefill")
+        integer_option(_KIND, options, n) for n in ("frame_size", "frame_step", "prefill")
     )
     if not shape or step < 1 or size < step or not shape[-1] or shape[-1] % step:
         raise UnsupportedError(f"{_KIND} of {size} samples, {step} apart, of {list(shape)}")

@@ -1,6 +1,6 @@
-"""SignalOverlapAdd: a signal from overlapping frames, of TFLM's signal library.
+"""SignalOverlapAdd: a signal from overlapping frames, from TFLM's signal library.
 
-Of 16 bits, where sums saturate, and of float32. What a frame has beyond its step is kept.
+In 16 bits, where sums saturate, and in float32. Samples of a frame beyond its step are kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,16 +12,16 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.parts import IntegerMeaning, StateUse
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, whole
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, integer_option
 
 _KIND, _REST = "SignalOverlapAdd", 1
 _TYPES = {0: "float32", 7: "int16"}
-"""Types by their numbers in a file, as the option ``T`` names them."""
+"""Types by the numbers that the option ``T`` uses."""
 
 
 @dataclass(frozen=True)
 class OverlapAdd:
-    """The frames, two last axes of ``shape``, ``step`` samples apart."""
+    """Frames, the last two axes of ``shape``, ``step`` samples apart."""
 
     shape: Shape
     step: int
@@ -29,13 +29,13 @@ class OverlapAdd:
 
     @property
     def split(self) -> tuple[int, int, int]:
-        """Rows, frames of a row, samples of a frame."""
+        """Rows, frames per row, and samples per frame."""
         *outer, frames, size = self.shape
         return int(np.prod(outer, dtype=np.int64)), frames, size
 
 
 def _overlap_add(shape: Shape, options: Mapping[str, Any]) -> OverlapAdd:
-    step, number = (whole(_KIND, options, name) for name in ("frame_step", "T"))
+    step, number = (integer_option(_KIND, options, name) for name in ("frame_step", "T"))
     if number not in _TYPES:
         raise UnsupportedError(f"no {_KIND} of type {number} in TFLM")
     if len(shape) < 2 or not 1 <= step <= shape[-1]:

@@ -1,6 +1,6 @@
-"""SignalPCAN: channels amplified by what a table says of their noise, then compressed.
+"""SignalPCAN: channels amplified by a table of their noise, then compressed.
 
-Of TFLM's signal library. The table has a parabola for each power of two of the noise.
+From TFLM's signal library. The table holds a parabola for each power of two of the noise.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
 ENTRIES = 125
-"""Numbers of a table: three for the least noises, then four for each power of two but the last."""
+"""Entries of the table: three for the least noises, then four per power of two but the last."""
 
 
 @dataclass(frozen=True)
 class Pcan:
-    """Of ``channels``, the product with the gain shifted right by ``shift``."""
+    """Channels times their gain, shifted right by ``shift``."""
 
     channels: int
     shift: int
@@ -54,7 +54,7 @@ def _reference(op: Pcan, x: Array, noise: Array, table: Array) -> Array:
 
 
 def _gain(level: int, table: list[int]) -> int:
-    """The value of the parabola that stands for a noise, as an unsigned number of 32 bits."""
+    """Return the parabola's value for a noise level, as an unsigned 32-bit integer."""
     if level <= 2:
         return table[level] % 2**32
     bits = level.bit_length()

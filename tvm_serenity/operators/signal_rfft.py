@@ -1,6 +1,6 @@
-"""SignalRfft and SignalIrfft: Fourier transforms of real signals, of TFLM's signal library.
+"""SignalRfft and SignalIrfft: Fourier transforms of real signals, from TFLM's signal library.
 
-In fixed point of 16 and 32 bits, and in float32. The spectrum has real and imaginary parts in turn.
+In fixed point of 16 and 32 bits, and in float32. Spectra interleave real and imaginary parts.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _TYPES = ("int16", "int32", "float32")
 
 @dataclass(frozen=True)
 class Transform:
-    """Signals of ``length`` numbers, filled up to ``size``; ``result`` is the shape made."""
+    """Signals of ``length`` numbers, zero-padded to ``size``; ``result``: the result's shape."""
 
     shape: Shape
     result: Shape
@@ -29,7 +29,7 @@ class Transform:
 
     @property
     def count(self) -> int:
-        """How many signals there are."""
+        """The number of signals."""
         return int(np.prod(self.shape[:-1], dtype=np.int64))
 
 

@@ -1,7 +1,7 @@
-"""SignalStacker: frames with those before and after them, of TFLM's signal library.
+"""SignalStacker: frames with their left and right neighbours, from TFLM's signal library.
 
-The first frame stands for those before it. While too few frames have come the result is not valid:
-TFLM leaves it as it lies in memory, here it is zeros.
+The first frame stands for the frames before it. The result is invalid until enough frames have
+arrived: here it is zeros, TFLM leaves it uninitialised.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.operators.parts import IntegerMeaning, StateUse
 from tvm_serenity.operators.record import Operator
-from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, whole
+from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape, integer_option
 
 _KIND = "SignalStacker"
 _QUEUE, _SEEN = 1, 2
@@ -21,7 +21,7 @@ _QUEUE, _SEEN = 1, 2
 
 @dataclass(frozen=True)
 class Stacker:
-    """``frames`` frames of ``channels``, ``left`` of them before the one in question."""
+    """``frames`` frames of ``channels``, ``left`` of them before the current one."""
 
     channels: int
     left: int
@@ -30,13 +30,13 @@ class Stacker:
 
     @property
     def held(self) -> int:
-        """The numbers that are kept for the next run."""
+        """The number of values kept for the next run."""
         return (self.frames - 1) * self.channels
 
 
 def _stacker(options: Mapping[str, Any]) -> Stacker:
     names = ("num_channels", "stacker_left_context", "stacker_right_context", "stacker_step")
-    channels, left, right, step = (whole(_KIND, options, name) for name in names)
+    channels, left, right, step = (integer_option(_KIND, options, name) for name in names)
     frames = left + right + 1
     if channels < 1 or min(left, right) < 0 or not 1 <= step <= frames:
         raise UnsupportedError(f"{_KIND} of {channels} channels, {left} + {right}, {step} apart")

@@ -1,4 +1,4 @@
-"""SignalWindow: samples times a window of 16-bit fractions, of TFLM's signal library."""
+"""SignalWindow: samples times a window of 16-bit fractions, from TFLM's signal library."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, Shape
 
 @dataclass(frozen=True)
 class SignalWindow:
-    """Samples of ``shape``, each product shifted right by ``shift``."""
+    """A window on samples of ``shape``; each product is shifted right by ``shift``."""
 
     shape: Shape
     size: int

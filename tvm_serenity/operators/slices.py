@@ -1,4 +1,4 @@
-"""SLICE and STRIDED_SLICE: a part of a tensor, from indices that are operands."""
+"""SLICE and STRIDED_SLICE: part of a tensor, by indices that are operands."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,11 @@ from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import Array, OptionsTable, Shape
 
 _BEGIN, _END, _ELLIPSIS, _NEW_AXIS, _SHRINK = range(5)
-"""Masks of STRIDED_SLICE, as fields of its options: a bit an axis."""
+"""Option fields of STRIDED_SLICE's masks, with a bit per axis."""
 
 
 def _shape(seen: Extents) -> Shape | None:
-    """As many as are asked for, or all that are left."""
+    """Return the requested extents; -1 takes the rest of an axis."""
     begin, size = seen.value(1), seen.value(2)
     if begin is None or size is None or not len(begin) == len(size) == len(seen.shapes[0]):
         return None

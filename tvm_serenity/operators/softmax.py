@@ -1,4 +1,4 @@
-"""SOFTMAX along the last axis: of 16 bits by two tables, of 8 bits in gemmlowp's fixed point."""
+"""SOFTMAX along the last axis: by two tables in 16 bits, in gemmlowp's fixed point in 8 bits."""
 
 import math
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ from tvm_serenity.quantize.gemmlowp import exp_on_negative, leading_zeros, recip
 
 _BETA = 0
 _STEPS = {"int16": 1 << 16, "int8": 256, "uint8": 256}
-"""Steps of a result of a source of 8 bits; from 16 bits to 16 bits they are 1/32768."""
+"""Steps per unit of a result from 8 bits; from 16 bits to 16 bits they are 1/32768."""
 
 
 @dataclass(frozen=True)
 class Softmax:
-    """Exponentials of ``beta`` times the input over their sum.
+    """Exponentials of ``beta`` times the input, divided by their sum.
 
-    ``limits`` and ``rounding`` matter where that is "float", which has no fixed steps.
+    ``limits`` and ``rounding`` apply to the rounding "float", which has no fixed steps.
     """
 
     source: Stored
@@ -45,7 +45,7 @@ def _read(scene: Scene) -> Softmax:
 
 
 def softmax_of(op: Softmax) -> Softmax:
-    """Return a softmax as it is; :class:`UnsupportedError` where its steps are not LiteRT's."""
+    """Return a softmax; raise :class:`UnsupportedError` unless its scale is LiteRT's."""
     source, result = op.source, op.result
     if op.rounding == "float" and {source.dtype, result.dtype} <= set(EIGHT):
         return op
@@ -84,7 +84,7 @@ def _compute(op: Softmax, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _samples() -> tuple[lookups.Array, lookups.Array]:
-    """Exp over -10..0 and 1 / (1 + x) over 0..1, 513 samples each."""
+    """Return 513 samples each of exp over -10..0 and of 1 / (1 + x) over 0..1."""
     powers, inverses = (
         SampledLine(10.0 / 65535, 2.0 / 65535, 32767),
         SampledLine(1.0 / 65535, 2.0 / 65535, -32768),
@@ -93,7 +93,7 @@ def _samples() -> tuple[lookups.Array, lookups.Array]:
 
 
 def _sampled(of: Real, line: SampledLine) -> Array:
-    """Samples of a function that LiteRT evaluates in float64."""
+    """Return samples of a function that LiteRT evaluates in float64."""
     scales, zeros = (line.source, line.result), (line.zero_point, 0)
     made = lookups.lookup16(of, scales, zeros, np.float64)
     return check_samples("SOFTMAX", made, sample_bounds([of], line))
@@ -106,7 +106,7 @@ def _reference(op: Softmax, x: Array) -> Array:
 
 
 def _of_8_bits(op: Softmax, below: Array) -> Array:
-    """Exponentials in Q0.31 times the reciprocal of their sum, which is in Q12.19."""
+    """Return exponentials in Q0.31 times the reciprocal of their sum in Q12.19."""
     made, shift = differences(below, op.source.scale * op.beta)
     counts = below >= least_difference(shift)
     power = np.where(counts, exp_on_negative(np.where(counts, made, 0)), 0)
@@ -118,7 +118,7 @@ def _of_8_bits(op: Softmax, below: Array) -> Array:
 
 
 def _of_16_bits(op: Softmax, below: Array) -> Array:
-    """Both tables have 513 samples: exp over -10..0 and 1 / (1 + x) over 0..1."""
+    """Return the softmax by two tables of 513 samples: exp over -10..0, 1 / (1 + x) over 0..1."""
     powers, inverses = _samples()
     m = multiplier(float(np.float32(op.source.scale) * np.float32(op.beta)) / (10.0 / 65535.0))
     at = np.clip(scaled(below, m.value[0], m.shift[0]) + 32767, -(1 << 15), (1 << 15) - 1)
@@ -133,7 +133,7 @@ def _of_16_bits(op: Softmax, below: Array) -> Array:
 
 
 def differences(below: Array, scale: float) -> tuple[Array, int]:
-    """Return differences in steps of ``scale`` in Q5.26, and how far their multiplier shifts."""
+    """Return differences in steps of ``scale`` in Q5.26, and the shift of their multiplier."""
     m = multiplier(min(scale * (1 << 26), float((1 << 31) - 1)))
     return scaled(below, m.value[0], m.shift[0]), m.shift[0]
 
@@ -148,7 +148,7 @@ def _beta(scene: Scene) -> float:
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Of ``beta`` times the input."""
+    """Return the softmax of ``beta`` times the input."""
     value, beta = values[0], _beta(scene)
     if beta != 1.0:
         value = calls.apply("multiply", value, np.asarray(beta, scene.dtype(0)))

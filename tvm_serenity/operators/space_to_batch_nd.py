@@ -1,6 +1,6 @@
-"""SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: offsets within blocks as batches, and back.
+"""SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: positions within blocks to batches, and back.
 
-TVM's importer calls packed functions for them, which no compiler pass sees through, and pads
+TVM's importer calls packed functions for them, which compiler passes cannot analyse, and pads
 quantised tensors with 0 instead of their zero point.
 """
 
@@ -18,7 +18,7 @@ _BLOCKS, _EDGES = 1, 2
 
 
 def _tables(scene: Scene) -> tuple[list[int], list[tuple[int, int]]]:
-    """The extents of a block, and what lies before and after each axis."""
+    """Return the block's extents, and the padding before and after each axis."""
     edges = iter(scene.constant(_EDGES))
     return scene.constant(_BLOCKS), list(zip(edges, edges, strict=True))
 
@@ -60,7 +60,7 @@ def _to_space(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _batches(seen: Extents) -> Shape | None:
-    """Every block of an axis becomes a batch of its own."""
+    """Return the result of SPACE_TO_BATCH_ND: each position in a block becomes a batch."""
     blocks, borders = seen.value(_BLOCKS), seen.value(_EDGES)
     if blocks is None or borders is None:
         return None
@@ -71,7 +71,7 @@ def _batches(seen: Extents) -> Shape | None:
 
 
 def _space(seen: Extents) -> Shape | None:
-    """The blocks beside each other again, cut."""
+    """Return the result of BATCH_TO_SPACE_ND: blocks side by side, cropped."""
     blocks, cut = seen.value(_BLOCKS), seen.value(_EDGES)
     if blocks is None or cut is None:
         return None

@@ -1,4 +1,4 @@
-"""SPLIT and SPLIT_V: parts of a tensor along an axis; a copy where there is one part."""
+"""SPLIT and SPLIT_V: parts of a tensor along an axis; a copy for a single part."""
 
 from collections.abc import Sequence
 
@@ -18,13 +18,13 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
 
 
 def _equal(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Parts of one size; TVM's importer makes a tuple of a single one."""
+    """Return equal parts; TVM's importer returns a tuple for a single part."""
     count = len(scene.results)
     return values[1] if count == 1 else calls.apply("split", values[1], count, scene.constant(0)[0])
 
 
 def _of_sizes(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Parts of given sizes, one of which may be -1: the rest."""
+    """Return parts of given sizes; one size may be -1, the rest."""
     if len(scene.results) == 1:
         return values[0]
     wanted, at = np.asarray(scene.constant(1), np.int64), scene.constant(2)[0]

@@ -1,4 +1,4 @@
-"""SQRT: square roots, cut off; what has none is 0."""
+"""SQRT: truncated square roots; 0 for negative values."""
 
 import numpy as np
 

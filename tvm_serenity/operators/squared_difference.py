@@ -1,10 +1,11 @@
-"""SQUARED_DIFFERENCE: the square of what two tensors differ by, of int8."""
+"""SQUARED_DIFFERENCE: the squared difference of two int8 tensors."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Pair
 from tvm_serenity.operators.pairs import of_two, read_pair
 from tvm_serenity.operators.parts import PlainMeaning
@@ -14,6 +15,8 @@ from tvm_serenity.quantize.fixed import multiplier, scaled
 
 
 def _read(scene: Scene) -> Pair:
+    if any(tensor.dtype == "int16" for tensor in scene.inputs()):
+        raise UnsupportedError("no SQUARED_DIFFERENCE of int16 in LiteRT; write it as SUB and MUL")
     return read_pair(scene, ("int8",))
 
 
@@ -24,7 +27,7 @@ def _compute(op: Pair, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _value(op: Pair, a: Array, b: Array) -> Array:
-    """``SquaredDifferenceQuantized``: both 7 bits to the left, in twice the larger scale."""
+    """``SquaredDifferenceQuantized``: both shifted left by 7, in twice the larger scale."""
     first, second = (source.scale for source in op.sources)
     twice = 2 * max(first, second)
     left, right = multiplier(first / twice), multiplier(second / twice)

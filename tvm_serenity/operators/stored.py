@@ -1,4 +1,4 @@
-"""Operators that LiteRT applies to stored values as they are, whatever their scales."""
+"""Operators that LiteRT applies to stored values, whatever their scales."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
 @dataclass(frozen=True)
 class OnStored:
-    """An operator of the representation's own, applied to stored values."""
+    """An operator of the intermediate representation, applied to stored values."""
 
     name: str
     kind: str
@@ -22,7 +22,7 @@ def on_stored(
     functions: dict[str, Callable[..., Array]],
     dtypes: Sequence[str],
 ) -> Operator:
-    """Return the operator of ``facts``; ``names`` and ``functions`` are by its kinds."""
+    """Return the operator of ``facts``; ``names`` and ``functions`` are by kind."""
 
     def read(scene: Scene) -> OnStored:
         scene.only(dtypes, *scene.inputs(), scene.result())

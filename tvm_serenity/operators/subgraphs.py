@@ -1,10 +1,9 @@
-"""Operators that run other subgraphs of the file, which may read and assign any variable.
+"""Operators that run other subgraphs, which may read and assign any variable.
 
-WHILE is refused only where the file does not tell how often it runs, and IF where it does not tell
-which branch runs and these keep state or make results of other shapes: others are written out when
-the file is read (``frontends/_tflite_unrolled.py``), an unknown IF as both branches and a
-selection. Those of StableHLO are not: converters make them only where they are asked to keep
-StableHLO.
+The reader expands WHILE if the file determines the number of iterations, and IF if the file
+determines the branch (``frontends/_tflite_unrolled.py``). An unknown IF becomes both branches and a
+selection; it is refused if the branches keep states or return other shapes. StableHLO's variants
+are refused: converters emit them only on request.
 """
 
 from tvm_serenity.operators.record import Operator

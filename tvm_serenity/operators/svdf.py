@@ -1,4 +1,4 @@
-"""SVDF: a filter over time whose memory is a state of the model.
+"""SVDF: a temporal filter whose memory is a state of the model.
 
     state[b, f] <- state[b, f, 1:], sum_i x[b, i] * feature[f, i]
     y[b, u]      = activation(bias[u] + sum over f of unit u, m of state[b, f, m] * time[f, m])
@@ -30,7 +30,7 @@ _RELU = 1
 
 @dataclass(frozen=True, eq=False)
 class Weighting:
-    """Sums of values that are weighted by ``weights`` (units, inputs)."""
+    """Weighted sums; ``weights`` are (units, inputs)."""
 
     spec: FilterSum
     weights: Array
@@ -39,7 +39,7 @@ class Weighting:
 
 @dataclass(frozen=True)
 class Svdf:
-    """``newest`` makes the last column of the state, ``units`` the result from all of it."""
+    """An SVDF layer: ``newest`` computes the last column of the state, ``units`` the result."""
 
     batch: int
     filters: int
@@ -104,7 +104,7 @@ def _compute(op: Svdf, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _shifted(state: Expr, newest: Expr, shape: tuple[int, int, int], calls: Calls) -> Expr:
-    """A state with its oldest column gone and a new one at the end."""
+    """Return the state without its oldest column, with a new column at the end."""
     batch, filters, memory = shape
     new = calls.apply("reshape", newest, (batch, filters, 1))
     if memory > 1:
@@ -121,7 +121,7 @@ def _weighted(op: Weighting, values: Expr, calls: Calls) -> Expr:
 
 
 def _reference(op: Svdf, *arrays: Array) -> tuple[Array, Array]:
-    """``EvalIntegerSVDF``: the result and the new state."""
+    """``EvalIntegerSVDF``: return the result and the new state."""
     x, state = arrays[_SOURCE], arrays[_STATE].reshape(op.batch, op.filters, op.memory)
     made = _summed(op.newest, x.reshape(op.batch, 1, -1))
     state = np.concatenate([state[:, :, 1:], made[:, :, None]], axis=2)
@@ -135,9 +135,9 @@ def _summed(op: Weighting, values: Array) -> Array:
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """The same in floats, on tensors that are stored as integers too.
+    """Return the layer in floats, also for tensors stored as integers.
 
-    TVM's importer neither updates the state before it is weighted nor returns it.
+    TVM's importer neither updates the state before weighting it nor returns it.
     """
     filters, memory = scene.shape(_TIME)
     batch, columns = scene.shape(_SOURCE)[0], scene.shape(_FEATURE)[1]
@@ -147,7 +147,7 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     newest = _real_sums(read, feature, (1, filters, columns), calls)
     shape = (batch, filters, memory, _rank(scene))
     time = calls.real(_TIME, values[_TIME])
-    total = _over_time(calls.stored(newest, _STATE), time, values[_STATE], shape, calls)
+    total = _over_steps(calls.stored(newest, _STATE), time, values[_STATE], shape, calls)
     if values[_BIAS] is not None:
         total = calls.apply("add", total, calls.real(_BIAS, values[_BIAS]))
     return calls.stored(activated(calls, total, scene.options.u8(_ACTIVATION)))
@@ -158,10 +158,13 @@ def _real_sums(value: Expr, weights: Expr, shape: Shape, calls: Calls) -> Expr:
     return calls.apply("sum", calls.apply("multiply", value, held), axis=[-1])
 
 
-def _over_time(
+def _over_steps(
     newest: Expr, time: Expr, state: Expr, shape: tuple[int, int, int, int], calls: Calls
 ) -> Expr:
-    """The sums over a state, which ``newest`` has entered; batch, filters, memory and rank."""
+    """Return the sums over a state that includes ``newest``.
+
+    ``shape``: batch, filters, memory and rank.
+    """
     batch, filters, memory, rank = shape
     flat = calls.leave(_STATE, _shifted(state, newest, (batch, filters, memory), calls))
     units, taps = filters // rank, rank * memory
@@ -171,7 +174,7 @@ def _over_time(
 
 @dataclass(frozen=True, eq=False)
 class SvdfOnTheFly:
-    """Floats whose newest column is made of 8-bit ``feature`` [inputs, filters]; ``time`` is float.
+    """A float SVDF layer with 8-bit ``feature`` weights [inputs, filters] and float ``time``.
 
     ``shape``: batch, filters, memory and rank.
     """
@@ -203,7 +206,7 @@ def _read_dynamic(scene: Scene) -> SvdfOnTheFly | None:
 
 def _compute_dynamic(op: SvdfOnTheFly, values: Sequence[Expr], calls: Calls) -> Expr:
     newest = dynamic.layer(op.spec, values[_SOURCE], (op.feature, op.scales, None), calls)
-    total = _over_time(newest, op.time, values[_STATE], op.shape, calls)
+    total = _over_steps(newest, op.time, values[_STATE], op.shape, calls)
     if values[_BIAS] is not None:
         total = calls.apply("add", total, values[_BIAS])
     return activated(calls, total, op.activation)

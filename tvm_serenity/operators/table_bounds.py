@@ -1,8 +1,8 @@
-"""What every entry of a table may be, computed apart from what fills the table.
+"""Bounds of table entries, computed independently of the code that fills the table.
 
-A table of 8 bits holds a function's result for every stored value. Its real function is evaluated
-here in float64, or its arithmetic in exact integers (``quantize.exact``), and each entry must be
-the nearest stored value: where float32 decides between two, either.
+A table of 8 bits holds a function's result for each stored value. This module evaluates the real
+function in float64, or its arithmetic in exact integers (``quantize.exact``). Each entry must be
+the nearest stored value; where float32 rounding decides between two, both are accepted.
 """
 
 from collections.abc import Callable
@@ -18,30 +18,30 @@ from tvm_serenity.quantize.params import Affine
 
 Real = Callable[[Array], Array]
 NEAR_TIE, RELATIVE = 1e-3, 2.0**-20
-"""Steps from a half, and the part of a value, within which float32 may round to either side."""
+"""Distance from a tie in steps, and relative error, within which float32 may round either way."""
 
 _LEAST = 2.0**-126
-"""Of what float32 has few bits."""
+"""The least normal number of float32; smaller numbers lose precision."""
 INVERSE_ERROR = 5
-"""Of gemmlowp's reciprocals in units of 2**-31."""
+"""Error of gemmlowp's reciprocals in units of 2**-31."""
 EXPONENTIAL_ERROR = 1024
-"""Of gemmlowp's fixed-point exponentials in units of 2**-31: 484 at most on 300 drawn scales."""
+"""Error of gemmlowp's exponentials in units of 2**-31: at most 484 on 300 drawn scales."""
 
 
 @dataclass(frozen=True, eq=False)
 class EntryBounds:
-    """The least and the largest entry for each stored value, before limits are applied."""
+    """The least and largest entry for each stored value, before limits apply."""
 
     low: Array
     high: Array
 
     def limited(self, least: int, most: int) -> "EntryBounds":
-        """Return the bounds of entries that are clamped to ``least``..``most``."""
+        """Return the bounds of entries clamped to ``least``..``most``."""
         return EntryBounds(np.clip(self.low, least, most), np.clip(self.high, least, most))
 
 
 def reals(source: Affine) -> Array:
-    """Return the number that each stored value stands for, from the least value on."""
+    """Return the real number of each stored value, from the least value on."""
     return source.scale * _centred(source).astype(np.float64)
 
 
@@ -53,16 +53,16 @@ def nearest(of: Real, source: Affine, result: Affine, slack: float = NEAR_TIE) -
 
 
 def cut_off(of: Real, source: Affine, result: Affine) -> EntryBounds:
-    """Return the entries of a real function that are cut off towards 0."""
+    """Return the entries of a real function, truncated towards 0."""
     return _around(of(reals(source)) / result.scale, result, NEAR_TIE, np.trunc)
 
 
 def scaled_by(
     ratios: tuple[float, float], source: Affine, result: Affine, size: bool = False
 ) -> EntryBounds:
-    """Return the entries of values times ``ratios``: of those below 0, and of the others.
+    """Return the entries of values times ``ratios``: for negative values, and for the others.
 
-    The products are rounded as LiteRT does it in integers. ``size``: of their absolute values.
+    Products are rounded as in LiteRT's integers. ``size``: the magnitude of the values.
     """
     x = _centred(source)
     made = np.zeros(x.shape, np.int64)
@@ -74,7 +74,7 @@ def scaled_by(
 
 
 def check_table(kind: str, table: Array, source: Affine, bounds: EntryBounds) -> Array:
-    """Return ``table``; raise :class:`WrongResultError` naming the first wrong entry."""
+    """Return ``table``; raise :class:`WrongResultError` with the first wrong entry."""
     entries = table.astype(np.int64)
     wrong = np.flatnonzero((entries < bounds.low) | (entries > bounds.high))
     if wrong.size:
@@ -90,7 +90,7 @@ def check_table(kind: str, table: Array, source: Affine, bounds: EntryBounds) ->
 
 
 def check_exponentials(kind: str, table: Array, scale: float) -> Array:
-    """Return exponentials of ``-d * scale`` in Q0.31; raise where one is not within its error."""
+    """Return exponentials of ``-d * scale`` in Q0.31; raise if one exceeds its error."""
     real = np.exp(-scale * np.arange(table.size)) * 2.0**31
     off = np.abs(table - real)
     off[-1] = 0 if table[-1] == 0 else off[-1]  # stands for all that follow
@@ -104,7 +104,7 @@ def check_exponentials(kind: str, table: Array, scale: float) -> Array:
 
 
 def check_real_exponentials(kind: str, table: Array, scale: float) -> Array:
-    """Return exponentials of ``-d * scale`` in float32; raise where one is not nearly exact."""
+    """Return exponentials of ``-d * scale`` in float32; raise if one is inaccurate."""
     real = np.exp(-scale * np.arange(table.size))
     wrong = np.flatnonzero(np.abs(table.astype(np.float64) - real) > RELATIVE * real + _LEAST)
     if wrong.size:
@@ -116,9 +116,9 @@ def check_real_exponentials(kind: str, table: Array, scale: float) -> Array:
 
 
 def check_differences(kind: str, steps: Array, scale: float) -> Array:
-    """Return ``-d * scale`` in Q5.26 for all differences; raise where one is not as in LiteRT.
+    """Return ``-d * scale`` in Q5.26 for all differences; raise if one differs from LiteRT.
 
-    What leaves 32 bits stands for an exponential of 0.
+    Values beyond 32 bits stand for an exponential of 0.
     """
     m = multiplier(min(scale * (1 << 26), float((1 << 31) - 1)))
     right, inside = multiplied(-np.arange(steps.size), m.value[0], m.shift[0], TWICE)
@@ -132,9 +132,9 @@ def check_differences(kind: str, steps: Array, scale: float) -> Array:
 
 
 def check_inverses(kind: str, inverse: Array, power: Array, divisor: Affine) -> None:
-    """Raise unless ``inverse * 2**(-31 - power)`` is one over each divisor, and 1 for 0.
+    """Raise unless ``inverse * 2**(-31 - power)`` is the reciprocal of each divisor, and 1 for 0.
 
-    ``power`` is exact, ``inverse`` up to what Newton's method leaves.
+    ``power`` is exact, ``inverse`` within the error of Newton's method.
     """
     sizes = [max(abs(int(x)), 1) for x in _centred(divisor)]
     for at, size in enumerate(sizes):
@@ -148,7 +148,7 @@ def check_inverses(kind: str, inverse: Array, power: Array, divisor: Affine) -> 
 
 
 def check_dividends(kind: str, shifted: Array, room: Array, dividend: Affine) -> None:
-    """Raise unless each dividend, then each negated, is shifted left as far as 32 bits go."""
+    """Raise unless each dividend and its negation are shifted left as far as 32 bits allow."""
     values = [int(x) for x in _centred(dividend)]
     for at, value in enumerate((*values, *(-x for x in values))):
         exact = 31 - (value if value >= 0 else ~value).bit_length()
@@ -160,7 +160,7 @@ def check_dividends(kind: str, shifted: Array, room: Array, dividend: Affine) ->
 
 
 def either(one: EntryBounds, other: EntryBounds) -> EntryBounds:
-    """Return the bounds of what keeps to one or the other."""
+    """Return the bounds of entries that satisfy one or the other bounds."""
     return EntryBounds(np.minimum(one.low, other.low), np.maximum(one.high, other.high))
 
 
@@ -170,7 +170,7 @@ def _centred(source: Affine) -> Array:
 
 
 def _around(value: Array, result: Affine, slack: float, rounded: Real) -> EntryBounds:
-    """The results of values that may be off by ``slack``; what is no number may be anything."""
+    """Return the results of values with an error of ``slack``; NaN allows any result."""
     low, high = result.limits
     known = ~np.isnan(value)
     value = np.clip(np.where(known, value, 0), -(2.0**40), 2.0**40)

@@ -1,8 +1,8 @@
 """TRANSPOSE_CONV: each input adds its filter to a part of the result.
 
-``out[y * stride + k - before] += in[y] * filter[k]`` along both axes; what lies outside of the
-result is dropped. The result has the shape that its tensor has: the operator's first input says
-the same again, and may be an input of the model. Source: ``reference_integer_ops::TransposeConv``.
+``out[y * stride + k - before] += in[y] * filter[k]`` along both axes; parts outside of the result
+are dropped. The result has the shape of its tensor in the file. The operator's first input repeats
+that shape, and may be an input of the model. Source: ``reference_integer_ops::TransposeConv``.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,10 @@ _PADDING, _STRIDE_W, _STRIDE_H, _ACTIVATION = range(4)
 
 @dataclass(frozen=True, eq=False)
 class TransposeConv:
-    """``filters`` are [height, width, input channels, output channels]."""
+    """A transposed convolution.
+
+    ``filters``: [height, width, input channels, output channels].
+    """
 
     spec: TransposedConvolution
     filters: Array
@@ -51,7 +54,7 @@ class TransposeConv:
 
 
 def cut_before(made: int, size: int, stride: int, same: bool) -> int:
-    """Return how many results above (or to the left of) the first are dropped."""
+    """Return the number of results dropped above (or to the left of) the first one."""
     reach = (-(-made // stride) - 1) * stride + size
     return max(reach - made, 0) // 2 if same else 0
 
@@ -71,7 +74,7 @@ def _read(scene: Scene) -> TransposeConv:
 def transposed_of(
     layer: WeightedLayer, strides: tuple[int, int], before: tuple[int, int]
 ) -> TransposeConv:
-    """Return the layer, of images in NHWC, whose result begins ``before`` rows and columns in.
+    """Return the NHWC layer whose result starts ``before`` rows and columns in.
 
     Its filters are [height, width, input channels, output channels].
     """
@@ -92,7 +95,7 @@ def transposed_of(
 
 
 def _places(scene: Scene, sizes: Sequence[int]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Strides, and what is cut off above and to the left."""
+    """Return the strides, and the rows and columns dropped at the top and left."""
     options, made = scene.options, scene.results[0].shape
     strides = (options.i32(_STRIDE_H), options.i32(_STRIDE_W))
     if min(strides) < 1:
@@ -150,9 +153,9 @@ def _compute_floats(op: dynamic.TransposedOnTheFly, values: Sequence[Expr], call
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Between transposes to NCHW and back, in the size that the file says.
+    """Return the layer in NCHW between transposes, in the size that the file states.
 
-    TVM's importer asks for a layout that TVM cannot lower, takes the size from the filter, and
+    TVM's importer asks for a layout that TVM cannot lower, derives the size from the filter, and
     drops the activation.
     """
     options, made = scene.options, scene.results[0].shape
@@ -181,7 +184,10 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _by_rows(op: Seen) -> tuple[Need, ...]:
-    """Row ``y`` needs the inputs ``i`` with ``0 <= y + before - i * stride < size``."""
+    """Return the needs.
+
+    Row ``y`` needs inputs ``i`` with ``0 <= y + before - i * stride < size``.
+    """
     size, stride = filter_height(op, _WEIGHTS), op.options.i32(_STRIDE_H)
     if stride < 1:
         raise UnsupportedError(f"strides of {stride}")

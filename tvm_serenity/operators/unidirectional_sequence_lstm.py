@@ -1,9 +1,9 @@
-"""UNIDIRECTIONAL_SEQUENCE_LSTM: an LSTM layer whose two states are kept from run to run.
+"""UNIDIRECTIONAL_SEQUENCE_LSTM: an LSTM layer whose two states persist between runs.
 
-Of int8 with cells of int16, as LiteRT's "8x8_16" kernels compute it: sums of each gate saturated to
-16 bits, gemmlowp's logistic function and tanh, cells in steps of a power of two. Of int16 as TFLM
-computes it, where LiteRT has none: 64-bit sums, straight lines between samples for both functions.
-Peepholes, projections, norms and coupled gates are refused by name.
+int8 with int16 cells, as in LiteRT's "8x8_16" kernels: sums of each gate saturate at 16 bits, the
+logistic function and tanh are gemmlowp's, cells have power-of-two scales. int16 as in TFLM, which
+LiteRT lacks: 64-bit sums, interpolated functions. Peepholes, projections, normalisation and coupled
+gates are refused by name.
 """
 
 from collections.abc import Sequence
@@ -37,8 +37,8 @@ from tvm_serenity.quantize.lookups import sigmoid_samples
 _SOURCE, _WEIGHTS, _RECURRENT, _BIASES, _HIDDEN, _CELL = 0, 1, 5, 12, 18, 19
 _PEEPHOLES, _PROJECTION, _NORMS = range(9, 12), range(16, 18), range(20, 24)
 _CELL_CLIP, _PROJECTION_CLIP, _TIME_MAJOR, _ASYMMETRIC = 1, 2, 3, 4
-_MADE_HIDDEN = 4
-"""The tensor between operators that says how products of gates and cells are stored."""
+_PRODUCT_HIDDEN = 4
+"""The internal tensor that states the format of gate times cell products."""
 _GATE_SCALE, _PRODUCT_SCALE = 2.0**-12, 2.0**-30
 
 
@@ -79,7 +79,10 @@ def _read(scene: Scene) -> LstmLayer | None:
 
 
 def _into_gate(source: Stored, scale: float) -> Multiplier:
-    """What brings sums to the scale of a gate; TFLM multiplies scales of 16-bit values in float."""
+    """Return the rescaling of sums to a gate's scale.
+
+    TFLM multiplies the scales of 16-bit values in float.
+    """
     if source.dtype != "int16":
         return multiplier(source.scale * scale / _GATE_SCALE)
     made = multiplier(float(np.float32(source.scale) * np.float32(scale)) / _GATE_SCALE)
@@ -89,7 +92,7 @@ def _into_gate(source: Stored, scale: float) -> Multiplier:
 
 
 def _plain(scene: Scene) -> None:
-    """Refuse what makes another layer of an LSTM."""
+    """Refuse inputs of LSTM variants other than the plain one."""
     given = {i for i, operand in enumerate(scene.operands) if operand is not None}
     for what, operands in (
         ("peepholes", _PEEPHOLES),
@@ -122,7 +125,7 @@ def _layer(
     wide = source.dtype == "int16"
     if wide:
         scene.symmetric(source, hidden)
-    made = hidden if wide else _made(scene, hidden)
+    made = hidden if wide else _product_format(scene, hidden)
     return Lstm(
         second if time_major else first,
         first if time_major else second,
@@ -138,9 +141,11 @@ def _layer(
     )
 
 
-def _made(scene: Scene, hidden: Stored) -> Stored:
-    """How products of the output gate and cells are stored: as the file says, or as the state."""
-    found = scene.intermediates[_MADE_HIDDEN] if len(scene.intermediates) > _MADE_HIDDEN else None
+def _product_format(scene: Scene, hidden: Stored) -> Stored:
+    """Return the format of output gate times cell products: the file's, or the state's."""
+    found = (
+        scene.intermediates[_PRODUCT_HIDDEN] if len(scene.intermediates) > _PRODUCT_HIDDEN else None
+    )
     if found is None or found.params is None:
         raise UnsupportedError(f"quantised {scene.kind} without the scale of its products")
     return Stored(hidden.shape, found.params)
@@ -178,7 +183,7 @@ def _reference(op: LstmLayer, *arrays: Array) -> tuple[Array, Array, Array]:
 
 
 def _stepped(op: LstmLayer, x: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
-    """``CalculateLstmGateInteger8x8_16`` four times, then cells and the state."""
+    """``CalculateLstmGateInteger8x8_16`` for four gates, then cells and the state."""
     spec, gates = op.spec, []
     for g, gate in enumerate(spec.gates):
         total = x @ op.weights[g].astype(np.int64).T + op.bias[0, g]
@@ -227,9 +232,9 @@ def _narrow(x: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class LstmOnTheFly:
-    """A layer of floats whose weights [inputs, 4 units] are 8-bit, with a scale each column.
+    """A float layer with 8-bit weights [inputs, 4 units] and a scale per column.
 
-    ``recurrent``: those of the state, which has no bias.
+    ``recurrent``: the weights of the state, which have no bias.
     """
 
     scene: Scene
@@ -268,7 +273,7 @@ def _read_dynamic(scene: Scene) -> LstmOnTheFly | None:
 
 
 def _compute_dynamic(op: LstmOnTheFly, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Sums as LiteRT's, to the bit; the functions of floats after them are not its own."""
+    """Return the layer: its sums are LiteRT's bit by bit, its float functions are not."""
 
     def gates(step: Expr, hidden: Expr) -> Sequence[Expr]:
         made = dynamic.layer(op.inputs, step, op.weights, calls)

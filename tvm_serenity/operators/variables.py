@@ -1,7 +1,7 @@
-"""READ_VARIABLE and ASSIGN_VARIABLE: a resource variable, which is a state of the model.
+"""READ_VARIABLE and ASSIGN_VARIABLE: a resource variable, a state of the model.
 
-VAR_HANDLE names a variable; which tensors stand for it, and what it holds before the first run,
-``tvm_serenity.frontends.relax._variables`` knows. Stored values are moved as they are.
+VAR_HANDLE names a variable. ``tvm_serenity.frontends.relax._variables`` maps it to tensors and its
+initial value. Stored values are moved unchanged.
 """
 
 from collections.abc import Sequence

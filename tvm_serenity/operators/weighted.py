@@ -1,7 +1,7 @@
-"""What operators with weights share: filters, biases, and how sums become stored values.
+"""Operators with weights: filters, biases, and the requantisation of sums.
 
-A :class:`WeightedLayer` is read from an operator of a file here, or from what lies between
-``dequantize`` and ``quantize`` (``relax/quantize_weighted.py``); what it computes is the same.
+A :class:`WeightedLayer` is read from an operator of a file here, or from the operators between
+``dequantize`` and ``quantize`` (``relax/quantize_weighted.py``); both compute the same.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from tvm_serenity.operators.scene import Array, Scene, Stored
 from tvm_serenity.quantize.fixed import divided_by_power, half_away, high_product, multiplier
 
 MOST_WIDE_SHIFT = 7
-"""LiteRT's 64-bit sums are not scaled up by more."""
+"""The largest left shift of LiteRT's 64-bit sums."""
 
 
 @dataclass(frozen=True, eq=False)
 class Filters:
-    """Constant weights: stored values, a scale for each output channel, one zero point."""
+    """Constant weights: stored values, a scale per output channel, one zero point."""
 
     data: Array
     scales: npt.NDArray[np.float64]
@@ -30,10 +30,9 @@ class Filters:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WeightedLayer:
-    """Activations, weights whose last axis are the output channels, and how sums are rounded.
+    """Activations, weights with output channels last, and the rounding of sums.
 
-    ``bias`` is in steps of the products, one number a channel. ``limits`` are those of stored
-    results.
+    ``bias``: in the scale of the products, one number per channel. ``limits``: of stored results.
     """
 
     source: Stored
@@ -44,13 +43,13 @@ class WeightedLayer:
     rounding: str
 
     def multipliers(self, in_float: bool) -> npt.NDArray[np.float64]:
-        """Return the real multiplier of each channel; ``in_float``: the product of scales is."""
+        """Return the real multiplier per channel; ``in_float``: multiply the scales in float32."""
         real = np.float32 if in_float else np.float64
         product: Array = np.asarray(self.source.scale, real) * self.filters.scales.astype(real)
         return np.asarray(product.astype(np.float64) / self.result.scale)
 
     def finish(self, reals: npt.NDArray[np.float64]) -> Requantise:
-        """Return how sums become stored values: "wide" of 64-bit sums, else as is asked for."""
+        """Return the requantisation of sums: "wide" for 64-bit sums, otherwise as requested."""
         made, rounding = multiplier(reals), self.rounding
         if self.result.dtype == "int16" and rounding != "float":
             rounding = "wide"
@@ -59,18 +58,18 @@ class WeightedLayer:
         return Requantise(made, self.result.zero, *self.limits, self.result.dtype, rounding)
 
     def folded_bias(self) -> npt.NDArray[np.int32]:
-        """Return the bias with what the input's zero point adds to each sum, in 32 bits."""
+        """Return the 32-bit bias plus the contribution of the input's zero point."""
         centred = self.filters.data.astype(np.int64) - self.filters.zero
         return narrow(self.bias + folded(self.source, centred, tuple(range(centred.ndim - 1))))
 
 
 def folded(source: Stored, weights: Array, axis: int | tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Return what the zero point of ``source`` adds to sums weighted over ``axis``."""
+    """Return the contribution of the zero point of ``source`` to sums over ``axis``."""
     return np.asarray(-source.zero * weights.sum(axis=axis, dtype=np.int64))
 
 
 def of_one_scale(scene: Scene, operand: int, dtypes: Sequence[str]) -> tuple[Array, float]:
-    """Return constant weights without a zero point, and their one scale."""
+    """Return constant weights without a zero point, and their single scale."""
     found = scene.operands[operand]
     if found is None or found.params is None or found.values is None:
         raise UnsupportedError("its weights are no quantised constants")

@@ -1,4 +1,4 @@
-"""Options on what shares memory, in which order operators run, and how large the arena may be."""
+"""Options of shared memory, the order of operators, and the limit on the arena."""
 
 from dataclasses import dataclass
 
@@ -18,33 +18,33 @@ from tvm_serenity.options.rows import not_in_rows, not_in_steps
 
 FLASH, RAM = "flash", "ram"
 CONSTANTS = (FLASH, RAM)
-"""Where constants are read from: where they are stored, or the main memory they are copied to."""
+"""Where kernels read constants: in place in flash, or from a copy in RAM."""
 BEST = "best"
 ORDERS = (BEST, "given")
 
 STACK_BYTES = 1024
-"""Stack that is kept free by default; ``verify`` measures what is used."""
+"""Stack that is kept free by default; ``verify`` measures the use."""
 LIBRARY_BYTES = 128
-"""What start-up code and the C library keep in RAM, at most (measured: newlib-nano)."""
+"""RAM of start-up code and the C library, at most (measured: newlib-nano)."""
 
 ALL_RULES = "all"
-_BY_RULES = "the rules choose copies, concats and operators in place themselves"
-_IN_FILE = "what is written runs every operator of the file"
+_BY_RULES = "the rules choose copies, concats and in-place operators themselves"
+_IN_FILE = "the written plan runs every operator of the file"
 OF_FILES = (
     Conflict("plan", _IN_FILE),
     Conflict("runtime", _IN_FILE),
     Conflict("rewrite", _BY_RULES),
 )
-"""Conflicts of options that change what a graph means in memory, where an order is searched."""
+"""Conflicts of options that change the memory semantics of a graph, where an order is searched."""
 
 IN_PLACE = Option(
     flag="--in-place",
     searched=True,
-    help="Elementwise operators may overwrite an input that dies.",
+    help="Let elementwise operators overwrite an input that dies.",
     group=HelpGroup.MEMORY,
     conflicts=(
-        *not_in_rows("bands are placed apart, no kernel overwrites one"),
-        *not_in_steps("rows are placed apart, no kernel overwrites one"),
+        *not_in_rows("bands are placed separately, so that no kernel overwrites one"),
+        *not_in_steps("rows are placed separately, so that no kernel overwrites one"),
         Conflict("codegen", "its kernels do not overwrite their inputs"),
     ),
 )
@@ -59,17 +59,17 @@ class InPlace(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class Views(OptionGroup):
-    """What a graph means in memory.
+    """The memory semantics of a graph.
 
-    ``alias_copies``: copies that change nothing are views. ``fold_concat``: what reads a concat
-    reads its inputs. ``in_place``: elementwise operators may overwrite an input that dies.
+    ``alias_copies``: copies that change no bytes are views. ``fold_concat``: readers of a concat
+    read its inputs instead. ``in_place``: elementwise operators may overwrite an input that dies.
     """
 
     alias_copies: bool = option(
         False,
         Option(
             flag="--alias-copies",
-            help="Copies that change nothing (one-way SPLIT, reshape) are views.",
+            help="Treat copies that change no bytes (one-way SPLIT, reshape) as views.",
             group=HelpGroup.MEMORY,
             conflicts=OF_FILES,
         ),
@@ -78,7 +78,7 @@ class Views(OptionGroup):
         False,
         Option(
             flag="--fold-concat",
-            help="Concats vanish: consumers read their inputs.",
+            help="Remove concats: their readers read the inputs instead.",
             group=HelpGroup.MEMORY,
             conflicts=OF_FILES,
         ),
@@ -87,22 +87,24 @@ class Views(OptionGroup):
 
 
 def slice_of(text: str) -> tuple[int, int]:
-    """Return the first and the last operator that ``FIRST:LAST`` names."""
+    """Return the first and the last operator of ``FIRST:LAST``."""
     first, colon, last = text.partition(":")
     if not (colon and first.isdigit() and last.isdigit()):
-        raise InputError(f"--slice {text!r}: write FIRST:LAST, op indices, both included")
+        raise InputError(
+            f"--slice {text!r}: write FIRST:LAST, the indices of two operators, both included"
+        )
     return int(first), int(last)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slice(OptionGroup):
-    """``slice``: only the operators from the first to the last, both included."""
+    """``slice``: read only the operators from the first to the last, both included."""
 
     slice: tuple[int, int] | None = option(
         None,
         Option(
             flag="--slice",
-            help="Only these operators, inclusive.",
+            help="Read only these operators, both included.",
             group=HelpGroup.MODEL,
             metavar="FIRST:LAST",
             read=slice_of,
@@ -113,18 +115,18 @@ class Slice(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class Rewriting(OptionGroup):
-    """``rewrite``: rules of ``SerenityRewrite`` ("all", names), none by default."""
+    """``rewrite``: rules of ``SerenityRewrite`` ("all", or names); none by default."""
 
     rewrite: str = option(
         "",
         Option(
             flag="--rewrite",
             searched=True,
-            help="Rewrite subgraphs for a lower peak before ordering.",
+            help="Rewrite subgraphs to lower the peak before ordering.",
             group=HelpGroup.MEMORY,
             switch=ALL_RULES,
             conflicts=(
-                *not_in_rows("its kernels add to, or write parts of, unsplit tensors"),
+                *not_in_rows("its kernels accumulate into, or write parts of, unsplit tensors"),
                 *not_in_steps("its kernels write parts of unsplit tensors"),
             ),
         ),
@@ -133,7 +135,7 @@ class Rewriting(OptionGroup):
 
 RULES = Option(
     flag="--rules",
-    help="all, paper (SERENITY's two, wherever they match), or names of rules.",
+    help="Apply all rules, paper (SERENITY's two, wherever they match), or rules by name.",
     group=HelpGroup.MEMORY,
     metavar="NAMES",
 )
@@ -141,16 +143,16 @@ RULES = Option(
 
 @dataclass(frozen=True, kw_only=True)
 class RewritingBy(Rewriting):
-    """``rewrite``, and ``rules``: which of them, where not all."""
+    """``rewrite``, and ``rules``: which rules apply, if not all."""
 
     rules: str = option(
-        ALL_RULES, differing(RULES, needs=(Need("rewrite", "it names the rules of rewriting"),))
+        ALL_RULES, differing(RULES, needs=(Need("rewrite", "it chooses among the rewrite rules"),))
     )
 
 
 ALIGN = Option(
     flag="--align",
-    help="Alignment of every tensor in the arena.",
+    help="Align every tensor in the arena to this.",
     group=HelpGroup.MEMORY,
     unit=BYTES,
 )
@@ -158,13 +160,13 @@ ALIGN = Option(
 
 @dataclass(frozen=True, kw_only=True)
 class BuildMemory(InPlace, Rewriting):
-    """What firmware keeps in memory, and where.
+    """Options of the memory of firmware.
 
-    * ``order``: "best", or "given", the model's own. ``in_place``: kernels may overwrite an input
-      that dies. ``overlap``: results of unsplit layers, or rows, may lie over rows of their
-      input that are dead. ``rewrite``: rules of ``SerenityRewrite`` ("all", names), or "".
-    * ``constants``: "flash", or "ram", which they are copied to at start, where flash is slow.
-    * ``arena_limit_bytes``: no larger arena. ``stack_bytes``: stack that is kept free.
+    * ``order``: "best", or "given" for the model's own order. ``in_place``: kernels may overwrite
+      an input that dies. ``overlap``: output rows may overlap dead rows of the input. ``rewrite``:
+      rules of ``SerenityRewrite`` ("all", names), or "".
+    * ``constants``: "flash", or "ram", which they are copied to at start-up, for slow flash.
+    * ``arena_limit_bytes``: refuse a larger arena. ``stack_bytes``: stack to keep free.
       ``external_arena``: the caller passes the arena.
     """
 
@@ -173,10 +175,10 @@ class BuildMemory(InPlace, Rewriting):
         Option(
             flag="--overlap",
             searched=True,
-            help="Layers may write over rows of their input once read.",
+            help="Let output rows of a layer overlap dead rows of its input.",
             group=HelpGroup.MEMORY,
             conflicts=(
-                *not_in_steps("rows are placed apart"),
+                *not_in_steps("rows are placed separately"),
                 Conflict("codegen", "its kernels read and write in any order"),
             ),
         ),
@@ -186,12 +188,12 @@ class BuildMemory(InPlace, Rewriting):
         Option(
             flag="--order",
             searched=True,
-            help="best, or given: the model's own order.",
+            help="Run operators in the best order, or in the given order of the model.",
             group=HelpGroup.MEMORY,
             choices=ORDERS,
             conflicts=(
-                *not_in_rows("the order of the bands is what saves memory"),
-                *not_in_steps("the order of a step's rows is its own"),
+                *not_in_rows("the order of the bands is the source of the saving"),
+                *not_in_steps("a step has an order of its own"),
             ),
         ),
     )
@@ -200,12 +202,14 @@ class BuildMemory(InPlace, Rewriting):
         Option(
             flag="--constants",
             searched=True,
-            help="ram: copied there at start, for boards whose flash is slower than the core.",
+            help="Read constants from flash, or from ram: copied there at start-up, for boards "
+            "whose "
+            "flash is slower than the core.",
             group=HelpGroup.MEMORY,
             choices=CONSTANTS,
             conflicts=(
-                *not_in_rows("bands are for less RAM than that"),
-                *not_in_steps("its memory is for what is kept"),
+                *not_in_rows("bands are for devices with too little RAM for copies"),
+                *not_in_steps("RAM is for retained rows"),
             ),
         ),
     )
@@ -213,7 +217,7 @@ class BuildMemory(InPlace, Rewriting):
         None,
         Option(
             flag="--arena-limit",
-            help="Refuse an arena above this.",
+            help="Refuse an arena above this size.",
             group=HelpGroup.MEMORY,
             unit=BYTES,
             least=0,
@@ -223,22 +227,24 @@ class BuildMemory(InPlace, Rewriting):
         False,
         Option(
             flag="--external-arena",
-            help="The caller passes the arena: re-entrant.",
+            help="Let the caller pass the arena, so that the code is re-entrant.",
             group=HelpGroup.MEMORY,
-            conflicts=(Conflict("format", "its callers pass no arena", values=OWN_ARENA),),
+            conflicts=(
+                Conflict("format", "callers of this format pass no arena", values=OWN_ARENA),
+            ),
         ),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stack(OptionGroup):
-    """``stack_bytes``: stack that is kept free."""
+    """``stack_bytes``: stack to keep free."""
 
     stack_bytes: int = option(
         STACK_BYTES,
         Option(
             flag="--stack",
-            help="Stack to keep free.",
+            help="Keep this much stack free.",
             group=HelpGroup.MEMORY,
             unit=BYTES,
             least=0,

@@ -1,4 +1,4 @@
-"""Options on the model that is read, and on how its numbers are computed."""
+"""Options of reading a model, and of its arithmetic."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from tvm_serenity.quantize.choices import (
 from tvm_serenity.quantize.fixed import ROUNDINGS
 from tvm_serenity.system.sizes import size_bytes
 
-IN_C = "a C function is called from C"
+IN_C = "a C function is called from C sources"
 
 
 def dims_of(items: Sequence[str]) -> dict[str, int]:
-    """Return sizes of named dimensions, each written as NAME=SIZE."""
+    """Return sizes of named dimensions from texts of the form NAME=SIZE."""
     sizes = {}
     for item in items:
         name, _, size = item.rpartition("=")
@@ -31,31 +31,31 @@ def dims_of(items: Sequence[str]) -> dict[str, int]:
 
 
 def workspaces_of(items: Sequence[str]) -> dict[str, int]:
-    """Return the workspace in bytes of operators that the user computes, each as NAME=SIZE."""
-    found: dict[str, int] = {}
+    """Return the workspaces in bytes of user-computed operators, from texts NAME=SIZE."""
+    workspaces: dict[str, int] = {}
     for item in items:
         name, _, size = item.rpartition("=")
         if not name:
             raise InputError(f"--opaque {item!r}: write NAME=SIZE, like ethos-u=64K")
-        if name in found:
-            raise InputError(f"--opaque {name}: given twice")
-        found[name] = size_bytes(size)
-    return found
+        if name in workspaces:
+            raise InputError(f"--opaque {name}: the operator is given twice; give it once")
+        workspaces[name] = size_bytes(size)
+    return workspaces
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions(OptionGroup):
-    """What is read of a file.
+    """Options of reading a file.
 
     * ``dims``: sizes of dimensions of its inputs, by their names or by ``INPUT:AXIS``.
-      ``signature``: its entry point, where it has several.
+      ``signature``: its entry point, if it has several.
     """
 
     dims: Mapping[str, int] = option(
         {},
         Option(
             flag="--dim",
-            help="Size of a dimension by its name, or by INPUT:AXIS.",
+            help="Set the size of a dimension by its name, or by INPUT:AXIS.",
             group=HelpGroup.MODEL,
             metavar="NAME=SIZE",
             read=dims_of,
@@ -65,7 +65,7 @@ class ReadOptions(OptionGroup):
         None,
         Option(
             flag="--signature",
-            help="Which entry point is read (.tflite).",
+            help="Read this entry point (.tflite).",
             group=HelpGroup.MODEL,
             metavar="NAME",
         ),
@@ -74,13 +74,13 @@ class ReadOptions(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class OpaqueOptions(OptionGroup):
-    """``opaque``: operators that the user's code computes, each with its workspace in bytes."""
+    """``opaque``: operators that the user's code computes, with their workspace in bytes."""
 
     opaque: Mapping[str, int] = option(
         {},
         Option(
             flag="--opaque",
-            help="Plan around operator NAME, which you compute.",
+            help="Plan around operator NAME, which your own code computes.",
             group=HelpGroup.MODEL,
             metavar="NAME=SIZE",
             read=workspaces_of,
@@ -91,13 +91,14 @@ class OpaqueOptions(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class Quantized(OptionGroup):
-    """``quantized``: "auto", integers wherever the model has them; "off", float."""
+    """``quantized``: "auto" for integers wherever the model has them, "off" for float."""
 
     quantized: str = option(
         AUTO,
         Option(
             flag="--quantized",
-            help="Quantised models: auto runs integer kernels, off float ones as TVM imports them.",
+            help="Run quantized models by integer kernels (auto), or by float ones as TVM imports "
+            "them (off).",
             group=HelpGroup.MODEL,
             choices=QUANTIZED,
         ),
@@ -106,18 +107,18 @@ class Quantized(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class IntegerOptions(Quantized):
-    """How the numbers of a quantised model are computed.
+    """Options of the arithmetic of a quantized model.
 
     * ``dynamic_range``: float operators with 8-bit weights: "litert", which stores activations as 8
       bits while they run, or "float".
-    * ``channels``: "fold" computes no channel of integers that is constant or not read, "keep" all.
+    * ``channels``: "fold" skips integer channels that are constant or unread; "keep" computes all.
     """
 
     dynamic_range: str = option(
         LITERT,
         Option(
             flag="--dynamic-range",
-            help="Float operators with 8-bit weights: as LiteRT, which stores activations as 8 "
+            help="Run float operators with 8-bit weights as LiteRT, which stores activations as 8 "
             "bits while they run, or in float.",
             group=HelpGroup.MODEL,
             choices=DYNAMIC_RANGES,
@@ -127,8 +128,8 @@ class IntegerOptions(Quantized):
         FOLD,
         Option(
             flag="--channels",
-            help="fold: channels of integers that are constant, or that nothing reads, are not "
-            "computed; keep: all are.",
+            help="Skip integer channels that are constant or that no operator reads (fold), or "
+            "compute all (keep).",
             group=HelpGroup.MODEL,
             choices=CHANNELS,
         ),
@@ -137,14 +138,15 @@ class IntegerOptions(Quantized):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundingOption(OptionGroup):
-    """``rounding``: how integer kernels round; "auto": as the model's own runtime."""
+    """``rounding``: how integer kernels round; "auto": as the model's reference runtime."""
 
     rounding: str = option(
         AUTO,
         Option(
             flag="--rounding",
-            help="How integer kernels round: tflite as LiteRT's reference kernels, single once, "
-            "float as onnxruntime; auto is float for .onnx files, else tflite.",
+            help="Round in integer kernels as LiteRT's reference kernels (tflite), once (single), "
+            "or "
+            "as onnxruntime (float); auto is float for .onnx files, else tflite.",
             group=HelpGroup.MODEL,
             choices=(AUTO, *ROUNDINGS),
         ),

@@ -1,11 +1,11 @@
 """One option of the commands: a dataclass field that describes itself.
 
     ram_bytes: int | None = option(
-        None, Option("--ram", "RAM in all, stack included.", unit=BYTES)
+        None, Option("--ram", "Limit RAM, stack included.", unit=BYTES)
     )
 
-The command line, its help, refusals, the reference page and the JSON Schema are derived from what
-the field carries.
+The command line, its help, its refusals, the reference page and the JSON Schema are derived from
+the field's metadata.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ MILLISECONDS, MEGAHERTZ, FACTOR = "milliseconds", "MHz", "factor"
 
 
 class HelpGroup(StrEnum):
-    """Where help and the reference page list an option."""
+    """The section of help and of the reference page that lists an option."""
 
     MODEL = "Model"
     MEMORY = "Memory"
@@ -33,10 +33,11 @@ class HelpGroup(StrEnum):
 
 @dataclass(frozen=True)
 class Conflict:
-    """A field that an option does not go with, and why.
+    """A field that an option does not take, and why.
 
-    ``values``: the other's values that are refused; if empty, all but its default and ``unless``.
-    ``mine``: the option's own values that are refused; if empty, all but its default.
+    ``values``: values of the other field that are refused; if empty, all but its default and
+    ``unless``. ``mine``: values of the option itself that are refused; if empty, all but its
+    default.
     """
 
     other: str
@@ -56,7 +57,7 @@ class Need:
 
 @dataclass(frozen=True, kw_only=True)
 class _Details:
-    """What most options do not have; see :class:`Option`."""
+    """The optional metadata of an option; see :class:`Option`."""
 
     short: str = ""
     group: HelpGroup = HelpGroup.OUTPUT
@@ -78,18 +79,19 @@ class _Details:
 
 @dataclass(frozen=True)
 class Option(_Details):
-    """How an option is written and what it means.
+    """The spelling and the meaning of an option.
 
-    * ``flag``: its name, ``--a/--no-a`` for both; ``help``: one plain sentence; ``short``: another
-      name; ``group``: where it is listed; ``metavar``: what help writes for its value.
-    * ``choices``: the values it takes; with ``numbers`` also whole numbers from ``least`` on.
-      ``unit``: of its number; ``least``, ``most``, ``above``: the limits of that number.
-    * ``read``: makes the value of the text on the command line (of the list of texts, where the
-      option may be repeated). ``check``: raises :class:`InputError` for a value that it refuses.
-    * ``switch``: the value that the flag alone stands for. ``variable``: the variable of the
-      environment that stands for the option.
-    * ``searched``: ``fit`` chooses its value, so that nobody gives it there.
-    * ``conflicts`` and ``needs``: what it does not go with, and what it does not go without.
+    * ``flag``: its name, ``--a/--no-a`` for a switch with both; ``help``: one paragraph; ``short``:
+      a second name; ``group``: the help section; ``metavar``: the placeholder of its value in help.
+    * ``choices``: the allowed values; with ``numbers`` also integers from ``least`` on. ``unit``:
+      of its number; ``least``, ``most``, ``above``: the limits of that number.
+    * ``read``: converts the text of the command line (a list of texts if the option may be
+      repeated). ``check``: raises :class:`InputError` if it refuses a value.
+    * ``switch``: the value of the flag without an argument. ``variable``: the environment variable
+      that sets the option.
+    * ``searched``: ``fit`` chooses the value, so users cannot set it there.
+    * ``conflicts`` and ``needs``: fields that it does not take, and fields that it
+      requires.
     """
 
     flag: str = ""
@@ -97,12 +99,12 @@ class Option(_Details):
 
     @property
     def name(self) -> str:
-        """The flag that turns it on."""
+        """The flag that turns the option on."""
         return self.flag.partition("/")[0]
 
 
 def option(default: Any, described: Option) -> Any:
-    """Return a dataclass field that carries its description; ``MISSING``: it has no default."""
+    """Return a dataclass field with an option as its metadata; ``MISSING``: it has no default."""
     metadata = {METADATA: described}
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata)
@@ -110,17 +112,17 @@ def option(default: Any, described: Option) -> Any:
 
 
 def options_of(group: type) -> Mapping[str, Option]:
-    """Return the options of a dataclass by the names of their fields; other fields are none."""
+    """Return the options of a dataclass by field name; fields without metadata are left out."""
     return {f.name: f.metadata[METADATA] for f in _described(group)}
 
 
 def described(group: type, name: str) -> Option:
-    """Return the option of one field."""
+    """Return the option of field ``name``."""
     return options_of(group)[name]
 
 
 def conflicts_of(group: type, name: str) -> tuple[Conflict, ...]:
-    """Return the conflicts of one field with other fields of ``group``, and values they have."""
+    """Return the conflicts of one field with fields of ``group``, and with values they can have."""
     known = options_of(group)
     return tuple(
         conflict
@@ -131,7 +133,7 @@ def conflicts_of(group: type, name: str) -> tuple[Conflict, ...]:
 
 
 def defaults_of(group: type) -> Mapping[str, Any]:
-    """Return the default of each option; ``MISSING`` where it has none."""
+    """Return the default of each option; ``MISSING`` for an option without one."""
     return {f.name: _default(f) for f in _described(group)}
 
 
@@ -141,7 +143,7 @@ def searched(group: type) -> tuple[str, ...]:
 
 
 def values_of(asked: Any, wanted: type) -> dict[str, Any]:
-    """Return the values of ``asked`` for the fields that ``wanted`` has as well."""
+    """Return the values of ``asked`` for the fields that ``wanted`` has too."""
     names = {f.name for f in fields(wanted)}
     return {f.name: getattr(asked, f.name) for f in fields(asked) if f.name in names}
 
@@ -167,7 +169,7 @@ def flags_of(asked: Any, names: Iterable[str]) -> list[str]:
 
 
 def differing(base: Option, **details: Any) -> Option:
-    """Return the option as another command has it."""
+    """Return the option with some metadata changed for another command."""
     return replace(base, **details)
 
 
@@ -181,14 +183,14 @@ def _default(one: Field[Any]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class OptionGroup:
-    """Options that belong together; making one checks its values and what they go with.
+    """A group of options; creating one checks its values and their combinations.
 
-    Raises :class:`InputError` that names the option, or both where two do not go together, and
-    says what to do.
+    Raises :class:`InputError`, which names the option, or both conflicting options, the reason and
+    what to do.
     """
 
     def __post_init__(self) -> None:
-        """Check every value, then every pair that the options name."""
+        """Check every value, then every declared conflict and need."""
         for name, one in options_of(type(self)).items():
             _check_value(one, getattr(self, name))
         for refusal in refusals(self):
@@ -208,7 +210,7 @@ def _check_value(one: Option, value: Any) -> None:
 
 
 def _within(one: Option, value: float) -> bool:
-    """Whether a number is within the limits, which one that is no number is not."""
+    """Return whether a number is within the limits; NaN is not."""
     if one.least is not None and not value >= one.least:
         return False
     if one.above is not None and not value > one.above:
@@ -217,7 +219,7 @@ def _within(one: Option, value: float) -> bool:
 
 
 def _allowed(one: Option) -> str:
-    """What the option takes, as an error says it."""
+    """Return the allowed values of the option, as an error message states them."""
     if one.choices and not one.numbers:
         verb = "is" if len(one.choices) == 1 else "are"
         return f"there {verb} {', '.join(one.choices)}"
@@ -231,7 +233,7 @@ def _allowed(one: Option) -> str:
 
 
 def refusals(asked: OptionGroup) -> Iterator[str]:
-    """Yield what does not go together in ``asked``: both options, why, and what to do."""
+    """Yield a message for each conflict in ``asked``: both options, why, and what to do."""
     known, defaults = options_of(type(asked)), defaults_of(type(asked))
     for name, one in known.items():
         value = getattr(asked, name)

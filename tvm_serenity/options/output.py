@@ -1,4 +1,4 @@
-"""Options on what is written, and on what is printed."""
+"""Options of written files and of printed output."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,51 +9,58 @@ from tvm_serenity.system.plots import check_plot
 
 PROJECT = "project"
 FORMATS = (PROJECT, "mlf", "zephyr", "arduino")
-"""The forms that firmware is written in (``firmware.forms``)."""
+"""The output formats of firmware (``firmware.formats``)."""
 OWN_ARENA = ("mlf", "arduino")
-"""Forms with the one static arena; their callers have no place to pass another."""
+"""Formats with one static arena; their callers cannot pass another."""
 
-OUTPUT = Option(flag="--output", short="-o", help="Write the result here.", metavar="FILE")
-PLOT = Option(flag="--plot", metavar="FILE", help="Draw it (.svg .png .pdf).", check=check_plot)
+OUTPUT = Option(flag="--output", short="-o", help="Write the result to this file.", metavar="FILE")
+PLOT = Option(
+    flag="--plot", metavar="FILE", help="Draw the result (.svg .png .pdf).", check=check_plot
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NamePrefix(OptionGroup):
-    """``name``: prefix of all C names; by default the model file's, else "model"."""
+    """``name``: prefix of all C names; by default that of the model file, else "model"."""
 
     name: str | None = option(
-        None, Option(flag="--name", help="NamePrefix of the C names. [default: the file's name]")
+        None, Option(flag="--name", help="Prefix C names with this. [default: the file's name]")
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Directory(OptionGroup):
-    """``output``: the directory that is written, None for none; ``force``: replace its content."""
+    """``output``: the directory to write, None for none; ``force``: replace its content."""
 
     output: str | Path | None = option(
-        None, Option(flag="--output", short="-o", help="Write the project here.", metavar="DIR")
+        None,
+        Option(
+            flag="--output", short="-o", help="Write the project to this directory.", metavar="DIR"
+        ),
     )
-    force: bool = option(False, Option(flag="--force", help="Replace what DIR holds."))
+    force: bool = option(False, Option(flag="--force", help="Replace the content of DIR."))
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuildOutput(NamePrefix, Directory):
-    """What firmware is written as.
+    """Options of the files that ``build`` writes.
 
-    * ``name``: prefix of all C names; by default the model file's, else "model".
-    * ``format``: one of ``FORMATS``; ``output``: the directory that is written, None for none;
-      ``force``: replace what it holds.
+    * ``name``: prefix of all C names; by default that of the model file, else "model".
+    * ``format``: one of ``FORMATS``; ``output``: the directory to write, None for none; ``force``:
+      replace its content.
     """
 
     format: str = option(
         PROJECT,
         Option(
             flag="--format",
-            help="project, or what another build system takes.",
+            help="Write a project, or the format of another build system.",
             choices=FORMATS,
             conflicts=(
-                *not_in_steps("it is written as a project"),
-                Conflict("codegen", "a library is made of sources alone", mine=("arduino",)),
+                *not_in_steps("incremental inference is written as a project"),
+                Conflict(
+                    "codegen", "an Arduino library consists of sources alone", mine=("arduino",)
+                ),
             ),
         ),
     )
@@ -61,6 +68,6 @@ class BuildOutput(NamePrefix, Directory):
 
 @dataclass(frozen=True, kw_only=True)
 class Shown(OptionGroup):
-    """What a command prints; no function takes these options. ``json``: JSON instead of text."""
+    """Options of printed output; functions do not take them. ``json``: print JSON, not text."""
 
     json: bool = option(False, Option(flag="--json", help="Print JSON."))

@@ -1,4 +1,4 @@
-"""Options on bands of rows, and on windows that move along a stream."""
+"""Options of bands of rows, and of incremental inference on a stream."""
 
 from dataclasses import dataclass
 
@@ -17,16 +17,16 @@ from tvm_serenity.quantize.choices import AUTO, OFF
 from tvm_serenity.system.sizes import check_work_factor
 
 NEEDED = "needed"
-"""``rows``: bands, as rewriting and working in place, only where a network does not fit without."""
+"""``rows``: bands, rewriting and in-place kernels only if the network does not fit otherwise."""
 
 
 def rows_of(text: str) -> int | str:
-    """Return a number of rows, or the word that is asked for instead."""
+    """Return a number of rows, or the word given instead."""
     return int(text) if text.isdigit() else text
 
 
 def not_in_rows(why: str) -> tuple[Conflict, ...]:
-    """Return the conflicts of an option that networks in bands of rows do not take."""
+    """Return the conflicts of an option that networks in bands of rows do not support."""
     return (
         Conflict("rows", why, unless=(OFF,)),
         Conflict("stream_input", why),
@@ -35,7 +35,7 @@ def not_in_rows(why: str) -> tuple[Conflict, ...]:
 
 
 def not_in_steps(why: str) -> tuple[Conflict, ...]:
-    """Return the conflict of an option that windows that move do not take."""
+    """Return the conflicts of an option that incremental inference does not support."""
     return (Conflict("sliding", why),)
 
 
@@ -47,21 +47,21 @@ ROWS_OPTION = Option(
     least=1,
     numbers=True,
     read=rows_of,
-    conflicts=not_in_steps("a step makes rows one by one"),
+    conflicts=not_in_steps("a step computes rows one by one"),
 )
-"""Bands of so many rows; each command says which words it takes beside a number."""
+"""Bands of this many rows; each command adds the words that it allows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ram(OptionGroup):
-    """``ram_bytes``: RAM in all, stack included."""
+    """``ram_bytes``: limit on RAM, stack included."""
 
     ram_bytes: int | None = option(
         None,
         Option(
             flag="--ram",
             searched=True,
-            help="RAM in all, stack included.",
+            help="Limit RAM, stack included.",
             group=HelpGroup.MEMORY,
             unit=BYTES,
         ),
@@ -71,11 +71,11 @@ class Ram(OptionGroup):
 STREAM_INPUT = Option(
     flag="--stream-input",
     searched=True,
-    help="Input rows arrive one by one, as from a camera.",
+    help="Pass input rows one by one, as from a camera.",
     group=HelpGroup.ROWS,
     conflicts=(
-        Conflict("rows", "it is the input of bands", values=(OFF,)),
-        *not_in_steps("its rows arrive one by one as it is"),
+        Conflict("rows", "only bands read rows one by one", values=(OFF,)),
+        *not_in_steps("incremental inference always reads rows one by one"),
     ),
 )
 
@@ -89,9 +89,10 @@ class StreamInput(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class Recompute(OptionGroup):
-    """``recompute``: rows, with up to so many times the products of convolutions and dense layers.
+    """``recompute``: run in rows with recomputation, at most this FACTOR times the MACs.
 
-    1x1 convolutions are computed again inside of the layer that reads them, in tiles of columns.
+    A 1x1 convolution is recomputed inside the layer that reads it, in tiles of columns. The factor
+    counts the multiply-accumulates (MACs) of convolutions and dense layers.
     """
 
     recompute: float | None = option(
@@ -99,13 +100,14 @@ class Recompute(OptionGroup):
         Option(
             flag="--recompute",
             searched=True,
-            help="Layers in tiles of columns, with up to so many times the products, like 1.15.",
+            help="Split layers into tiles of columns, with at most FACTOR times the "
+            "multiply-accumulates, like 1.15.",
             group=HelpGroup.ROWS,
             unit=FACTOR,
             check=check_work_factor,
             conflicts=(
-                Conflict("rows", "it computes rows again", values=(OFF,)),
-                *not_in_steps("what a step computes again is its own choice"),
+                Conflict("rows", "recomputation needs rows", values=(OFF,)),
+                *not_in_steps("a step chooses its own recomputation"),
             ),
         ),
     )
@@ -113,13 +115,15 @@ class Recompute(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class Sliding(OptionGroup):
-    """``sliding``: the input is a window that moves by so many rows; a run makes what is new."""
+    """``sliding``: the input window moves by this many rows per run; only new rows are computed."""
 
     sliding: int | None = option(
         None,
         Option(
             flag="--sliding",
-            help="The input is a window that moves by so many rows: one step, with what is kept.",
+            help="Compile incremental inference: the input window moves by N rows per run, and "
+            "only "
+            "new rows are computed.",
             group=HelpGroup.ROWS,
             unit=ROWS,
             least=1,
@@ -129,33 +133,34 @@ class Sliding(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class BuildRows(Ram, StreamInput, Recompute, Sliding):
-    """How firmware runs in rows.
+    """Options of firmware that runs in rows.
 
-    * ``rows``: "needed" for the first way that fits, if the network does not fit unsplit: in place,
-      rewritten, by rows; a number, to run in bands of so many rows; "auto" for unsplit or else the
-      coarsest bands that fit; "off" for unsplit.
-    * ``ram_bytes``: RAM in all, stack included. ``stream_input``: rows of the first input arrive
-      one by one. ``sliding``: the input is a window that moves by so many rows; a run makes what is
-      new in it (``docs/sliding.md``). ``recompute``: rows, with up to so many times the products of
-      convolutions and dense layers.
+    * ``rows``: "needed" for the first strategy that fits if the network does not fit unsplit: in
+      place, rewritten, in rows; a number for bands of that many rows; "auto" for unsplit, or else
+      the coarsest bands that fit; "off" for unsplit.
+    * ``ram_bytes``: limit on RAM, stack included. ``stream_input``: rows of the first input arrive
+      one by one. ``sliding``: the input window moves by this many rows per run, which computes only
+      new rows (``docs/sliding.md``). ``recompute``: rows with at most this FACTOR times the
+      multiply-accumulates of convolutions and dense layers.
     """
 
     rows: int | str = option(
         NEEDED,
         differing(
             ROWS_OPTION,
-            help="Run in bands of N rows; auto: the coarsest that fit, if it does not fit unsplit; "
-            "needed: then first in place, rewritten, over; off: unsplit.",
+            help="Run in bands of N rows; auto: the coarsest that fit, if the network does not fit "
+            "unsplit; needed: the first of in place, rewritten, overlap and bands that fits; off: "
+            "unsplit.",
             choices=(AUTO, NEEDED, OFF),
         ),
     )
 
     @property
     def bands(self) -> int | None:
-        """Rows in a band where a number of them was asked for."""
+        """Rows per band, if a number was given, else None."""
         return self.rows if isinstance(self.rows, int) else None
 
     @property
     def only_rows(self) -> bool:
-        """Whether the network runs in rows even where it fits unsplit."""
+        """Whether the network runs in rows even if it fits unsplit."""
         return self.bands is not None or self.stream_input or self.recompute is not None

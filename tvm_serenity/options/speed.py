@@ -1,4 +1,4 @@
-"""Options on how long a search may take, and on how fast the result runs."""
+"""Options of search time and of kernel speed."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ WORKSPACES = (LEAST, GROW)
 
 TIME_LIMIT = Option(
     flag="--time-limit",
-    help="Stop with the best so far: for all that follows the reading of the model.",
+    help="Stop after this long with the best result so far; reading the model does not count.",
     group=HelpGroup.SPEED,
     unit=SECONDS,
     least=0,
@@ -29,25 +29,30 @@ TIME_LIMIT = Option(
 
 @dataclass(frozen=True, kw_only=True)
 class TimeLimit(OptionGroup):
-    """``time_limit_s``: seconds after which the best so far is taken; None: no limit."""
+    """``time_limit_s``: seconds after which the best result so far is used; None: no limit."""
 
     time_limit_s: float | None = option(None, TIME_LIMIT)
 
 
 JOBS = Option(
-    flag="--jobs", help="Processes at a time.", group=HelpGroup.SPEED, metavar="N", least=1
+    flag="--jobs",
+    help="Run this many processes at a time.",
+    group=HelpGroup.SPEED,
+    metavar="N",
+    least=1,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryLimit(OptionGroup):
-    """``memory_limit_bytes``: memory of the search itself; None: a share of what is free."""
+    """``memory_limit_bytes``: memory of the search itself; None: a share of the free memory."""
 
     memory_limit_bytes: int | None = option(
         None,
         Option(
             flag="--memory-limit",
-            help="Memory of the search itself, like 500M or 2G. [default: a share of what is free]",
+            help="Limit the memory of the search itself, like 500M or 2G. [default: a share of the "
+            "free memory]",
             group=HelpGroup.SPEED,
             unit=BYTES,
         ),
@@ -56,13 +61,14 @@ class MemoryLimit(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class Target(OptionGroup):
-    """``target``: the processor of this machine that kernels are compiled for."""
+    """``target``: the host processor to compile kernels for."""
 
     target: str = option(
         "native",
         Option(
             flag="--target",
-            help="native: this machine's processor; llvm: any of its kind; or a target of TVM's.",
+            help="Compile for native (this machine's processor), llvm (any of its kind), or a TVM "
+            "target.",
             group=HelpGroup.SPEED,
             metavar="TARGET",
         ),
@@ -83,12 +89,12 @@ class BuildSpeed(TimeLimit):
         "c",
         Option(
             flag="--codegen",
-            help="Kernels as C sources, or compiled by llvm.",
+            help="Emit kernels as C sources (c), or compiled by LLVM (llvm).",
             group=HelpGroup.SPEED,
             choices=CODEGENS,
             conflicts=(
-                *not_in_rows("kernels of rows are written in C alone"),
-                *not_in_steps("kernels of rows are written in C alone"),
+                *not_in_rows("kernels of rows exist as C sources alone"),
+                *not_in_steps("kernels of rows exist as C sources alone"),
             ),
         ),
     )
@@ -112,13 +118,13 @@ class BuildSpeed(TimeLimit):
 
 @dataclass(frozen=True, kw_only=True)
 class Sweeping(OptionGroup):
-    """``dask``: the scheduler that runs the points of a sweep; ``resume``: where they are kept."""
+    """``dask``: the scheduler that runs the points of a sweep; ``resume``: the file of points."""
 
     dask: str | None = option(
         None,
         Option(
             flag="--dask",
-            help="Dask scheduler, tcp://HOST:PORT.",
+            help="Run on the Dask scheduler tcp://HOST:PORT.",
             group=HelpGroup.SPEED,
             metavar="ADDRESS",
         ),
@@ -127,7 +133,7 @@ class Sweeping(OptionGroup):
         None,
         Option(
             flag="--resume",
-            help="Keep finished points here; skip those it holds.",
+            help="Store finished points in this file, and skip the points that it holds.",
             group=HelpGroup.OUTPUT,
             metavar="FILE",
         ),

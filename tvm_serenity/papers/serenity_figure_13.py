@@ -12,8 +12,8 @@ from tvm_serenity.schedule.problem import problem_of
 LIMIT_S = 20.0
 """Seconds that one search may take."""
 STATED = {"no rewriting": 40.6, "rewriting": 48.8}
-MACHINE = "another machine"
-CUT = "the search of {count} cells ended at {limit:.0f} s"
+MACHINE = "another machine and implementation"
+CUT = "another machine; {count} of nine searches ended at {limit:.0f} s"
 
 
 def compute(_budget: Budget) -> Sequence[PaperCell]:
@@ -33,7 +33,15 @@ def compute(_budget: Budget) -> Sequence[PaperCell]:
         cells.append(PaperCell(f"{name}, the paper's algorithm", paper, mean, "s", note))
         exact = [schedule(g, "exact", Options(time_limit_s=LIMIT_S)).seconds for g in graphs[name]]
         mean = round(statistics.mean(exact), 4)
-        cells.append(PaperCell(f"{name}, our exact search", paper, mean, "s", "proved optimal"))
+        cells.append(
+            PaperCell(
+                f"{name}, our exact search",
+                paper,
+                mean,
+                "s",
+                "proved optimal; another machine and algorithm",
+            )
+        )
     return cells
 
 

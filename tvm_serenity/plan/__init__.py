@@ -1,4 +1,4 @@
-"""Placing buffers: every tensor's offset in one arena, with a proved bound on the arena."""
+"""Memory planners: an offset for each buffer in one arena, and a proved lower bound."""
 
 from tvm_serenity.plan.api import plan
 from tvm_serenity.plan.bound import lower_bound

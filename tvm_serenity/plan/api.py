@@ -1,4 +1,4 @@
-"""``plan``: runs a planner and states what its answer is worth."""
+"""``plan``: runs a planner and returns its placement with its proof status."""
 
 import time
 from collections.abc import Sequence
@@ -24,19 +24,22 @@ _CONFLICT_SECONDS, _CONFLICT_LEAST = 5.0, 0.25
 def plan(
     buffers: Sequence[Buffer], method: str = "auto", options: PlanOptions | None = None
 ) -> Plan:
-    """A placement of ``buffers`` in one arena, or in the regions of the options, and its proof.
+    """Return a placement of ``buffers`` in one arena, or in the regions of the options.
 
-    Raises ``InputError`` on buffers or options that make no sense, naming them, and
-    ``MissingPartError`` where ``exact`` is asked for without the native core.
+    Raises :class:`InputError` if buffers or options are invalid; the message names them. Raises
+    ``MissingPartError`` if ``exact`` is asked for without the native core.
     """
     options = options or PlanOptions()
     if method not in PLANNERS:
-        raise InputError(f"unknown planner {method!r}; known: {', '.join(PLANNERS)}")
+        raise InputError(f"unknown planner {method!r}; choose one of {', '.join(PLANNERS)}")
     with within(options.time_limit_s):
         if options.regions:
             return _plan_regions(buffers, method, options)
         if named := next((b for b in constrained(buffers) if b.regions), None):
-            raise InputError(f"buffer {named.name!r}: lists regions, but the options have none")
+            raise InputError(
+                f"buffer {named.name!r} lists regions, but the options define none; pass "
+                "PlanOptions(regions=...)"
+            )
         return _plan_arena(buffers, method, options)
 
 
@@ -44,7 +47,10 @@ def _plan_arena(buffers: Sequence[Buffer], method: str, options: PlanOptions) ->
     started = time.perf_counter()
     problem = prepare(buffers, options.alignment)
     if clash := fixed_clash(problem):
-        raise InputError(f"buffers {clash[0]!r} and {clash[1]!r}: their fixed offsets overlap")
+        raise InputError(
+            f"buffers {clash[0]!r} and {clash[1]!r} are live at once and have fixed "
+            "offsets that overlap"
+        )
     bound = problem_bound(problem)
     capacity = options.capacity_bytes
     if not problem.index:
@@ -58,19 +64,19 @@ def _plan_arena(buffers: Sequence[Buffer], method: str, options: PlanOptions) ->
             seconds=0.0,
             statistics={"nodes": 0},
         )
-    found = PLANNERS[method](problem, options, bound)
-    arena = arena_of(problem, found.offsets)
-    outcome = _outcome(found, arena, capacity)
-    statistics = {**found.statistics, "best_arena_bytes": arena}
+    placement = PLANNERS[method](problem, options, bound)
+    arena = arena_of(problem, placement.offsets)
+    outcome = _outcome(placement, arena, capacity)
+    statistics = {**placement.statistics, "best_arena_bytes": arena}
     if outcome is Outcome.INFEASIBLE and capacity is not None:
         names, minimal = find_conflict(buffers, capacity, options, _left())
         statistics |= {"conflict": names, "conflict_minimal": minimal}
     fits = capacity is None or arena <= capacity
     return Plan(
         buffers=problem.buffers,
-        offsets=problem.restore(found.offsets) if fits else (),
+        offsets=problem.restore(placement.offsets) if fits else (),
         arena_bytes=arena if fits else 0,
-        lower_bound_bytes=found.lower_bound_bytes,
+        lower_bound_bytes=placement.lower_bound_bytes,
         outcome=outcome,
         method=method,
         seconds=time.perf_counter() - started,
@@ -79,31 +85,33 @@ def _plan_arena(buffers: Sequence[Buffer], method: str, options: PlanOptions) ->
 
 
 def _left() -> float:
-    """Seconds for the explanation: what is left of the limit, but enough for a small one."""
+    """Return the seconds for the explanation: the rest of the limit, but enough for a small one."""
     return max(_CONFLICT_LEAST, seconds_left(_CONFLICT_SECONDS))
 
 
-def _outcome(found: Placement, arena: int, capacity: int | None) -> Outcome:
-    if capacity is not None and found.lower_bound_bytes > capacity:
+def _outcome(placement: Placement, arena: int, capacity: int | None) -> Outcome:
+    if capacity is not None and placement.lower_bound_bytes > capacity:
         return Outcome.INFEASIBLE
-    if arena <= found.lower_bound_bytes:
+    if arena <= placement.lower_bound_bytes:
         return Outcome.OPTIMAL
-    if found.timed_out or (capacity is not None and arena > capacity):
+    if placement.timed_out or (capacity is not None and arena > capacity):
         return Outcome.TIMEOUT
     return Outcome.FEASIBLE
 
 
 def _plan_regions(buffers: Sequence[Buffer], method: str, options: PlanOptions) -> Plan:
     if options.capacity_bytes is not None:
-        raise InputError("with several regions each region has its own capacity")
+        raise InputError(
+            "capacity_bytes is for one arena; with regions, give each Region its own capacity"
+        )
     started = time.perf_counter()
     limit = limit_left(options.time_limit_s)
     deadline = None if limit is None else started + limit
     problem = prepare(buffers, options.alignment)
-    found = assign(problem, options, deadline)
-    statistics: dict[str, object] = {"nodes": found.nodes, "cost_bytes": found.cost}
-    if found.region_of is None:
-        outcome = Outcome.INFEASIBLE if found.proved else Outcome.TIMEOUT
+    assignment = assign(problem, options, deadline)
+    statistics: dict[str, object] = {"nodes": assignment.nodes, "cost_bytes": assignment.cost}
+    if assignment.region_of is None:
+        outcome = Outcome.INFEASIBLE if assignment.proved else Outcome.TIMEOUT
         seconds = time.perf_counter() - started
         return Plan(
             buffers=problem.buffers,
@@ -118,17 +126,25 @@ def _plan_regions(buffers: Sequence[Buffer], method: str, options: PlanOptions) 
     plans: dict[str, Plan] = {}
     for r, region in enumerate(options.regions):
         until = started if any(plan.interrupted for plan in plans.values()) else deadline
-        plans[region.name] = _plan_region(problem, found.region_of, r, method, options, until)
-    if found.first is not None and any(p.buffers and not p.offsets for p in plans.values()):
-        found = found.first  # its offsets are known: late, but a placement
-        statistics["cost_bytes"] = found.cost
+        plans[region.name] = _plan_region(problem, assignment.region_of, r, method, options, until)
+    if assignment.first is not None and any(p.buffers and not p.offsets for p in plans.values()):
+        # its offsets are known: a placement in spite of the time limit
+        assignment = assignment.first
+        statistics["cost_bytes"] = assignment.cost
         for r, region in enumerate(options.regions):
-            plans[region.name] = _placed_region(problem, found, r, plans[region.name])
+            plans[region.name] = _placed_region(problem, assignment, r, plans[region.name])
     if any(plan.interrupted for plan in plans.values()):
         statistics["limit"] = "interrupt"
-    assert found.region_of is not None
+    assert assignment.region_of is not None
     return _join(
-        problem, found.region_of, found.proved, plans, method, options, started, statistics
+        problem,
+        assignment.region_of,
+        assignment.proved,
+        plans,
+        method,
+        options,
+        started,
+        statistics,
     )
 
 
@@ -151,11 +167,13 @@ def _plan_region(
     return _plan_arena(part(problem, inside), method, narrowed)
 
 
-def _placed_region(problem: PlacementProblem, found: Assignment, region: int, tried: Plan) -> Plan:
-    """The plan of a region that first fit made, where what was ``tried`` ended without any."""
-    inside = [i for i, r in enumerate(found.region_of or ()) if r == region]
+def _placed_region(
+    problem: PlacementProblem, assignment: Assignment, region: int, tried: Plan
+) -> Plan:
+    """Return the plan of a region by first fit, where the planner's attempt gave none."""
+    inside = [i for i, r in enumerate(assignment.region_of or ()) if r == region]
     sizes = [int(problem.size[i]) for i in inside]
-    offsets = tuple(found.offsets[i] for i in inside)
+    offsets = tuple(assignment.offsets[i] for i in inside)
     ends = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
     return replace(
         tried,
@@ -177,7 +195,7 @@ def _join(
     started: float,
     statistics: dict[str, object],
 ) -> Plan:
-    """One answer from the plans of the regions; optimal only where all of it is proved."""
+    """Return one plan from the plans of the regions; it is optimal only if all parts are proved."""
     names = [options.regions[choices_of(b, options.regions)[0]].name for b in problem.buffers]
     placed = [0] * len(problem.index)
     for r, region in enumerate(options.regions):

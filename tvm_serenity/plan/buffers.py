@@ -1,4 +1,4 @@
-"""What is placed: buffers with a size, a lifetime and constraints on their offset.
+"""Buffers to place, with a size, a lifetime and constraints on their offset.
 
 A buffer is live at the steps ``lower <= t < upper``. Two buffers that are live at a common step
 must not share a byte, unless one names the other in ``may_overlap``. A buffer of size zero or with
@@ -12,26 +12,27 @@ from enum import StrEnum
 from tvm_serenity.errors import InputError
 
 MAX_BYTES = 2**62 - 1
-"""No offset, step or alignment may exceed this, nor the sum of all sizes (with their padding)."""
+"""The limit on offsets, steps and alignments, and on the sum of all sizes with padding."""
 
 
 class Overlap(StrEnum):
     """How two buffers may share bytes while both are live."""
 
-    START = "start"  # both at the same offset, or apart: an element-wise operator in place
-    ANY = "any"  # in any way: the two are never read after the other is written
-    BELOW = "below"  # it may start below the other's start, by a distance or more: written behind
+    START = "start"  # the same offset, or disjoint: an in-place elementwise operator
+    ANY = "any"  # any shared bytes: neither is read after the other is written
+    # this one may start some bytes below the other: rows are written behind the reads
+    BELOW = "below"
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """One block of memory; raises :class:`InputError` where the fields contradict each other.
+    """One block of memory; raises :class:`InputError` if its fields contradict each other.
 
-    ``offset`` fixes the position. ``may_overlap`` names one other buffer with which bytes may be
-    shared as ``overlap`` says; the permission is mutual. With ``Overlap.BELOW`` this buffer may
-    start ``distance_bytes`` or more below the start of the other one, however far it reaches into
-    it. ``regions`` lists the regions the buffer may live in, best first; empty means all of them in
-    the order of the options.
+    ``offset`` fixes the position. ``may_overlap`` names one other buffer that may share bytes as
+    ``overlap`` says; the permission is mutual. With ``Overlap.BELOW`` this buffer may start
+    ``distance_bytes`` or more below the start of the other one, however far it reaches into it.
+    ``regions`` lists the regions the buffer may live in, best first; an empty list means all
+    regions in the order of the options.
     """
 
     name: str
@@ -56,27 +57,32 @@ class Buffer:
             return InputError(f"buffer {self.name!r}: {reason}")
 
         if self.size_bytes < 0:
-            raise refuse(f"negative size {self.size_bytes}")
+            raise refuse(f"its size is {self.size_bytes} bytes; it must not be negative")
         if self.lower > self.upper:
-            raise refuse(f"lifetime starts at {self.lower}, after its end {self.upper}")
+            raise refuse(f"its lifetime starts at step {self.lower}, after its end {self.upper}")
         if max(abs(self.lower), abs(self.upper)) > MAX_BYTES:
-            raise refuse(f"lifetime {self.lower}..{self.upper} is outside of +-{MAX_BYTES}")
+            raise refuse(f"its lifetime {self.lower}..{self.upper} is outside +-{MAX_BYTES}")
         if not 1 <= self.alignment <= MAX_BYTES:
-            raise refuse(f"alignment {self.alignment} is not in 1..{MAX_BYTES}")
+            raise refuse(f"its alignment {self.alignment} is not in 1..{MAX_BYTES}")
         if self.size_bytes > MAX_BYTES:
-            raise refuse(f"size {self.size_bytes} exceeds {MAX_BYTES} bytes")
+            raise refuse(f"its size {self.size_bytes} exceeds {MAX_BYTES} bytes")
         if self.offset is not None:
             if not 0 <= self.offset <= MAX_BYTES - self.size_bytes:
-                raise refuse(f"fixed offset {self.offset} is not in 0..{MAX_BYTES} minus the size")
+                raise refuse(
+                    f"its fixed offset {self.offset} is not in 0..{MAX_BYTES} minus the size"
+                )
             if self.offset % self.alignment:
-                raise refuse(f"fixed offset {self.offset} is no multiple of {self.alignment}")
+                raise refuse(
+                    f"its fixed offset {self.offset} is not a multiple of its alignment "
+                    f"{self.alignment}"
+                )
         if self.may_overlap == self.name:
-            raise refuse("may_overlap names the buffer itself")
+            raise refuse("may_overlap names the buffer itself; name another buffer")
         below = self.may_overlap is not None and self.overlap is Overlap.BELOW
         if below and not 1 <= self.distance_bytes <= MAX_BYTES:
-            raise refuse(f"distance {self.distance_bytes} is not in 1..{MAX_BYTES}")
+            raise refuse(f"its distance {self.distance_bytes} is not in 1..{MAX_BYTES}")
         if len(set(self.regions)) != len(self.regions):
-            raise refuse("a region is listed twice")
+            raise refuse("it lists a region twice")
 
     @property
     def costs(self) -> bool:
@@ -86,30 +92,33 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A memory of its own address range, with room for ``capacity_bytes`` (None: no limit)."""
+    """A memory with its own address range and ``capacity_bytes`` (None: no limit)."""
 
     name: str
     capacity_bytes: int | None = None
 
     def __post_init__(self) -> None:
         if self.capacity_bytes is not None and self.capacity_bytes < 0:
-            raise InputError(f"region {self.name!r}: negative capacity {self.capacity_bytes}")
+            raise InputError(
+                f"region {self.name!r}: its capacity is {self.capacity_bytes} bytes; it must not "
+                "be negative"
+            )
 
 
 def check_buffers(buffers: Sequence[Buffer], alignment: int = 1) -> None:
-    """Raises :class:`InputError` where buffers contradict each other, naming them."""
+    """Raise :class:`InputError` if buffers contradict each other; the message names them."""
     known, total = set[str](), 0
     for buffer in buffers:
         if buffer.name in known:
-            raise InputError(f"buffer {buffer.name!r}: the name is used twice")
+            raise InputError(f"buffer {buffer.name!r}: two buffers have this name; rename one")
         known.add(buffer.name)
         total += buffer.size_bytes + max(buffer.alignment, alignment)
         if buffer.offset is not None:
             total = max(total, buffer.offset + total)
             if buffer.offset % alignment:
                 raise InputError(
-                    f"buffer {buffer.name!r}: fixed offset {buffer.offset} is no multiple of "
-                    f"the minimum alignment {alignment}"
+                    f"buffer {buffer.name!r}: its fixed offset {buffer.offset} is not a multiple "
+                    f"of the minimum alignment {alignment}"
                 )
         if total > MAX_BYTES:
             raise InputError(
@@ -118,4 +127,7 @@ def check_buffers(buffers: Sequence[Buffer], alignment: int = 1) -> None:
             )
     for buffer in buffers:
         if buffer.may_overlap is not None and buffer.may_overlap not in known:
-            raise InputError(f"buffer {buffer.name!r}: may overlap unknown {buffer.may_overlap!r}")
+            raise InputError(
+                f"buffer {buffer.name!r}: may_overlap names {buffer.may_overlap!r}, which is not a "
+                "buffer"
+            )

@@ -1,9 +1,9 @@
-"""An independent check of placements: in order of time, each buffer beside those that are live.
+"""An independent checker of placements: compares each buffer with all live ones, in time order.
 
-It shares nothing with the planners but the buffers it is given. As long as no two share
-bytes, what is live lies apart, so by address it is in order, and all that reaches into a new
-buffer lies side by side there. Buffers begin a block of some at a time, compared with what
-lives at the block's start, and with each other. ``tests/plan/pairs.py`` compares all pairs.
+It shares only the buffer classes with the planners. As long as no two buffers share bytes, the live
+ones are disjoint and ordered by address, so those that reach into a new buffer are adjacent in that
+order. Buffers are checked in blocks: against the buffers that are live at the block's start, and
+against each other. ``tests/plan/pairs.py`` compares all pairs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,8 @@ from tvm_serenity.plan.buffers import MAX_BYTES, Buffer, Region
 from tvm_serenity.plan.columns import BufferColumns, constrained
 
 LEAST_BLOCK, MOST_BLOCK = 128, 512
-"""Buffers that begin in a block: of the live ones, which each block goes through, the root."""
+"""Limits on the buffers per block, which is the square root of the live buffers of the last block.
+"""
 
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -27,17 +28,17 @@ NONE = np.zeros(0, dtype=np.int64)
 def check_plan(
     buffers: Sequence[Buffer], offsets: Sequence[int], capacity: int | None = None
 ) -> None:
-    """Raises :class:`CheckError` at the first violation, naming the buffers and their bytes."""
+    """Raise :class:`CheckError` at the first violation; it names the buffers and their bytes."""
     if len(buffers) != len(offsets):
-        raise CheckError(f"{len(buffers)} buffers have {len(offsets)} offsets")
+        raise CheckError(f"the plan has {len(offsets)} offsets for {len(buffers)} buffers")
     columns = BufferColumns.of(buffers)
     start = _checked_offsets(buffers, columns, offsets)
     placed = _Placed(columns.lower, columns.upper, start, start + columns.size_bytes)
     taking = np.flatnonzero((columns.size_bytes > 0) & (columns.lower < columns.upper))
     for index in () if capacity is None else taking[placed.end[taking] > capacity][:1].tolist():
         raise CheckError(
-            f"buffer {columns.name[index]!r}: ends at {placed.end[index]}, past the capacity of "
-            f"{capacity} bytes"
+            f"buffer {columns.name[index]!r} ends at byte {placed.end[index]}, past the capacity "
+            f"of {capacity} bytes"
         )
     for one, two in _meeting(placed, taking, _sharing(buffers)):
         _check_pair(buffers[one], offsets[one], buffers[two], offsets[two])
@@ -49,14 +50,15 @@ def check_regions(
     placed_in: Sequence[str],
     regions: Sequence[Region],
 ) -> None:
-    """Raises :class:`CheckError` where a buffer is in a wrong region or a region is in conflict."""
+    """Raise :class:`CheckError` if a buffer is in a wrong region or a region's plan is invalid."""
     if len(buffers) != len(placed_in) or len(buffers) != len(offsets):
         raise CheckError(
-            f"{len(buffers)} buffers, {len(offsets)} offsets, {len(placed_in)} regions"
+            f"the plan has {len(buffers)} buffers, {len(offsets)} offsets and {len(placed_in)} "
+            "regions; the numbers must be equal"
         )
     for buffer, name in zip(buffers, placed_in, strict=True):
         if name not in (buffer.regions or [region.name for region in regions]):
-            raise CheckError(f"buffer {buffer.name!r}: may not live in region {name!r}")
+            raise CheckError(f"buffer {buffer.name!r} may not live in region {name!r}")
     for region in regions:
         inside = [i for i, name in enumerate(placed_in) if name == region.name]
         check_plan(
@@ -66,7 +68,7 @@ def check_regions(
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """When each buffer is live, and from which byte to which; half open, both."""
+    """Each buffer's live range in steps and its bytes in the arena; both half open."""
 
     lower: Ints
     upper: Ints
@@ -75,11 +77,11 @@ class _Placed:
 
 
 def _meeting(placed: _Placed, taking: Ints, sharing: set[int]) -> Iterator[tuple[int, int]]:
-    """All two buffers that are live at once and share bytes, until two do that may not."""
+    """Yield all pairs of buffers that are live at once and share bytes."""
     waiting = taking[np.argsort(placed.lower[taking], kind="stable")]
     may_share = np.zeros(len(placed.lower), dtype=np.bool_)
     may_share[list(sharing)] = True
-    alone = shared = NONE  # what is live; alone: ascending by address
+    alone = shared = NONE  # indices of live buffers; alone: ascending by address
     first = 0
     while first < len(waiting):
         width = min(max(LEAST_BLOCK, isqrt(len(alone))), MOST_BLOCK)
@@ -102,7 +104,7 @@ def _listed(pairs: tuple[Ints, Ints]) -> Iterator[tuple[int, int]]:
 
 
 def _beside(placed: _Placed, live: Ints, block: Ints) -> tuple[Ints, Ints]:
-    """Pairs of a live buffer and one of the block; live ones lie apart, ascending by address."""
+    """Return pairs of a live buffer and one of the block; ``live`` is disjoint, by address."""
     below = np.searchsorted(placed.end[live], placed.start[block], side="right")
     above = np.searchsorted(placed.start[live], placed.end[block], side="left")
     count = above - below
@@ -113,14 +115,14 @@ def _beside(placed: _Placed, live: Ints, block: Ints) -> tuple[Ints, Ints]:
 
 
 def _all(placed: _Placed, live: Ints, block: Ints) -> tuple[Ints, Ints]:
-    """Pairs of a live buffer and one of the block, wherever they lie."""
+    """Return pairs of a live buffer and one of the block; ``live`` is in any position."""
     met = _met(placed, live[:, None], block)
     i, j = np.nonzero(met) if met.any() else (NONE, NONE)
     return live[i], block[j]
 
 
 def _within(placed: _Placed, block: Ints) -> tuple[Ints, Ints]:
-    """Pairs of the block itself, first the one that begins first."""
+    """Return pairs within the block, the buffer that begins first in front."""
     place = np.arange(len(block))
     met = _met(placed, block[:, None], block) & (place[:, None] < place)
     i, j = np.nonzero(met) if met.any() else (NONE, NONE)
@@ -128,13 +130,13 @@ def _within(placed: _Placed, block: Ints) -> tuple[Ints, Ints]:
 
 
 def _met(placed: _Placed, one: Ints, two: Ints) -> npt.NDArray[np.bool_]:
-    """Whether ``one`` is live when ``two`` begins and shares bytes with it."""
+    """Return whether ``one`` is live when ``two`` begins and shares bytes with it."""
     below = placed.start[one] < placed.end[two]
     return below & (placed.start[two] < placed.end[one]) & (placed.upper[one] > placed.lower[two])
 
 
 def _sharing(buffers: Sequence[Buffer]) -> set[int]:
-    """The buffers that may share bytes with another one, or that another one may reach."""
+    """Return the buffers that may share bytes with another one, in either role."""
     asked = constrained(buffers)
     named = {buffer.may_overlap for buffer in asked} - {None}
     return {i for i, b in enumerate(asked) if b.may_overlap is not None or b.name in named}
@@ -143,21 +145,23 @@ def _sharing(buffers: Sequence[Buffer]) -> set[int]:
 def _checked_offsets(
     buffers: Sequence[Buffer], columns: BufferColumns, offsets: Sequence[int]
 ) -> Ints:
-    """Return the offsets: none negative, all aligned, and where they are fixed."""
+    """Return the offsets as an array, checked: not negative, aligned, equal to fixed ones."""
     if min(offsets, default=0) < 0 or max(offsets, default=0) > MAX_BYTES:
         index = next(i for i, offset in enumerate(offsets) if not 0 <= offset <= MAX_BYTES)
         raise CheckError(
-            f"buffer {columns.name[index]!r}: offset {offsets[index]} is not within 0..{MAX_BYTES}"
+            f"buffer {columns.name[index]!r}: its offset {offsets[index]} is not in 0..{MAX_BYTES}"
         )
     start = np.fromiter(offsets, dtype=np.int64, count=len(offsets))
     for index in np.flatnonzero(start % columns.alignment)[:1].tolist():
         raise CheckError(
-            f"buffer {columns.name[index]!r}: offset {offsets[index]} is not "
-            f"{columns.alignment[index]}-fold"
+            f"buffer {columns.name[index]!r}: its offset {offsets[index]} is not a multiple of its "
+            f"alignment {columns.alignment[index]}"
         )
     for buffer, offset in zip(constrained(buffers), offsets, strict=False):
         if buffer.offset is not None and buffer.offset != offset:
-            raise CheckError(f"buffer {buffer.name!r}: at {offset}, but fixed at {buffer.offset}")
+            raise CheckError(
+                f"buffer {buffer.name!r} is at offset {offset}, but fixed at {buffer.offset}"
+            )
     return start
 
 

@@ -1,4 +1,4 @@
-"""Buffers as columns: of 100,000 and more, far less memory and time than as many objects."""
+"""Buffers as columns: for 100,000 and more, far less memory and time than as many objects."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from tvm_serenity.plan.buffers import MAX_BYTES, Buffer
 
 @dataclass(frozen=True, slots=True)
 class BufferColumns:
-    """What every buffer has, one value each; lifetimes are half open, sizes in bytes."""
+    """The fields that every buffer has, as columns; lifetimes are half open, sizes in bytes."""
 
     name: Sequence[str]
     lower: Ints
@@ -24,7 +24,7 @@ class BufferColumns:
 
     @staticmethod
     def of(buffers: Sequence[Buffer]) -> "BufferColumns":
-        """Return the columns of any buffers, whatever else these ask for."""
+        """Return the columns of ``buffers``; other constraints are left out."""
         if isinstance(buffers, FreeBuffers):
             return buffers.columns
         lower, upper, size, alignment = (
@@ -36,22 +36,24 @@ class BufferColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreeBuffers(Sequence[Buffer]):
-    """Buffers of which each has a size, a lifetime, an alignment, and no other constraint.
+    """Buffers with a size, a lifetime and an alignment, and no other constraint.
 
-    Raises :class:`InputError` as :class:`Buffer` does, and where columns differ in length.
+    Raises :class:`InputError` as :class:`Buffer` does, and if columns differ in length.
     """
 
     columns: BufferColumns
 
     def __post_init__(self) -> None:
         c, count = self.columns, len(self)
-        if any(len(one) != count for one in (c.lower, c.upper, c.size_bytes, c.alignment)):
-            raise InputError(f"columns of {count} buffers: one of them has another length")
+        if any(len(column) != count for column in (c.lower, c.upper, c.size_bytes, c.alignment)):
+            raise InputError(
+                f"FreeBuffers: the columns differ in length; {count} buffers have names"
+            )
         wrong = (c.size_bytes < 0) | (c.size_bytes > MAX_BYTES)
         wrong |= (c.alignment < 1) | (c.alignment > MAX_BYTES)
         wrong |= (c.lower < -MAX_BYTES) | (c.lower > c.upper) | (c.upper > MAX_BYTES)
         for index in np.flatnonzero(wrong)[:1]:
-            self._at(int(index))  # which says what is wrong
+            self._at(int(index))  # creating the buffer raises the error
 
     def __iter__(self) -> Iterator[Buffer]:
         c = self.columns
@@ -66,7 +68,7 @@ class FreeBuffers(Sequence[Buffer]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Buffer, ...]: ...
     def __getitem__(self, index: int | slice) -> Buffer | tuple[Buffer, ...]:
-        """Return a buffer, or some of them: they are made here."""
+        """Return one buffer or a slice of buffers, created on demand."""
         if isinstance(index, slice):
             return tuple(map(self._at, range(*index.indices(len(self)))))
         return self._at(index)
@@ -78,16 +80,22 @@ class FreeBuffers(Sequence[Buffer]):
 
 
 def constrained(buffers: Sequence[Buffer]) -> Sequence[Buffer]:
-    """Return the buffers that may ask for more than an alignment: none of :class:`FreeBuffers`."""
+    """Return the buffers that may have more constraints than an alignment.
+
+    :class:`FreeBuffers` have none.
+    """
     return () if isinstance(buffers, FreeBuffers) else buffers
 
 
 def joined(parts: Sequence[FreeBuffers]) -> FreeBuffers:
     """Return the buffers of all parts, one part after the other."""
     columns = [part.columns for part in parts]
-    name = [name for one in columns for name in one.name]
+    name = [name for part_columns in columns for name in part_columns.name]
     numbers = (
-        np.concatenate([getattr(one, field) for one in columns] or [np.zeros(0, dtype=np.int64)])
+        np.concatenate(
+            [getattr(part_columns, field) for part_columns in columns]
+            or [np.zeros(0, dtype=np.int64)]
+        )
         for field in ("lower", "upper", "size_bytes", "alignment")
     )
     return FreeBuffers(BufferColumns(name, *numbers))

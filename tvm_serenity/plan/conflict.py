@@ -1,7 +1,7 @@
-"""Why nothing fits: a smallest-possible excuse, a set of buffers that cannot be placed together.
+"""Explains why no placement fits: a minimal set of buffers that cannot be placed together.
 
-The set is irreducible: without any one of its buffers the rest can be placed. It is found by
-leaving out blocks of buffers, halving the blocks, as long as what remains is proved impossible.
+The set is irreducible: without any one of its buffers, the rest can be placed. The search drops
+blocks of buffers, of halving size, as long as the rest is proved not to fit.
 """
 
 import time
@@ -22,9 +22,10 @@ _MANY = 20_000
 def find_conflict(
     buffers: Sequence[Buffer], capacity: int, options: PlanOptions, seconds: float
 ) -> tuple[tuple[str, ...], bool]:
-    """Names of buffers proved not to fit ``capacity`` together, and whether the set is minimal.
+    """Return the names of buffers proved not to fit ``capacity``, and whether the set is minimal.
 
-    ``buffers`` themselves must be proved not to fit. Out of time, the set so far is returned.
+    All ``buffers`` together must be proved not to fit. After ``seconds``, the set so far is
+    returned.
     """
     deadline = time.perf_counter() + seconds
     kept, minimal = _live_together(buffers, capacity, options), True
@@ -46,18 +47,18 @@ def find_conflict(
 
 
 def _live_together(buffers: Sequence[Buffer], capacity: int, options: PlanOptions) -> list[Buffer]:
-    """Buffers of a step that alone exceed the capacity, largest last; else all there are."""
+    """Return buffers live at one step that exceed the capacity, largest last; else all buffers."""
     problem = prepare(buffers, options.alignment)
     for live in _sections(problem):
-        if found := _too_much(problem, live, capacity):
-            return [buffers[problem.index[i]] for i in found]
-    made = list(buffers)
-    chosen = (made[i] for i in problem.index)
+        if too_large := _too_much(problem, live, capacity):
+            return [buffers[problem.index[i]] for i in too_large]
+    listed = list(buffers)
+    chosen = (listed[i] for i in problem.index)
     return sorted(chosen, key=lambda b: b.size_bytes * (b.upper - b.lower))
 
 
 def _too_much(problem: PlacementProblem, live: Sequence[int], capacity: int) -> Sequence[int]:
-    """The fewest of the largest buffers of a section whose bound exceeds the capacity, or none."""
+    """Return the fewest largest buffers of a section whose bound exceeds the capacity, or none."""
     ordered = sorted(live, key=problem.plain.size.__getitem__)
     counts = range(1, len(ordered) + 1)
 
@@ -69,7 +70,7 @@ def _too_much(problem: PlacementProblem, live: Sequence[int], capacity: int) -> 
 
 
 def _sections(problem: PlacementProblem) -> Iterator[Sequence[int]]:
-    """What is live in the fullest section, then of few buffers in each."""
+    """Yield the live set of the fullest section, then of every section if there are few buffers."""
     if problem.sections:
         yield problem.live_in(int(problem.load.argmax()))
     if len(problem.index) <= _MANY:

@@ -1,10 +1,10 @@
-"""Placing buffers of which only the conflicts are known, where these are no live ranges.
+"""Placement of buffers by their pairwise conflicts, for conflicts that are not live ranges.
 
-A buffer may be live several times (the scratch of a kernel that is called twice): conflicts then
-form no interval graph, and the planners over live ranges would ask for too much. Here a placement
-is an order: each buffer at the lowest offset free of its neighbours. Going through any placement by
-its offsets gives one that is nowhere higher, so no start is ever made worse; then the order of a
-buffer at the top and of one below it is exchanged, as long as that does not raise the arena.
+A buffer may be live several times (the scratch of a kernel that is called twice). Conflicts then
+form no interval graph, and planners over live ranges would need too much memory. Here a placement
+is an order: each buffer goes to the lowest offset that is free of its neighbours. Re-placing the
+buffers of any placement in order of their offsets moves none up, so no start gets worse. The search
+then exchanges a buffer at the top with one below it, as long as the arena does not grow.
 """
 
 import random
@@ -23,9 +23,9 @@ def place_by_conflicts(
     rounds: int = ROUNDS,
     seed: int = 0,
 ) -> tuple[int, ...]:
-    """Return an offset for each buffer; never above the arena of any placement in ``starts``.
+    """Return an offset for each buffer; the arena is never above that of a placement in ``starts``.
 
-    ``conflicts`` are symmetric: buffer i must share no byte with those of ``conflicts[i]``.
+    ``conflicts`` are symmetric: buffer i must share no byte with the buffers in ``conflicts[i]``.
     Deterministic.
     """
     everyone = range(len(sizes))
@@ -37,28 +37,33 @@ def place_by_conflicts(
         offsets = _first_fit(sizes, alignments, conflicts, order)
         return max((offsets[i] + sizes[i] for i in everyone), default=0), offsets
 
-    (arena, offsets), order = min(((placed(o), o) for o in orders), key=lambda found: found[0][0])
+    (arena, offsets), order = min(
+        ((placed(o), o) for o in orders), key=lambda placement: placement[0][0]
+    )
     best, bound = (arena, offsets), max(sizes, default=0)
     rng = random.Random(seed)
     for _ in range(rounds):
         if best[0] == bound:
             break
         moved = _exchanged(order, offsets, sizes, conflicts, arena, rng)
-        found = placed(moved)
-        if found[0] <= arena:
-            (arena, offsets), order = found, moved
-            best = min(best, found, key=lambda f: f[0])
+        placement = placed(moved)
+        if placement[0] <= arena:
+            (arena, offsets), order = placement, moved
+            best = min(best, placement, key=lambda f: f[0])
     return tuple(best[1])
 
 
 def check_conflicts(
     sizes: Sequence[int], conflicts: Sequence[Collection[int]], offsets: Sequence[int]
 ) -> None:
-    """Raise :class:`CheckError` where two buffers that conflict share a byte."""
+    """Raise :class:`CheckError` if two buffers that conflict share a byte."""
     for i, near in enumerate(conflicts):
         for j in near:
             if offsets[i] < offsets[j] + sizes[j] and offsets[j] < offsets[i] + sizes[i]:
-                raise CheckError(f"buffers {i} and {j} share bytes")
+                raise CheckError(
+                    f"buffers {i} and {j} conflict, but share bytes at offsets {offsets[i]} and "
+                    f"{offsets[j]}"
+                )
 
 
 def _first_fit(
@@ -86,7 +91,7 @@ def _exchanged(
     arena: int,
     rng: random.Random,
 ) -> list[int]:
-    """The order with a buffer at the top, or one under it, exchanged for a neighbour before it."""
+    """Return the order with a buffer near the top exchanged with, or moved before, an earlier."""
     place = {v: i for i, v in enumerate(order)}
     top = rng.choice([i for i in order if offsets[i] + sizes[i] == arena])
     if conflicts[top] and rng.random() < 0.5:

@@ -1,7 +1,7 @@
 """Buffers as CSV: ``id,lower,upper,size[,alignment][,offset]``, MiniMalloc's columns.
 
-Files of a million rows are read in blocks. Plain ones become columns at once; where something is
-unusual, each row of the block is read by itself, and what is wrong named.
+Files of a million rows are read in blocks. Plain blocks become columns at once. A block with an
+unusual row is read row by row, and the error names the line.
 """
 
 import csv
@@ -25,17 +25,17 @@ BLOCK_ROWS = 20_000
 _NEEDED = ("id", "lower", "upper", "size")
 _ALIASES = {"start": "lower", "end": "upper", "buffer": "id", "buffer_id": "id"}
 _INTEGERS = re.compile(r"(?:-?[0-9]{1,18},)*")
-"""Whole numbers of 64 bits, each with a comma after it."""
+"""Integers that fit 64 bits, each followed by a comma."""
 
 Row = tuple[int, list[str]]
-"""The line where it ends, and its cells."""
+"""The number of the row's last line, and its cells."""
 
 
 def read_csv(path: str | Path) -> Sequence[Buffer]:
-    """The buffers of a file, in its order: :class:`FreeBuffers` where no offset is fixed.
+    """Return the buffers of a file, in its order: :class:`FreeBuffers` if no offset is fixed.
 
     An empty ``offset`` is free, an empty ``alignment`` is 1; unknown columns are skipped. Raises
-    :class:`ParseError` naming the file and the line.
+    :class:`ParseError`, which names the file and the line.
     """
     rows = _rows(Path(path))
     place = {name: at for at, name in enumerate(_names(next(rows)[1]))}
@@ -52,19 +52,19 @@ def write_csv(
     offsets: Sequence[int],
     source: str | Path | None = None,
 ) -> None:
-    """Writes the buffers with their ``offset``, to a temporary file that is renamed at the end.
+    """Write the buffers with their ``offset``, atomically (to a temporary file that is renamed).
 
-    With ``source``, the file the buffers were read from, its columns are all kept, in its order.
+    ``source`` is the file that the buffers were read from; all its columns are kept in its order.
     """
     if len(buffers) != len(offsets):
-        raise InputError(f"{len(buffers)} buffers have {len(offsets)} offsets")
+        raise InputError(f"{path}: cannot write {len(offsets)} offsets for {len(buffers)} buffers")
     if source is None:
         header, rows = [*_NEEDED, "alignment"], _cells(buffers)
     else:
         (_, header), *table = _rows(Path(source))
         rows = [cells for _, cells in table]
     if len(rows) != len(buffers):
-        raise InputError(f"{source}: holds {len(rows)} buffers, not {len(buffers)}")
+        raise InputError(f"{source}: the file holds {len(rows)} buffers, not {len(buffers)}")
     lowered = [cell.lower() for cell in header]
     at = lowered.index("offset") if "offset" in lowered else len(header)
     text = io.StringIO(newline="")
@@ -77,14 +77,14 @@ def write_csv(
 
 
 def _cells(buffers: Sequence[Buffer]) -> list[Sequence[object]]:
-    """The columns needed, and alignments, row by row."""
+    """Return the required columns and the alignments, row by row."""
     held = BufferColumns.of(buffers)
     numbers = (held.lower, held.upper, held.size_bytes, held.alignment)
     return list(zip(held.name, *(column.tolist() for column in numbers), strict=True))
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    """The header, then the rows, all with as many cells; these are stripped, blank lines gone."""
+    """Yield the header, then the rows, each of the same length, with stripped cells."""
     try:
         check_regular(path, MAX_FILE_BYTES)
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -92,7 +92,7 @@ def _rows(path: Path) -> Iterator[Row]:
     except OSError as error:
         raise ParseError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise ParseError(f"{path}: not a text file in UTF-8") from None
+        raise ParseError(f"{path}: the file is not text in UTF-8") from None
 
 
 def _parse(path: Path, reader: Iterator[list[str]]) -> Iterator[Row]:
@@ -104,23 +104,25 @@ def _parse(path: Path, reader: Iterator[list[str]]) -> Iterator[Row]:
             if not any(cells):
                 continue
             if max(map(len, row)) > MAX_FIELD_CHARACTERS:
-                reason = f"a field of over {MAX_FIELD_CHARACTERS} letters"
+                reason = f"a field is longer than {MAX_FIELD_CHARACTERS} characters"
                 raise ParseError(f"{path}, line {line}: {reason}")
             if not fields:
                 _check_header(path, line, _names(cells))
                 fields = len(cells)
             elif len(cells) != fields:
-                reason = f"{len(cells)} fields, the header has {fields}"
+                reason = f"the row has {len(cells)} fields, the header {fields}"
                 raise ParseError(f"{path}, line {line}: {reason}")
             yield line, cells
     except csv.Error as error:
         raise ParseError(f"{path}, line {line + 1}: {error}") from None
     if not fields:
-        raise ParseError(f"{path}: no header, expected {','.join(_NEEDED)}[,alignment][,offset]")
+        raise ParseError(
+            f"{path}: the file has no header; expected {','.join(_NEEDED)}[,alignment][,offset]"
+        )
 
 
 def _names(header: Sequence[str]) -> list[str]:
-    """The columns of a header, as they are named here."""
+    """Return the column names of a header, with aliases replaced."""
     return [_ALIASES.get(cell.lower(), cell.lower()) for cell in header]
 
 
@@ -128,15 +130,16 @@ def _check_header(path: Path, line: int, names: Sequence[str]) -> None:
     for needed in _NEEDED:
         if names.count(needed) != 1:
             raise ParseError(
-                f"{path}, line {line}: column {needed!r} is there {names.count(needed)} times; "
+                f"{path}, line {line}: the header lists column {needed!r} "
+                f"{names.count(needed)} times; "
                 f"expected {','.join(_NEEDED)}[,alignment][,offset]"
             )
     if len(set(names)) != len(names):
-        raise ParseError(f"{path}, line {line}: a column is listed twice")
+        raise ParseError(f"{path}, line {line}: the header lists a column twice")
 
 
 def _free(place: Mapping[str, int], rows: Sequence[Row]) -> FreeBuffers | None:
-    """Rows without a fixed offset as columns; None where any of them is unusual, or wrong."""
+    """Return rows without fixed offsets as columns; None if a row is unusual or invalid."""
     columns = list(zip(*(cells for _, cells in rows), strict=True))
     if "offset" in place and any(columns[place["offset"]]):
         return None
@@ -144,8 +147,12 @@ def _free(place: Mapping[str, int], rows: Sequence[Row]) -> FreeBuffers | None:
     numbers = [_integers(columns[place[name]]) for name in ("lower", "upper", "size")]
     numbers.append(np.ones(len(rows), dtype=np.int64) if steps is None else _integers(steps))
     try:
-        found = [column for column in numbers if column is not None]
-        return FreeBuffers(BufferColumns(columns[place["id"]], *found)) if len(found) == 4 else None
+        columns_read = [column for column in numbers if column is not None]
+        return (
+            FreeBuffers(BufferColumns(columns[place["id"]], *columns_read))
+            if len(columns_read) == 4
+            else None
+        )
     except InputError:
         return None
 

@@ -1,4 +1,4 @@
-"""Whether buffers fit a capacity: by bound, by greedy, by exact search."""
+"""Decides whether buffers fit a capacity: by bound, by greedy placement, by exact search."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tvm_serenity.plan.result import PlanOptions
 def fits(
     problem: PlacementProblem, capacity: int, options: PlanOptions, seconds: float | None
 ) -> bool | None:
-    """True or False where proved, None where out of time or without the native core."""
+    """Return True or False if proved; None after ``seconds`` or without the native core."""
     if problem_bound(problem) > capacity or fixed_clash(problem) is not None:
         return False
     for order in ORDERS.values():
@@ -22,7 +22,7 @@ def fits(
 
 
 def fixed_clash(problem: PlacementProblem) -> tuple[str, str] | None:
-    """The names of two buffers whose fixed offsets contradict each other, if there are any."""
+    """Return the names of two buffers whose fixed offsets contradict each other, or None."""
     shelf = Shelf(problem)
     for i in np.flatnonzero(problem.fixed >= 0).tolist():
         if not shelf.clear(i, int(problem.fixed[i])):

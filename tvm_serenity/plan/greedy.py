@@ -13,9 +13,9 @@ Order = Sequence[int]
 
 
 def place_in_order(problem: PlacementProblem, order: Iterable[int]) -> Ints:
-    """Offsets by first fit with gap filling; fixed buffers come first wherever they are listed.
+    """Return offsets by first fit with gap filling; fixed buffers are placed first.
 
-    A buffer that may overlap one already placed joins it where that keeps clear of all others.
+    A buffer that may overlap a placed one joins it if no other buffer is in the way.
     """
     offsets = np.zeros(len(problem.index), dtype=np.int64)
     fixed = [i for i in range(len(offsets)) if problem.fixed[i] >= 0]
@@ -39,13 +39,13 @@ class Shelf:
         self.starts = np.zeros(0, dtype=np.int64)
 
     def add(self, i: int, offset: int) -> None:
-        """Places buffer ``i`` at ``offset``, unchecked."""
+        """Place buffer ``i`` at ``offset`` without a check."""
         where = int(np.searchsorted(self.starts, offset))
         self.placed = np.insert(self.placed, where, i)
         self.starts = np.insert(self.starts, where, offset)
 
     def fit(self, i: int) -> int:
-        """The lowest offset at which buffer ``i`` is clear of all others, or a partner's start."""
+        """Return the lowest offset where buffer ``i`` is clear of all others, or a partner's."""
         p = self.problem
         meets = (p.lower[self.placed] < p.upper[i]) & (p.upper[self.placed] > p.lower[i])
         for j, free in p.partners[i]:
@@ -59,7 +59,7 @@ class Shelf:
         return self._lowest(i, meets, 0)
 
     def clear(self, i: int, at: int) -> bool:
-        """Whether buffer ``i`` may lie at ``at`` beside what is placed."""
+        """Return whether buffer ``i`` may be placed at ``at`` beside the placed buffers."""
         p = self.problem
         meets = (p.lower[self.placed] < p.upper[i]) & (p.upper[self.placed] > p.lower[i])
         for j, free in p.partners[i]:
@@ -67,7 +67,7 @@ class Shelf:
         return self._lowest(i, meets, at) == at
 
     def _lowest(self, i: int, meets: "np.ndarray[tuple[int], np.dtype[np.bool_]]", at: int) -> int:
-        """The lowest aligned offset from ``at`` on that is clear of the buffers in ``meets``."""
+        """Return the lowest aligned offset from ``at`` on that is clear of ``meets``."""
         p = self.problem
         if p.reach[i]:
             return self._lowest_of_pairs(i, meets, at)
@@ -81,7 +81,7 @@ class Shelf:
     def _lowest_of_pairs(
         self, i: int, meets: "np.ndarray[tuple[int], np.dtype[np.bool_]]", at: int
     ) -> int:
-        """The same where buffer ``i`` may reach another one from below, or be reached."""
+        """Return that offset if buffer ``i`` may reach below another one, or another below it."""
         p, step = self.problem, int(self.problem.alignment[i])
         others = [
             (int(s), int(j)) for s, j in zip(self.starts[meets], self.placed[meets], strict=True)
@@ -96,12 +96,12 @@ class Shelf:
 
 
 def arena_of(problem: PlacementProblem, offsets: Ints) -> int:
-    """The highest end of any buffer."""
+    """Return the highest end of any buffer."""
     return int((offsets + problem.size).max(initial=0))
 
 
 def _pressure(problem: PlacementProblem) -> Ints:
-    """For each buffer, the largest sum of live sizes during its life."""
+    """Return, for each buffer, the largest sum of live sizes during its life."""
     rise = np.zeros(problem.sections + 1, dtype=np.int64)
     np.add.at(rise, problem.lower, problem.size)
     np.add.at(rise, problem.upper, -problem.size)
@@ -113,37 +113,37 @@ def _pressure(problem: PlacementProblem) -> Ints:
 
 
 def _sorted_by(*keys: npt.NDArray[Any]) -> Order:
-    """Indices with the largest first key first, ties by the next, then by index."""
+    """Return indices with the largest first key first; ties by the next key, then by index."""
     return [int(i) for i in np.lexsort([-key for key in reversed(keys)])]
 
 
 def by_size(p: PlacementProblem) -> Order:
-    """Largest first (TVM USMP's and TFLite's rule, here with gap filling)."""
+    """Return the buffers largest first (the rule of TVM USMP and TFLite, with gap filling)."""
     return _sorted_by(p.size, p.upper - p.lower)
 
 
 def by_lifetime(p: PlacementProblem) -> Order:
-    """Longest-lived first."""
+    """Return the buffers longest-lived first."""
     return _sorted_by(p.upper - p.lower, p.size)
 
 
 def by_area(p: PlacementProblem) -> Order:
-    """Largest size times lifetime first."""
+    """Return the buffers with the largest size times lifetime first."""
     return _sorted_by((p.upper - p.lower).astype(np.float64) * p.size, p.size)
 
 
 def by_conflict(p: PlacementProblem) -> Order:
-    """Under the highest pressure first, larger ones first among them."""
+    """Return the buffers under the highest pressure first, larger ones first among equals."""
     return _sorted_by(_pressure(p), p.size, p.upper - p.lower)
 
 
 def by_end(p: PlacementProblem) -> Order:
-    """What dies last first: a result that may reach its operand from below lies there first."""
+    """Return the buffers that die last first, so that a result is placed before its operand."""
     return _sorted_by(p.upper, p.lower, p.size)
 
 
 def by_start(p: PlacementProblem) -> Order:
-    """In the order of allocation, as a run-time allocator would."""
+    """Return the buffers in order of allocation, as a run-time allocator sees them."""
     return _sorted_by(-p.lower, p.size)
 
 

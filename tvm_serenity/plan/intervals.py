@@ -1,8 +1,8 @@
-"""Live ranges from conflicts: for planners that are told only who may not share a byte with whom.
+"""Live ranges from conflicts, for planners that know only which buffers must not share a byte.
 
 The conflicts of buffers that each live for a stretch of time form an interval graph. Sweeps of a
-lexicographic breadth-first search, each breaking ties by the one before, lead to an order in which
-the later neighbours of every vertex follow it without a gap (Corneil, Olariu and Stewart, The
+lexicographic breadth-first search, each breaking ties by the previous one, lead to an order in
+which the later neighbours of every vertex follow it without a gap (Corneil, Olariu and Stewart, The
 LBFS structure and recognition of interval graphs, 2009). A buffer then lives from its own place to
 that of its last neighbour.
 """
@@ -13,15 +13,15 @@ SWEEPS = 12
 
 
 def are_exact(conflicts: Sequence[Collection[int]], ranges: Sequence[tuple[int, int]]) -> bool:
-    """Whether no more pairs of ``ranges`` overlap than conflict."""
+    """Return whether exactly the conflicting pairs of ``ranges`` overlap."""
     return 2 * _overlaps(ranges) == sum(map(len, conflicts))
 
 
 def intervals_of(conflicts: Sequence[Collection[int]]) -> list[tuple[int, int]]:
-    """Return for each vertex a half-open range of steps; ranges of neighbours overlap.
+    """Return a half-open range of steps for each vertex; ranges of neighbours overlap.
 
-    Where ``conflicts`` is an interval graph, those of others do not: nothing is lost. On any other
-    graph some that need not may overlap: safe, at some cost.
+    If ``conflicts`` is an interval graph, no other ranges overlap. On any other graph some extra
+    ranges overlap: this is safe, but costs memory.
     """
     neighbours = [set(c) - {v} for v, c in enumerate(conflicts)]
     for v, c in enumerate(neighbours):
@@ -41,7 +41,7 @@ def intervals_of(conflicts: Sequence[Collection[int]]) -> list[tuple[int, int]]:
 
 
 def _sweep(neighbours: Sequence[set[int]], before: Sequence[int]) -> list[int]:
-    """A lexicographic search that breaks ties for what came last in the sweep before."""
+    """Return a lexicographic breadth-first order that breaks ties by the end of the last sweep."""
     classes = [list(reversed(before))] if before else []
     order = []
     while classes:
@@ -65,7 +65,7 @@ def _ranges(neighbours: Sequence[set[int]], order: Sequence[int]) -> list[tuple[
 
 
 def _overlaps(ranges: Sequence[tuple[int, int]]) -> int:
-    """How many pairs of ranges overlap."""
+    """Return the number of pairs of ranges that overlap."""
     starts = sorted(start for start, _ in ranges)
     stops = sorted(stop for _, stop in ranges)
     count, ended = 0, 0

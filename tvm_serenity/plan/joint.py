@@ -1,9 +1,9 @@
-"""Order and placement together: among orders, one whose arena is least.
+"""Order and placement together: among several orders, the one with the smallest arena.
 
-The least peak of any order bounds the arena of every order. So: find the order of least peak,
-place it; where the arena equals the bound, that is proved optimal. Where fragmentation is left,
-a local search looks at other orders: an op moves within the steps its neighbours in the graph
-leave free, orders whose peak cannot beat the best arena are skipped, the others are placed.
+The least peak of any order is a lower bound on every arena. So the search finds the order of least
+peak and places it; if the arena equals the bound, it is optimal. If fragmentation is left, a local
+search tries other orders: an op moves within the steps that its neighbours in the graph leave free.
+Orders whose peak cannot beat the best arena are skipped, the others are placed.
 """
 
 import random
@@ -25,21 +25,22 @@ from tvm_serenity.search.outcome import Outcome
 
 SEARCH_SHARE = 0.7
 MANY_OPS = 20_000
-"""Orders of so many ops are not placed after Ctrl-C."""
+"""Orders of at least this many ops are not placed after Ctrl-C."""
 PLACE_S = 6e-6
-"""Seconds an op until its live ranges are ready to be placed, of many ops."""
+"""Seconds per op of a large graph to compute its live ranges."""
 PLACE_RANGES = 5
-"""What that takes beside the live ranges, as a multiple of what those took: machines are busy."""
+"""Time to prepare the placement as a multiple of the time for the live ranges, on a busy machine.
+"""
 ROUNDS = 2_000
-"""Orders the local search looks at, unless time ends it first."""
+"""Orders that the local search tries unless the time ends first."""
 
 
 @dataclass(frozen=True)
 class Joint:
-    """An order with its placement, and what is proved about the arena.
+    """An order with its placement, and the proof status of its arena.
 
-    ``schedule.peak_bytes`` is this order's; its ``lower_bound_bytes`` bounds the arena of every
-    order. ``outcome`` is about the arena: *optimal* iff it equals that bound.
+    ``schedule.peak_bytes`` is this order's peak; its ``lower_bound_bytes`` bounds the arena of
+    every order. ``outcome`` is the arena's: *optimal* iff the arena equals that bound.
     """
 
     schedule: Schedule
@@ -50,31 +51,31 @@ class Joint:
 
     @property
     def fragmentation_bytes(self) -> int:
-        """Arena bytes above the order's peak."""
+        """Bytes of the arena above the order's peak."""
         return self.plan.arena_bytes - self.schedule.peak_bytes
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the search for the order or a placement."""
+        """Whether Ctrl-C ended the search for the order or its placement."""
         return self.schedule.interrupted or self.plan.interrupted
 
     @staticmethod
-    def of(found: Schedule, ranges: tuple[LiveRange, ...], placed: Plan, tried: int) -> "Joint":
-        """Return an order with its placement; proved where that equals the order's bound."""
-        proved = placed.is_placed and placed.arena_bytes == found.lower_bound_bytes
+    def of(ordered: Schedule, ranges: tuple[LiveRange, ...], placed: Plan, tried: int) -> "Joint":
+        """Return an order with its placement; optimal if the arena equals the order's bound."""
+        proved = placed.is_placed and placed.arena_bytes == ordered.lower_bound_bytes
         outcome = Outcome.OPTIMAL if proved else Outcome.FEASIBLE
-        if not proved and found.outcome is Outcome.INFEASIBLE:
+        if not proved and ordered.outcome is Outcome.INFEASIBLE:
             outcome = Outcome.INFEASIBLE
-        return Joint(found, ranges, placed, outcome, tried)
+        return Joint(ordered, ranges, placed, outcome, tried)
 
 
 Placed = tuple[tuple[LiveRange, ...], Plan]
 Placer = Callable[[Sequence[int]], Placed]
-"""From an order of the graph's ops to live ranges and a placement of them."""
+"""A function from an order of the graph's ops to its live ranges and their placement."""
 
 
 def buffers_of(ranges: Sequence[LiveRange], align: int) -> FreeBuffers:
-    """Return the buffers to place for live ranges, in their order."""
+    """Return the buffers to place for ``ranges``, in their order."""
     count = len(ranges)
     start, stop, size = (
         ints(map(attrgetter(field), ranges), count) for field in ("start", "stop", "size_bytes")
@@ -86,9 +87,9 @@ def buffers_of(ranges: Sequence[LiveRange], align: int) -> FreeBuffers:
 def place_order(
     graph: Graph, order: Sequence[int] | None, align: int = 1, options: PlanOptions | None = None
 ) -> tuple[tuple[LiveRange, ...], Plan]:
-    """Return the live ranges of ``graph`` under ``order``, and an offset for each.
+    """Return the live ranges of ``graph`` under ``order``, and a plan with an offset for each.
 
-    With ``keep_on_interrupt`` Ctrl-C before any placement returns no ranges and no offsets.
+    With ``keep_on_interrupt``, Ctrl-C before any placement returns no ranges and no offsets.
     """
     return _placed(graph, order, align, options or PlanOptions(), hurry=False)
 
@@ -96,7 +97,7 @@ def place_order(
 def place_in_time(
     graph: Graph, order: Sequence[int] | None, align: int = 1, options: PlanOptions | None = None
 ) -> Placed:
-    """Return the same; of many ops no ranges and no offsets where the time left is too short."""
+    """Return :func:`place_order`'s result; nothing for a large graph with too little time."""
     return _placed(graph, order, align, options or PlanOptions(), hurry=True)
 
 
@@ -129,27 +130,26 @@ def schedule_for_arena(
     seed: int = 0,
     given: Placed | None = None,
 ) -> Joint:
-    """Return an order of ``graph`` and its placement with the least arena found.
+    """Return an order of ``graph`` with its placement, the smallest arena over the orders tried.
 
-    ``given`` is the placement of the given order, where it is known already.
-    The time limit of ``options`` holds for all of it: ``SEARCH_SHARE`` of that, and what is left
-    until a deadline, at most for the order, the rest for its placement. After Ctrl-C the order
-    of many ops is not placed any more: that would take longer than anybody waits. Neither is it
-    where the time that is left is too short to make it ready.
+    ``given`` is the placement of the given order, if the caller has computed it already. The time
+    limit of ``options`` is for all steps together: at most ``SEARCH_SHARE`` of it, and of the time
+    until a deadline, is for the order, the rest for its placement. After Ctrl-C, or with too little
+    time left, the order of a large graph is not placed, because that would exceed the limit.
     """
     options = options or Options()
     with within(options.time_limit_s):
         with within(None, SEARCH_SHARE):
-            found = schedule(graph, method, options)
-        if found.interrupted and len(graph.ops) >= MANY_OPS:
-            return Joint.of(found, (), Plan.unplaced(), 1)
-        with within(0.0 if found.interrupted else None):
+            ordered = schedule(graph, method, options)
+        if ordered.interrupted and len(graph.ops) >= MANY_OPS:
+            return Joint.of(ordered, (), Plan.unplaced(), 1)
+        with within(0.0 if ordered.interrupted else None):
             placing = PlanOptions(keep_on_interrupt=options.keep_on_interrupt)
             with within(None, SEARCH_SHARE if rounds else 1.0):
                 late = given is not None and given[1].statistics.get("limit") == "time"
-                known = given if found.is_given and not late else None
-                ranges, placed = known or place_in_time(graph, found.order, align, placing)
-            best = Joint.of(found, ranges, placed, 1)
+                known = given if ordered.is_given and not late else None
+                ranges, placed = known or place_in_time(graph, ordered.order, align, placing)
+            best = Joint.of(ordered, ranges, placed, 1)
             if best.outcome is Outcome.OPTIMAL or rounds == 0 or best.interrupted:
                 return best
             quick = replace(placing, time_limit_s=0.2)
@@ -171,9 +171,10 @@ def improve_arena(
     places: int | None = None,
     seed: int = 0,
 ) -> Joint:
-    """Return ``best`` or a better one among orders near it, each placed by ``place``.
+    """Return ``best`` or a better order near it; ``place`` places each candidate.
 
-    ``rounds`` orders are looked at, and ``places`` of them placed, unless time ends it first.
+    The search tries ``rounds`` orders and places up to ``places`` of them, unless the time ends
+    first.
     """
     rng = random.Random(seed)
     problem = problem_of(graph)
@@ -205,18 +206,18 @@ def improve_arena(
 
 
 def _ended(best: Plan) -> Plan:
-    """The best placement, of a search that Ctrl-C ended while it looked at another one."""
+    """Return the best placement, marked as interrupted by Ctrl-C."""
     return replace(best, statistics={**best.statistics, "limit": "interrupt"})
 
 
-def _outcome(found: Schedule) -> Outcome:
-    if found.peak_bytes == found.lower_bound_bytes:
+def _outcome(ordered: Schedule) -> Outcome:
+    if ordered.peak_bytes == ordered.lower_bound_bytes:
         return Outcome.OPTIMAL
-    return Outcome.FEASIBLE if found.outcome is Outcome.OPTIMAL else found.outcome
+    return Outcome.FEASIBLE if ordered.outcome is Outcome.OPTIMAL else ordered.outcome
 
 
 def _moved(problem: Problem, order: list[int], rng: random.Random) -> list[int]:
-    """One op, or a run of ops, moved to another place that keeps the order valid."""
+    """Return the order with one op, or a run of ops, moved to another valid place."""
     length = rng.choice((1, 1, 1, 2, 3))
     start = rng.randrange(max(1, len(order) - length + 1))
     block = order[start : start + length]

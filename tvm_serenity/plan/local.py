@@ -1,7 +1,7 @@
-"""Local search over placement orders, in plain Python: the twin of the native one.
+"""Local search over placement orders in plain Python: the fallback of the native search.
 
-First fit is steered by its order. What makes the peak, or lies right below it, is moved towards
-the front of the order; the change stays where the arena does not grow.
+The order determines the result of first fit. A buffer at the peak, or right below one, moves
+towards the front of the order; the change is kept if the arena does not grow.
 """
 
 import random
@@ -25,9 +25,9 @@ def improve(
     deadline: float | None,
     steps: int | None = None,
 ) -> tuple[Ints, bool]:
-    """Offsets no worse than given, and whether a limit ended the search.
+    """Return offsets no worse than given, and whether a limit ended the search.
 
-    Placing one buffer is a step.
+    ``steps`` counts placements of single buffers.
     """
     dice = random.Random(seed)
     order = [int(i) for i in np.lexsort((-problem.size, offsets))]
@@ -51,7 +51,7 @@ def improve(
 
 
 def _bottleneck(problem: PlacementProblem, offsets: Ints, dice: random.Random) -> int:
-    """A buffer that ends at the peak, or one a few levels below it."""
+    """Return a buffer that ends at the peak, or one a few levels below it."""
     ends = offsets + problem.size
     pick = dice.choice([int(i) for i in np.flatnonzero(ends == ends.max())])
     for _ in range(dice.randrange(4)):

@@ -1,4 +1,4 @@
-"""The native searches, where the extension module is installed."""
+"""The interface to the native placement searches, if the extension module is installed."""
 
 import contextlib
 import importlib
@@ -13,19 +13,20 @@ from tvm_serenity.plan.result import PlanOptions, Progress
 from tvm_serenity.search.deadline import limit_left
 
 _plan: Any = None
-with contextlib.suppress(ImportError):  # installed without a compiler
+with contextlib.suppress(ImportError):  # installed without a C++ compiler
     _plan = importlib.import_module("tvm_serenity._plan")
 
 
 def available() -> bool:
-    """Whether the native searches are installed."""
+    """Return whether the native searches are installed."""
     return _plan is not None
 
 
 def _instance(problem: PlacementProblem) -> Any:
     if _plan is None:
         raise MissingPartError(
-            "the exact placement search needs the native core: install with a C++17 compiler"
+            "the exact placement search needs the native core, which is not installed; install a "
+            "C++17 compiler, then reinstall tvm-serenity, or use method 'local'"
         )
     sharing = sorted(problem.sharing)
     pairs = [(i, j, anywhere) for i in sharing for j, anywhere in problem.partners[i] if i < j]
@@ -50,7 +51,7 @@ def _seconds(limit_s: float | None) -> float:
 def solve(
     problem: PlacementProblem, options: PlanOptions, bound: int, exact: bool
 ) -> dict[str, Any]:
-    """The best placement found, and how: offsets, arena, bound, nodes, what ended it and so on."""
+    """Return the best placement with its statistics: offsets, arena, bound, nodes, limit."""
     progress = options.progress
 
     def report(seconds: float, arena: int, proved: int, nodes: int) -> None:
@@ -77,7 +78,7 @@ def solve(
 def decide(
     problem: PlacementProblem, capacity: int, options: PlanOptions, seconds: float | None
 ) -> tuple[bool | None, Ints | None]:
-    """Whether all fits ``capacity``, with offsets where it does; None where out of time."""
+    """Return whether all buffers fit ``capacity``, and their offsets; None if out of time."""
     if not problem.index:
         return True, np.zeros(0, dtype=np.int64)
     answer = _plan.decide(

@@ -1,4 +1,4 @@
-"""The planners by name: one signature, from greedy to proof."""
+"""The planners by name: one signature, from greedy to exact."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from tvm_serenity.search.deadline import limit_left
 
 @dataclass(frozen=True)
 class Placement:
-    """What a planner found: offsets, a proved bound, and whether a limit stopped it."""
+    """A planner's result: offsets, a proved bound, and whether a limit stopped the search."""
 
     offsets: Ints
     lower_bound_bytes: int
@@ -24,7 +24,7 @@ class Placement:
 
 
 Planner = Callable[[PlacementProblem, PlanOptions, int], Placement]
-"""Takes the problem, the options and a proved lower bound."""
+"""A function of the problem, the options and a proved lower bound."""
 
 
 def place_greedily(
@@ -33,19 +33,19 @@ def place_greedily(
     bound: int,
     orders: Sequence[str] = tuple(ORDERS),
 ) -> Placement:
-    """The best of several orders, each placed by first fit with gap filling."""
-    found = []
+    """Return the best of several orders, each placed by first fit with gap filling."""
+    tried = []
     for name in orders:
         offsets = place_in_order(problem, ORDERS[name](problem))
-        found.append((arena_of(problem, offsets), name, offsets))
-        if found[-1][0] <= options.ends_at(bound):
+        tried.append((arena_of(problem, offsets), name, offsets))
+        if tried[-1][0] <= options.ends_at(bound):
             break
-    _, name, offsets = min(found, key=lambda f: f[0])
+    _, name, offsets = min(tried, key=lambda f: f[0])
     return Placement(offsets, bound, statistics={"found_by": name})
 
 
 def place_by_local_search(problem: PlacementProblem, options: PlanOptions, bound: int) -> Placement:
-    """The greedy portfolio, then a search over placement orders; proves nothing itself."""
+    """Return the best of the greedy portfolio and a search over placement orders; no proof."""
     if native.available():
         return _native(problem, options, bound, exact=False)
     started = time.perf_counter()
@@ -66,22 +66,22 @@ def place_by_local_search(problem: PlacementProblem, options: PlanOptions, bound
 
 
 def place_exactly(problem: PlacementProblem, options: PlanOptions, bound: int) -> Placement:
-    """Greedy, local search, then the exact search until proved or out of time."""
+    """Return the best of greedy, local and exact search, until proved or out of time."""
     return _native(problem, options, bound, exact=True)
 
 
 def place_automatically(problem: PlacementProblem, options: PlanOptions, bound: int) -> Placement:
-    """The exact planner; without the native core, local search."""
+    """Return the exact planner's result, or local search's without the native core."""
     chosen = place_exactly if native.available() else place_by_local_search
     return chosen(problem, options, bound)
 
 
 def _native(problem: PlacementProblem, options: PlanOptions, bound: int, exact: bool) -> Placement:
-    found = native.solve(problem, options, bound, exact)
-    statistics = {name: found[name] for name in ("found_by", "nodes", "rounds")}
-    if found["interrupted"]:
+    result = native.solve(problem, options, bound, exact)
+    statistics = {name: result[name] for name in ("found_by", "nodes", "rounds")}
+    if result["interrupted"]:
         statistics["limit"] = "interrupt"
-    return Placement(found["offsets"], found["bound"], found["stopped"], statistics)
+    return Placement(result["offsets"], result["bound"], result["stopped"], statistics)
 
 
 PLANNERS: dict[str, Planner] = {

@@ -1,17 +1,17 @@
-"""Buffers that share memory whole: pools instead of offsets (TVM's graph executor).
+"""Memory pools: live ranges share whole pools instead of having offsets (TVM's graph executor).
 
-A pool holds one live range at a time and is as large as its largest one. What is minimised is the
-sum of the pools; the peak of the live profile bounds it from below. The methods:
+A pool holds one live range at a time and is as large as its largest one. The objective is the sum
+of the pools; the peak of the live profile is a lower bound. The methods:
 
-``first_come``  in the order of time: the smallest free pool that fits, else the largest free one
-                grows, else a new pool; a pool is no candidate where the sizes differ more than
-                16-fold. What TVM's own planner does.
+``first_come``  in order of time: the smallest free pool that fits, else the largest free one
+                grows, else a new pool; a pool is no candidate if the sizes differ more than
+                16-fold. This is TVM's own planner.
 ``by_size``     largest first, into the pool that wastes least (Pisarchyk and Lee, Efficient Memory
                 Management for Deep Neural Net Inference, 2020, section 4, "greedy by size").
 ``by_breadth``  as by_size, but by the live bytes at the busiest step of a range first.
 
-``share`` takes the best of them and improves it: ranges are moved out of their pools and put back
-elsewhere, pools emptied. Deterministic.
+``share`` takes the best of them and improves it by random moves of ranges between pools.
+Deterministic.
 """
 
 import random
@@ -27,7 +27,7 @@ ROUNDS = 1_000
 
 @dataclass(frozen=True)
 class Pools:
-    """``pool_of[i]`` is the pool of range i, ``sizes`` the bytes of each pool."""
+    """An assignment: ``pool_of[i]`` is the pool of range i, ``sizes`` are the pools' bytes."""
 
     pool_of: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -39,13 +39,13 @@ class Pools:
 
 
 def share(ranges: Sequence[LiveRange], rounds: int = ROUNDS, seed: int = 0) -> Pools:
-    """Return the best assignment of ``ranges`` to pools found, none better than their peak."""
+    """Return the best known assignment of ``ranges`` to pools; the peak is a lower bound."""
     best = min((method(ranges) for method in METHODS.values()), key=lambda p: p.total_bytes)
     return _improved(ranges, best, rounds, random.Random(seed))
 
 
 def first_come(ranges: Sequence[LiveRange]) -> Pools:
-    """Return the pools TVM's graph memory planner would make."""
+    """Return the pools of TVM's graph memory planner."""
     sizes: list[int] = []
     pool_of = [-1] * len(ranges)
     free: list[int] = []
@@ -73,13 +73,13 @@ def first_come(ranges: Sequence[LiveRange]) -> Pools:
 
 
 def by_size(ranges: Sequence[LiveRange]) -> Pools:
-    """Return the pools of the largest ranges first."""
+    """Return the pools with the largest ranges placed first."""
     order = sorted(range(len(ranges)), key=lambda i: (-ranges[i].size_bytes, ranges[i].start, i))
     return _placed(ranges, order)
 
 
 def by_breadth(ranges: Sequence[LiveRange]) -> Pools:
-    """Return the pools of the ranges at the busiest steps first."""
+    """Return the pools with the ranges at the busiest steps placed first."""
     steps = max((r.stop for r in ranges), default=0)
     live = [sum(r.size_bytes for r in ranges if r.start <= t < r.stop) for t in range(steps)]
     breadth = [max(live[r.start : r.stop], default=0) for r in ranges]
@@ -95,16 +95,22 @@ METHODS: Mapping[str, Callable[[Sequence[LiveRange]], Pools]] = {
 
 
 def check_pools(ranges: Sequence[LiveRange], pools: Pools) -> None:
-    """Raise :class:`CheckError` where two ranges of one pool are live at once or one is too large.
+    """Raise :class:`CheckError` if ranges of a pool are live at once or exceed the pool.
 
     Compares all pairs; shares no code with the methods.
     """
     for i, (item, pool) in enumerate(zip(ranges, pools.pool_of, strict=True)):
         if item.size_bytes > pools.sizes[pool]:
-            raise CheckError(f"{item.name!r} has {item.size_bytes} bytes, more than its pool")
+            raise CheckError(
+                f"range {item.name!r} has {item.size_bytes} bytes, more than its pool {pool} of "
+                f"{pools.sizes[pool]}"
+            )
         for other, its in zip(ranges[:i], pools.pool_of, strict=False):
             if its == pool and not (other.stop <= item.start or item.stop <= other.start):
-                raise CheckError(f"{item.name!r} and {other.name!r} share pool {pool} while live")
+                raise CheckError(
+                    f"ranges {item.name!r} and {other.name!r} share pool {pool} and are "
+                    "live at once"
+                )
 
 
 def _overlap(one: LiveRange, two: LiveRange) -> bool:
@@ -112,7 +118,7 @@ def _overlap(one: LiveRange, two: LiveRange) -> bool:
 
 
 def _placed(ranges: Sequence[LiveRange], order: Sequence[int]) -> Pools:
-    """Each range, in ``order``, into the pool that grows or wastes least."""
+    """Return the pools after each range, in ``order``, joined the one that wastes least."""
     members: list[list[int]] = []
     for i in order:
         item = ranges[i]
@@ -139,7 +145,7 @@ def _pools(ranges: Sequence[LiveRange], members: Sequence[Sequence[int]]) -> Poo
 
 
 def _improved(ranges: Sequence[LiveRange], best: Pools, rounds: int, rng: random.Random) -> Pools:
-    """Random restarts of the placement from orders near the last good one."""
+    """Return the best pools over random changes of the placement order."""
     steps = max((r.stop for r in ranges), default=0)
     bound = max(
         (sum(r.size_bytes for r in ranges if r.start <= t < r.stop) for t in range(steps)),
@@ -153,8 +159,8 @@ def _improved(ranges: Sequence[LiveRange], best: Pools, rounds: int, rng: random
         moved = list(order)
         a, b = rng.randrange(len(moved)), rng.randrange(len(moved))
         moved.insert(b, moved.pop(a))
-        found = _placed(ranges, moved)
-        if found.total_bytes <= current:
-            order, current = moved, found.total_bytes
-            best = min(best, found, key=lambda p: p.total_bytes)
+        tried = _placed(ranges, moved)
+        if tried.total_bytes <= current:
+            order, current = moved, tried.total_bytes
+            best = min(best, tried, key=lambda p: p.total_bytes)
     return best

@@ -1,8 +1,8 @@
-"""Buffers made ready for the planners: only those that cost, lifetimes in sections.
+"""Buffers prepared for the planners: only those that need memory, lifetimes in sections.
 
-A section stands for a stretch of steps with one live set. Only the sections with a maximal live
-set are kept: two buffers meet at some step if and only if they meet in one of these (they are the
-maximal cliques of the interval graph), so nothing about conflicts or bounds is lost.
+A section stands for a stretch of steps with one live set. Only sections with a maximal live set are
+kept: two buffers meet at some step if and only if they meet in one of these (the maximal cliques of
+the interval graph), so conflicts and bounds stay exact.
 """
 
 import math
@@ -19,7 +19,7 @@ from tvm_serenity.plan.columns import BufferColumns, FreeBuffers, constrained
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The same as in the arrays, for loops over single ones."""
+    """Columns as Python lists, for loops over single buffers."""
 
     size: list[int]
     alignment: list[int]
@@ -28,11 +28,11 @@ class Numbers:
 
 @dataclass(frozen=True)
 class PlacementProblem:
-    """The buffers that take memory; ``index`` is their position among ``buffers``.
+    """The buffers that need memory; ``index`` holds their positions among ``buffers``.
 
-    ``lower`` and ``upper`` (half-open) count sections; ``fixed`` is -1 where the offset is free;
-    ``partners[i]`` lists ``(j, any)`` for buffers that may share bytes with ``i``; ``below[i]``
-    the buffers above which ``i`` may reach from below, each with the least distance of the starts.
+    ``lower`` and ``upper`` (half-open) count sections. ``fixed`` is -1 if the offset is free.
+    ``partners[i]`` lists ``(j, any)`` for buffers that may share bytes with ``i``. ``below[i]``
+    maps the buffers that ``i`` may start below to the least distance of the starts.
     """
 
     buffers: Sequence[Buffer]
@@ -48,7 +48,7 @@ class PlacementProblem:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the buffers that are placed."""
+        """The names of the buffers to place."""
         return tuple(self.buffers[i].name for i in self.index)
 
     @cached_property
@@ -67,13 +67,13 @@ class PlacementProblem:
 
     @cached_property
     def load(self) -> Ints:
-        """For each section, the sum of the sizes of its buffers that may share bytes with none."""
+        """For each section, the bytes of its buffers that must not share bytes with any other."""
         alone = self.size.copy()
         alone[list(self.sharing)] = 0
         return self.total(alone)
 
     def total(self, values: Ints) -> Ints:
-        """For each section, the sum of what ``values`` says of the buffers live in it."""
+        """Return, for each section, the sum of ``values`` over the buffers live in it."""
         rise = np.zeros(self.sections + 1, dtype=np.int64)
         np.add.at(rise, self.lower, values)
         np.add.at(rise, self.upper, -values)
@@ -81,14 +81,14 @@ class PlacementProblem:
 
     @cached_property
     def reach(self) -> tuple[frozenset[int], ...]:
-        """For each buffer those that it may reach from below, or that may reach it."""
+        """For each buffer, those that it may reach below, or that may reach below it."""
         if not any(self.below):
             return (frozenset(),) * len(self.below)
-        found = [set(above) for above in self.below]
+        reaching = [set(above) for above in self.below]
         for i, above in enumerate(self.below):
             for j in above:
-                found[j].add(i)
-        return tuple(map(frozenset, found))
+                reaching[j].add(i)
+        return tuple(map(frozenset, reaching))
 
     @cached_property
     def sharing(self) -> frozenset[int]:
@@ -98,21 +98,21 @@ class PlacementProblem:
         return frozenset(i for i in range(len(self.index)) if self.shares(i))
 
     def shares(self, i: int) -> bool:
-        """Whether buffer ``i`` may share bytes with another one."""
+        """Return whether buffer ``i`` may share bytes with another one."""
         return bool(self.partners[i] or self.reach[i])
 
     def rise(self, i: int, j: int) -> int:
-        """How far above the start of ``i`` buffer ``j`` may start at least, where it lies above."""
+        """Return the least distance from the start of ``i`` to that of ``j``, if ``j`` is above."""
         return self.below[i].get(j, int(self.size[i]))
 
     def live_in(self, section: int) -> tuple[int, ...]:
-        """The buffers live in one section, ascending."""
+        """Return the buffers live in one section, ascending."""
         return tuple(
             int(i) for i in np.flatnonzero((self.lower <= section) & (self.upper > section))
         )
 
     def restore(self, placed: Sequence[int] | Ints) -> tuple[int, ...]:
-        """Offsets for all ``buffers``; those that cost nothing are at 0 or where they are fixed."""
+        """Return offsets for all ``buffers``; without bytes they are 0 or the fixed offset."""
         given = np.asarray(placed).tolist()
         if len(self.index) == len(self.buffers):
             return tuple(given)
@@ -125,7 +125,7 @@ class PlacementProblem:
 
 
 def prepare(buffers: Sequence[Buffer], alignment: int = 1) -> PlacementProblem:
-    """The placement problem of ``buffers``; raises ``InputError`` where they are inconsistent."""
+    """Return the placement problem of ``buffers``; raise ``InputError`` if inconsistent."""
     given = BufferColumns.of(buffers)
     size, first, last, step = given.size_bytes, given.lower, given.upper, given.alignment
     free = all(b.offset is None and b.may_overlap is None for b in constrained(buffers))
@@ -154,17 +154,17 @@ def prepare(buffers: Sequence[Buffer], alignment: int = 1) -> PlacementProblem:
 
 
 def _aligned(alignment: Ints, least: int) -> Ints:
-    """The least alignments that honour both."""
-    if (alignment == alignment[:1]).all():  # of one value, or none
+    """Return the least common multiples of each alignment and ``least``."""
+    if (alignment == alignment[:1]).all():  # all equal, or empty
         return np.full(len(alignment), math.lcm(least, *alignment[:1].tolist()), dtype=np.int64)
     return np.array([math.lcm(one, least) for one in alignment.tolist()], dtype=np.int64)
 
 
 def _sections(lower: Ints, upper: Ints) -> tuple[Ints, Ints, int]:
-    """Lifetimes counted in maximal live sets, and how many there are.
+    """Return lifetimes counted in maximal live sets, and the number of these sets.
 
-    Walking through time, a live set is maximal if it ends (somebody leaves) after somebody has
-    come since the last maximal one. At a step, whoever leaves goes before whoever comes.
+    Over time, a live set is maximal if a buffer ends in it after one began since the last maximal
+    set. At a step, ends come before begins.
     """
     lower, upper, steps = _close_together(lower, upper)
     comes, leaves = (np.bincount(at, minlength=steps) > 0 for at in (lower, upper))
@@ -177,7 +177,10 @@ def _sections(lower: Ints, upper: Ints) -> tuple[Ints, Ints, int]:
 
 
 def _close_together(lower: Ints, upper: Ints) -> tuple[Ints, Ints, int]:
-    """The same lifetimes in steps from 0, and how many there are: not many more than buffers."""
+    """Return the lifetimes in compact steps from 0, and the number of steps.
+
+    There are not many more steps than buffers.
+    """
     count = len(lower)
     first, last = int(lower.min(initial=0)), int(upper.max(initial=0))
     if last - first > 8 * count:
@@ -188,7 +191,7 @@ def _close_together(lower: Ints, upper: Ints) -> tuple[Ints, Ints, int]:
 
 def _partners(buffers: Sequence[Buffer]) -> tuple[tuple[tuple[int, bool], ...], ...]:
     position = {buffer.name: i for i, buffer in enumerate(buffers)}
-    found: list[dict[int, bool]] = [{} for _ in buffers]
+    sharing: list[dict[int, bool]] = [{} for _ in buffers]
     for i, buffer in enumerate(buffers):
         j = position.get(buffer.may_overlap or "", -1) if buffer.may_overlap is not None else -1
         if j < 0 or buffer.lower >= buffers[j].upper or buffers[j].lower >= buffer.upper:
@@ -196,13 +199,13 @@ def _partners(buffers: Sequence[Buffer]) -> tuple[tuple[tuple[int, bool], ...], 
         if buffer.overlap is Overlap.BELOW:
             continue
         free = buffer.overlap is Overlap.ANY
-        found[i][j] = found[j][i] = free or found[i].get(j, False)
-    return tuple(tuple(sorted(f.items())) for f in found)
+        sharing[i][j] = sharing[j][i] = free or sharing[i].get(j, False)
+    return tuple(tuple(sorted(f.items())) for f in sharing)
 
 
 def _below(buffers: Sequence[Buffer]) -> tuple[dict[int, int], ...]:
-    """For each buffer those it may reach from below, each with the least distance."""
-    found: list[dict[int, int]] = [{} for _ in buffers]
+    """Return, for each buffer, those that it may start below, with the least distance."""
+    reached: list[dict[int, int]] = [{} for _ in buffers]
     position = {buffer.name: i for i, buffer in enumerate(buffers)}
     for i, buffer in enumerate(buffers):
         if buffer.may_overlap is None or buffer.overlap is not Overlap.BELOW:
@@ -211,5 +214,5 @@ def _below(buffers: Sequence[Buffer]) -> tuple[dict[int, int], ...]:
         if j < 0 or buffer.lower >= buffers[j].upper or buffers[j].lower >= buffer.upper:
             continue
         if buffer.distance_bytes < buffer.size_bytes:
-            found[i][j] = buffer.distance_bytes
-    return tuple(found)
+            reached[i][j] = buffer.distance_bytes
+    return tuple(reached)

@@ -1,11 +1,10 @@
-"""Several memories: which buffer lives where, and its offset there.
+"""Placement in several memories: a region for each buffer, and its offset there.
 
-What is least first is the cost: every buffer's size times the rank of its region among those it
-may live in (0 for the best). For the chosen assignment each region's arena is then made small.
-The assignment is searched depth first, largest buffer first, best region first; a branch ends
-where its cost is no better than the best known or where some step exceeds a capacity, and a full
-assignment counts only once every region with a capacity is really packed. Where a step needs more
-than all capacities together there is none.
+The first objective is the cost: each buffer's size times the rank of its region among its allowed
+ones (0 for the best). Then the arena of each region is minimised. The assignment is searched depth
+first, largest buffer first, best region first. A branch ends if its cost is no better than the best
+known, or if a step exceeds a capacity. A full assignment counts only once every region with a
+capacity is packed. If a step needs more than all capacities together, no assignment exists.
 """
 
 import time
@@ -25,9 +24,9 @@ from tvm_serenity.plan.result import PlanOptions
 
 @dataclass
 class Assignment:
-    """The best assignment so far: a region index per costing buffer, or None, and its proof.
+    """The best assignment so far: a region per costing buffer, or None, with its proof status.
 
-    ``offsets``: where the buffers lie in it, if it is the one of first fit.
+    ``offsets`` are the buffers' offsets, if first fit made the assignment.
     """
 
     region_of: tuple[int, ...] | None = None
@@ -36,7 +35,7 @@ class Assignment:
     nodes: int = 0
     offsets: tuple[int, ...] = ()
     first: "Assignment | None" = None
-    """What first fit found, with its offsets."""
+    """The assignment by first fit, with its offsets."""
 
 
 @dataclass
@@ -55,16 +54,19 @@ class _Search:
 
 
 def choices_of(buffer: Buffer, regions: Sequence[Region]) -> list[int]:
-    """Indices of the regions a buffer may live in, best first."""
+    """Return the indices of the regions a buffer may live in, best first."""
     names = [region.name for region in regions]
     for name in buffer.regions:
         if name not in names:
-            raise InputError(f"buffer {buffer.name!r}: unknown region {name!r}")
+            raise InputError(
+                f"buffer {buffer.name!r} lists the unknown region {name!r}; the options define "
+                f"{', '.join(names)}"
+            )
     return [names.index(name) for name in buffer.regions] or list(range(len(regions)))
 
 
 def assign(problem: PlacementProblem, options: PlanOptions, deadline: float | None) -> Assignment:
-    """A region for every buffer that costs; ``proved`` where the cost is least (or none fits)."""
+    """Return a region for each costing buffer; ``proved`` if the cost is least (or none fits)."""
     regions = options.regions
     choices = [choices_of(problem.buffers[i], regions) for i in problem.index]
     if _too_much(problem, regions):
@@ -85,14 +87,14 @@ def assign(problem: PlacementProblem, options: PlanOptions, deadline: float | No
 
 
 def _too_much(problem: PlacementProblem, regions: Sequence[Region]) -> bool:
-    """Whether some step needs more than all regions together have."""
+    """Return whether some step needs more than the capacities of all regions together."""
     capacities = [region.capacity_bytes for region in regions]
     most = sum(c for c in capacities if c is not None)
     return None not in capacities and int(problem.load.max(initial=0)) > most
 
 
 def _greedy(search: _Search) -> None:
-    """Each buffer into the best region where first fit finds room for it."""
+    """Assign each buffer to the best region where first fit finds a place."""
     p, chosen, cost = search.problem, [0] * len(search.order), 0
     offsets = [0] * len(search.order)
     shelves = [Shelf(p) for _ in search.regions]
@@ -112,7 +114,7 @@ def _greedy(search: _Search) -> None:
 
 
 def _descend(search: _Search) -> None:
-    """Depth first with an explicit stack; ``ranks[k]`` is the next choice of the k-th buffer."""
+    """Search depth first with an explicit stack; ``ranks[k]`` is the k-th buffer's next choice."""
     p, best = search.problem, search.best
     chosen = [-1] * len(search.order)
     ranks, costs = [0], [0]
@@ -142,7 +144,10 @@ def _descend(search: _Search) -> None:
 
 
 def _enter(search: _Search, chosen: list[int], i: int, region: int) -> bool:
-    """Buffers that may share bytes are left out of the load, so it stays a lower bound."""
+    """Assign a buffer to a region, unless a capacity is exceeded; return whether it fits.
+
+    Buffers that may share bytes are left out of the load, so that it stays a lower bound.
+    """
     p, capacity = search.problem, search.regions[region].capacity_bytes
     life = slice(p.lower[i], p.upper[i])
     size = 0 if p.shares(i) else int(p.size[i])
@@ -165,7 +170,7 @@ def _leave(search: _Search, chosen: list[int], i: int) -> None:
 
 
 def part(problem: PlacementProblem, members: Sequence[int]) -> list[Buffer]:
-    """The buffers of one region; a permission to overlap across regions means nothing."""
+    """Return the buffers of one region, without permissions to overlap across regions."""
     buffers = [problem.buffers[problem.index[i]] for i in members]
     names = {buffer.name for buffer in buffers}
     return [b if b.may_overlap in names else replace(b, may_overlap=None) for b in buffers]

@@ -1,4 +1,4 @@
-"""What a planner is asked for and what it answers."""
+"""The options of a planner and its result."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from tvm_serenity.system.html import facts_html
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A message from a running search: best arena so far and proved bound."""
+    """A report of a running search: best arena so far and proved bound, in bytes."""
 
     method: str
     seconds: float
@@ -25,31 +25,30 @@ class Progress:
 RULES: Mapping[str, str] = MappingProxyType(
     {
         "stack": "buffers live together are stacked: the lowest start plus all sizes must fit",
-        "first": "one of a section's buffers is lowest, and it starts no higher than the capacity "
-        "minus all sizes; who cannot, starts above the end of one that can",
-        "suffix": "those of a section that start at x or above must fit between x and the capacity",
-        "dominance": "if a hole is left that an unplaced buffer under the same roof fits into, "
-        "moving it there keeps any placement valid: it is found where the roof waits",
-        "twins": "equal buffers can be swapped: they are placed in the order they are listed",
-        "split": "stretches of time that no unplaced buffer joins cannot disturb each other",
-        "memo": "what can follow depends only on who is unplaced, their least offsets and who "
-        "waits: a state that failed once at a capacity fails again",
+        "first": "one of a section's buffers is lowest and starts no higher than the capacity "
+        "minus all sizes; a buffer that cannot start that low starts above the end of one that can",
+        "suffix": "a section's buffers that start at x or above must fit between x and the top",
+        "dominance": "if a hole is left that an unplaced buffer fits into, moving the buffer there "
+        "keeps any placement valid; the search reaches that placement in another branch",
+        "twins": "equal buffers are interchangeable, so they are placed in listed order",
+        "split": "stretches of time that no unplaced buffer joins are independent",
+        "memo": "the rest of a placement depends only on the unplaced buffers, their least offsets "
+        "and the waiting ones: a state that failed once at a capacity fails again",
     }
 )
-"""The rules that prune the exact search, each with the reason why it loses no placement."""
+"""The pruning rules of the exact search, each with the reason why it loses no placement."""
 
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """What a planner may use; raises :class:`InputError` where a value makes no sense.
+    """Options of a planner; raises :class:`InputError` if a value is invalid.
 
-    ``capacity_bytes`` asks for an arena of at most that size; ``alignment`` is the least one of
-    every buffer; ``time_limit_s`` None means until proved. ``enough_bytes``: an arena of at most
-    that size ends the search, proved least or not. ``steps``: of the search at most,
-    the same however busy the machine is. ``rules`` turns pruning rules of the exact search off
-    (``{"memo": False}``); they are named and argued in :data:`RULES`.
-    ``keep_on_interrupt``: Ctrl-C ends the native searches as a time limit does, with the best
-    placement so far where there is one, instead of raising ``KeyboardInterrupt``.
+    ``capacity_bytes`` asks for an arena of at most that size. ``alignment`` is the minimum for
+    every buffer. ``time_limit_s`` None means until proved. ``enough_bytes``: an arena of at most
+    that size ends the search, optimal or not. ``steps`` limits the work of the search, independent
+    of the machine's load. ``rules`` turns pruning rules of the exact search off (``{"memo":
+    False}``); :data:`RULES` lists them. ``keep_on_interrupt``: on Ctrl-C return the best placement
+    so far, as a time limit does, instead of raising ``KeyboardInterrupt``.
     """
 
     capacity_bytes: int | None = None
@@ -65,37 +64,37 @@ class PlanOptions:
 
     def __post_init__(self) -> None:
         if self.capacity_bytes is not None and self.capacity_bytes < 0:
-            raise InputError(f"negative capacity {self.capacity_bytes}")
+            raise InputError(f"capacity_bytes must be 0 or more, got {self.capacity_bytes}")
         if self.enough_bytes is not None and self.enough_bytes < 0:
-            raise InputError(f"enough bytes {self.enough_bytes}: 0 or more")
+            raise InputError(f"enough_bytes must be 0 or more, got {self.enough_bytes}")
         if self.enough_bytes is not None and self.regions:
-            raise InputError("enough bytes are those of one arena: not with regions")
+            raise InputError("enough_bytes is for one arena; leave it out with regions")
         if not 1 <= self.alignment <= MAX_BYTES:
-            raise InputError(f"alignment {self.alignment} is not in 1..{MAX_BYTES}")
+            raise InputError(f"alignment must be in 1..{MAX_BYTES}, got {self.alignment}")
         if self.time_limit_s is not None and not self.time_limit_s >= 0:
-            raise InputError(f"time limit {self.time_limit_s} is not a number of seconds")
+            raise InputError(f"time_limit_s must be 0 seconds or more, got {self.time_limit_s}")
         if self.steps is not None and self.steps < 0:
-            raise InputError(f"steps {self.steps}: 0 or more")
+            raise InputError(f"steps must be 0 or more, got {self.steps}")
         if len({region.name for region in self.regions}) != len(self.regions):
-            raise InputError("two regions have the same name")
+            raise InputError("two regions have the same name; rename one")
         for name in self.rules:
             if name not in RULES:
-                raise InputError(f"unknown rule {name!r}; known: {', '.join(RULES)}")
+                raise InputError(f"unknown planner rule {name!r}; choose among {', '.join(RULES)}")
 
     def ends_at(self, bound_bytes: int) -> int:
-        """Return the bytes of the arena that ends a search whose lower bound is ``bound_bytes``."""
+        """Return the arena size that ends a search whose lower bound is ``bound_bytes``."""
         return max(bound_bytes, self.enough_bytes or 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Offsets for ``buffers``, in their order; empty where no placement fits the capacity.
+    """Offsets for ``buffers``, in their order; empty if no placement is known.
 
-    ``outcome`` is ``optimal`` where the arena is proved least, ``feasible`` where the method
-    proves nothing, ``infeasible`` where nothing fits the capacity (``statistics["conflict"]``
-    names a minimal set of buffers that cannot be placed), ``timeout`` where a limit came first.
-    With several regions ``regions`` says where each buffer lives and ``region_bytes`` what each
-    region takes; ``arena_bytes`` is their sum.
+    ``outcome`` is ``optimal`` if the arena is proved smallest, ``feasible`` if the method proves
+    nothing, ``infeasible`` if no placement fits the capacity (``statistics["conflict"]`` names a
+    minimal set of buffers that cannot be placed), ``timeout`` if a limit came first. With several
+    regions, ``regions`` holds each buffer's region and ``region_bytes`` each region's arena;
+    ``arena_bytes`` is their sum.
     """
 
     buffers: Sequence[Buffer]
@@ -111,22 +110,22 @@ class Plan:
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the search, and this is the best placement until then."""
+        """Whether Ctrl-C ended the search; this is the best placement until then."""
         return self.statistics.get("limit") == "interrupt"
 
     @property
     def is_placed(self) -> bool:
-        """Whether there is a placement: none where a limit came first, or none fits."""
+        """Whether there is a placement: a limit may come first, or none may fit."""
         return bool(self.offsets) or self.outcome in (Outcome.OPTIMAL, Outcome.FEASIBLE)
 
     @property
     def placed_bytes(self) -> int | None:
-        """The arena of the placement; None where there is none."""
+        """The arena of the placement, or None without one."""
         return self.arena_bytes if self.is_placed else None
 
     @staticmethod
     def unplaced() -> "Plan":
-        """Return what is known where Ctrl-C came before any placement: nothing."""
+        """Return the plan for Ctrl-C before any placement: no offsets."""
         return Plan(
             buffers=(),
             offsets=(),
@@ -140,7 +139,7 @@ class Plan:
 
     @property
     def gap(self) -> float:
-        """How far the arena may be from the least one, as a share of the bound."""
+        """The arena above the lower bound, as a share of the bound."""
         if self.arena_bytes <= self.lower_bound_bytes:
             return 0.0
         return self.arena_bytes / max(1, self.lower_bound_bytes) - 1.0

@@ -196,7 +196,7 @@ def _dense(seen: LayerCall) -> ChannelLayer:
     return ChannelLayer(_mixing(seen, taps, None), write)
 
 
-def _apart(
+def _channelwise(
     seen: LayerCall, bounds: Callable[[Sequence[Interval]], Interval], write: Callable[..., Any]
 ) -> ChannelLayer:
     """A call whose channels stay where they are."""
@@ -231,7 +231,7 @@ def _average_pool(seen: LayerCall) -> ChannelLayer | None:
         new = replace(spec, shape=shape, output_shape=made)
         return writer.kernel(seen.name, pooling.average_pool(new), *sources)
 
-    return _apart(seen, bounds, write)
+    return _channelwise(seen, bounds, write)
 
 
 def _mean(seen: LayerCall) -> ChannelLayer | None:
@@ -248,7 +248,7 @@ def _mean(seen: LayerCall) -> ChannelLayer | None:
         made = replace(spec, shape=_fewer(spec.shape, stay.result))
         return writer.kernel(seen.name, pooling.mean(made), *sources)
 
-    return _apart(seen, bounds, write)
+    return _channelwise(seen, bounds, write)
 
 
 def _lookup(seen: LayerCall) -> ChannelLayer:
@@ -264,7 +264,7 @@ def _lookup(seen: LayerCall) -> ChannelLayer:
         kernel = pointwise.lookup(_fewer(spec.shape, stay.result), spec.source, spec.result)
         return writer.kernel(seen.name, kernel, *sources, table)
 
-    return _apart(seen, bounds, write)
+    return _channelwise(seen, bounds, write)
 
 
 def _pair(seen: LayerCall) -> ChannelLayer | None:
@@ -290,7 +290,7 @@ def _pair(seen: LayerCall) -> ChannelLayer | None:
         build = pointwise.add if isinstance(seen.spec, Sum) else pointwise.multiply
         return writer.kernel(seen.name, build(made), *sources)
 
-    return _apart(seen, bounds, write)
+    return _channelwise(seen, bounds, write)
 
 
 def _subtracts(spec: Sum | Product) -> bool:

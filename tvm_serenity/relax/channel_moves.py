@@ -26,7 +26,7 @@ class Moved:
         """Channels of the result."""
         return shape_of(self.call)[-1]
 
-    def apart(
+    def copied_numbers(
         self, read: Sequence[Ints], write: Callable[..., Any], also: int | None = None
     ) -> ChannelLayer:
         """Return a layer whose results are numbers that it reads, or ``also``."""
@@ -65,7 +65,7 @@ def _reshape(moved: Moved) -> ChannelLayer | None:
     def write(writer: Writer, sources: Sequence[Any], stay: Stay) -> Any:
         return writer.apply("reshape", sources[0], (*shape[:-1], len(stay.result)))
 
-    return moved.apart([np.arange(shape[-1]) % source], write)
+    return moved.copied_numbers([np.arange(shape[-1]) % source], write)
 
 
 def _again(moved: Moved) -> Callable[..., Any]:
@@ -83,7 +83,7 @@ def _max_pool(moved: Moved) -> ChannelLayer | None:
     within = all(p < e for p, e in zip(borders, extents * 2, strict=True))
     if str(attrs.layout) != LAST or not within or any(int(d) != 1 for d in attrs.dilation):
         return None
-    return moved.apart([np.arange(moved.channels)], _again(moved))
+    return moved.copied_numbers([np.arange(moved.channels)], _again(moved))
 
 
 def _pad(moved: Moved) -> ChannelLayer | None:
@@ -91,7 +91,7 @@ def _pad(moved: Moved) -> ChannelLayer | None:
     value = compat.scalar(attrs.pad_value)
     if str(attrs.pad_mode) != "constant" or value is None or any(map(int, attrs.pad_width[-2:])):
         return None
-    return moved.apart([np.arange(moved.channels)], _again(moved), int(value))
+    return moved.copied_numbers([np.arange(moved.channels)], _again(moved), int(value))
 
 
 def _concat(moved: Moved) -> ChannelLayer | None:
@@ -110,7 +110,7 @@ def _concat(moved: Moved) -> ChannelLayer | None:
     def write(writer: Writer, sources: Sequence[Any], _stay: Stay) -> Any:
         return writer.builder.emit(compat.call_like(moved.call, [relax.Tuple(list(sources))]))
 
-    return moved.apart(read, write)
+    return moved.copied_numbers(read, write)
 
 
 _OPERATORS: dict[str, Callable[[Moved], ChannelLayer | None]] = {

@@ -107,14 +107,14 @@ class _Turning:
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
         """Write one binding, turned where it can be."""
         self.values[var] = value
-        made = self.made_turned(value)
+        made = self.turned_form(value)
         if made is not None:
             self.turned[var] = self.builder.emit(made, var.name)
             return
         made = self.from_turned(value)
         self.new[var] = self.emitted(self.given(value) if made is None else made, var.name)
 
-    def made_turned(self, value: relax.Expr) -> Any:
+    def turned_form(self, value: relax.Expr) -> Any:
         """The turned form of an expression, made of turned forms; None where it has none."""
         if isinstance(value, relax.TupleGetItem):
             source = self.turned.get(value.tuple_value)

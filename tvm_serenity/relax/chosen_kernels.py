@@ -71,7 +71,7 @@ def _wishes(
             continue
         kernel, measured = found[variable.name_hint]
         there, seconds = compat.structural_key(leanest(kernel)), measured.seconds
-        forms = {compat.structural_key(f.made(kernel)): f for f in measured.better()}
+        forms = {compat.structural_key(f.applied(kernel)): f for f in measured.better()}
         if there in forms:
             said.append(ChosenForm(variable.name_hint, forms[there], seconds))
             seconds = forms[there].seconds
@@ -79,7 +79,7 @@ def _wishes(
             if form.seconds <= CLEAR * seconds:
                 one = ChosenForm(variable.name_hint, form, measured.seconds)
                 saved = times * (seconds - form.seconds)
-                wishes.append(_Wish(variable, form.made(kernel), one, saved))
+                wishes.append(_Wish(variable, form.applied(kernel), one, saved))
     return wishes, said
 
 

@@ -32,7 +32,7 @@ def partition(mod: tvm.IRModule) -> Any:
         return mod
     _register()
     apart = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
-    apart["main"] = _Apart(apart).visit_expr(mod["main"])
+    apart["main"] = _OwnDequantize(apart).visit_expr(mod["main"])
     fuse = relax.transform.FuseOpsByPattern(
         get_patterns_with_prefix(f"{PREFIX}."), bind_constants=True, entry_functions=["main"]
     )
@@ -152,7 +152,7 @@ def _function_of(context: Any) -> relax.Function:
 
 
 @mutator
-class _Apart(PyExprMutator):  # type: ignore[misc]
+class _OwnDequantize(PyExprMutator):  # type: ignore[misc]
     """Gives every reader of a ``dequantize`` one of its own: regions may share what they read."""
 
     def visit_call_(self, call: relax.Call) -> Any:

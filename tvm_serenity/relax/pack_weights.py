@@ -75,7 +75,7 @@ def _fills(spec: Layer, inputs: int, unit: Unit) -> bool:
     return inputs >= unit.group
 
 
-def _is_whole(kernel: tirx.PrimFunc, spec: Layer) -> bool:
+def _matches_record(kernel: tirx.PrimFunc, spec: Layer) -> bool:
     """Whether a kernel still makes what its record says: not a part of a larger tensor."""
     if isinstance(spec, Dense | DynamicDense):
         shape: tuple[int, ...] = (spec.rows, spec.units)
@@ -111,7 +111,7 @@ def _call(
     arguments = compat.kernel_arguments(call)
     arrays = [compat.constant_array(a) if compat.is_constant(a) else None for a in arguments]
     spec = spec_of(mod[name], arrays)
-    if not can_be_packed(spec) or not _is_whole(mod[name], spec):
+    if not can_be_packed(spec) or not _matches_record(mod[name], spec):
         return None
     unit, on_the_fly = unit_for(spec, units), isinstance(spec, DynamicConvolution | DynamicDense)
     inputs = 2 if on_the_fly else 1 if isinstance(spec, Dense) else len(spec.pieces)

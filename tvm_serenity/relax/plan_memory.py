@@ -19,7 +19,7 @@ from tvm_serenity.relax.in_force import stated
 from tvm_serenity.relax.lower import functions_of, lowered
 from tvm_serenity.relax.read import BoundGraph, Value, read_function
 from tvm_serenity.relax.schedule import ARENA
-from tvm_serenity.relax.storages import SharedStorages, apart
+from tvm_serenity.relax.storages import SharedStorages, shared_storages
 from tvm_serenity.search.deadline import within
 
 APART = "serenity.external_bytes"
@@ -44,7 +44,7 @@ def plan_module(
         raise UnsupportedError("'main' has its arena already")
     mod = compat.before_planning()(lowered(mod, target))
     region = read_function(mod, external_outputs=outputs == "fresh")
-    split = apart(region, live_ranges(region.graph))
+    split = shared_storages(region, live_ranges(region.graph))
     with within(stated().time_limit_s if options is None else None, PLAN_SHARE):
         found = _planned(split.arena, method, options)
     return _write(mod, region, split, found)

@@ -90,7 +90,7 @@ class Emitter:
             shape = self.rows.network.features[view].shape
             self.whole[view] = self.builder.emit(relax.op.reshape(self.whole[source], shape))
         elif kernel.rows is None:
-            self.run_whole(layer, kernel)
+            self.emit_unsplit(layer, kernel)
         elif layer.sums:
             for y in range(call.first, call.end):
                 self.add(layer, kernel, y)
@@ -98,7 +98,7 @@ class Emitter:
             for y in range(call.first, call.end):
                 self.make(layer, kernel, y)
 
-    def run_whole(self, layer: Layer, kernel: LayerKernel) -> None:
+    def emit_unsplit(self, layer: Layer, kernel: LayerKernel) -> None:
         """Emit the call of a layer on whole tensors."""
         assert kernel.whole is not None
         arguments: list[Any] = [compat.constant(a) for a in kernel.constants]

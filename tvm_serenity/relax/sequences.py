@@ -55,13 +55,13 @@ class _Raising:
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
         """Write one binding, as an image where it can be."""
-        made = self.made_raised(value)
+        made = self.raised_form(value)
         if made is None:
             self.new[var] = self.emitted(self.given(value), var.name)
         else:
             self.raised[var] = self.emitted(made, var.name)
 
-    def made_raised(self, value: relax.Expr) -> Any:
+    def raised_form(self, value: relax.Expr) -> Any:
         """An expression as an image, made of images; None where it is none."""
         if isinstance(value, relax.Var):
             return self.raised.get(value)

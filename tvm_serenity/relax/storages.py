@@ -26,7 +26,7 @@ class SharedStorages:
     sizes: tuple[int, ...]
 
 
-def apart(region: BoundGraph, ranges: Sequence[LiveRange]) -> SharedStorages:
+def shared_storages(region: BoundGraph, ranges: Sequence[LiveRange]) -> SharedStorages:
     """Return which ranges of ``region`` lie in the arena and which in storages of their own.
 
     What else fits into a storage while it is free lies there, too. What external functions

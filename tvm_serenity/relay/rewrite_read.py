@@ -116,7 +116,7 @@ def read_net(mod: tvm.IRModule, external_outputs: bool) -> Reading:
         read = list(
             dict.fromkeys(t for t in op.inputs if graph.tensors[t].role is not Role.CONSTANT)
         )
-        parts = _apart(source)
+        parts = _split_at_second_tensor(source)
         if parts is not None:
             made, ty = len(values), parts[0].body.checked_type
             values.append(
@@ -139,7 +139,7 @@ def read_net(mod: tvm.IRModule, external_outputs: bool) -> Reading:
     return Reading(net, tuple(sources), region)
 
 
-def _apart(source: Source) -> tuple[Source, Source] | None:
+def _split_at_second_tensor(source: Source) -> tuple[Source, Source] | None:
     """A convolution and what follows it from where a second tensor enters after the activation."""
     if len(source.params) != 2 or not any(map(is_conv, source.names[:1])):
         return None

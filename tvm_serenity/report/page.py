@@ -45,7 +45,7 @@ def chart_library() -> tuple[str, str]:
         code = script.read_text(encoding="utf-8")
     except (metadata.PackageNotFoundError, ModuleNotFoundError, FileNotFoundError) as error:
         raise MissingPartError(
-            f"serenity report needs plotly ({error}): pip install 'tvm-serenity[report]'"
+            f"serenity report needs plotly ({error}): pip install plotly"
         ) from None
     texts = [f for f in package.files or () if f.name.upper().startswith("LICENSE")]
     licence = "\n".join(f.read_text() for f in texts) or code[: code.index("*/") + 2]

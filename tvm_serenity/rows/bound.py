@@ -103,7 +103,7 @@ def check_bound(network: Network, claims: Mapping[str, Any]) -> Confirmed:
         min(one.peak_bytes for one in found),
         least,
         all(one.bound_checked for one in found),
-        "; ".join(dict.fromkeys(one.how for one in found)),
+        "; ".join(dict.fromkeys(part.method for part in found)),
     )
 
 

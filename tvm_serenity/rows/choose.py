@@ -250,17 +250,25 @@ def _groups(network: Network) -> list[list[int]]:
     return [group for group in groups if group]
 
 
+REMEDY = "leave rows out, or change the network's shapes"
+"""What to do with a network that has no rows to split."""
+
+
 def check_splittable(network: Network) -> None:
     """Raise :class:`InputError` where no layer has rows to split, with the reasons."""
     if not network.splittable:
         reasons = "; ".join(network.left_whole) or _without_rows(network)
-        raise InputError(f"{network.name}: nothing can be split into rows: {reasons}")
+        raise InputError(f"{network.name}: nothing can be split into rows: {reasons}; {REMEDY}")
 
 
 def _without_rows(network: Network) -> str:
-    """Why no tensor of a network has rows: rows are those of NHWC tensors with a batch of 1."""
-    for feature in network.features:
-        if len(feature.shape) == 4 and feature.shape[0] > 1:
-            shape = "x".join(map(str, feature.shape))
-            return f"{feature.name} is {shape}; rows are those of 4-D tensors with a batch of 1"
-    return "it has no 4-D tensors of several rows"
+    """Why no tensor of a network has rows: the largest tensor, and the operator that makes it."""
+    if not network.layers:
+        return "the network has no operators"
+    made = [(layer, network.features[f]) for layer in network.layers for f in layer.outputs]
+    layer, feature = max(made, key=lambda pair: pair[1].size_bytes)
+    shape = "x".join(map(str, feature.shape)) or f"{feature.size_bytes} bytes"
+    return (
+        f"operator {layer.kind} makes tensor {feature.name!r}, the largest, of {shape}; rows are "
+        "those of 4-D tensors of several rows with a batch of 1"
+    )

@@ -1,1 +1,1 @@
-"""Running compiled modules and measuring what they allocate."""
+"""Running compiled modules and measuring their memory."""

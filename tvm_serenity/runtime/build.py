@@ -1,4 +1,4 @@
-"""Compile a module in the given order and in ours; run, compare, validate; stock TVM beside it."""
+"""Builds of a module in the given order and in ours: compiled, run, validated, compared."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -29,17 +29,17 @@ from tvm_serenity.runtime.vm import Run, compare
 from tvm_serenity.schedule import Options, Schedule, schedule
 from tvm_serenity.search.deadline import within
 from tvm_serenity.validation.compiling import Modules, Validated, validated
-from tvm_serenity.validation.drawn import network_inputs
 from tvm_serenity.validation.network import Verdict
+from tvm_serenity.validation.network_inputs import network_inputs
 
 Notify = Callable[[str], None]
 ORDER_SHARE = 0.5
-"""Of the time that searches may still take: for the order, before its placement."""
+"""Share of the remaining search time that the order gets; the placement gets the rest."""
 
 
 @dataclass(frozen=True)
 class MeasuredBuild:
-    """One build and its execution: bytes the VM allocated, results apart."""
+    """One build and its execution, with the bytes that the VM allocated."""
 
     name: str
     built: Built
@@ -52,16 +52,16 @@ class MeasuredBuild:
 
     @property
     def storage_bytes(self) -> int:
-        """Bytes the VM allocated for everything but the results, measured."""
+        """Measured bytes that the VM allocated for everything but the results."""
         return self.run.allocated_bytes - self.output_bytes
 
 
 @dataclass(frozen=True)
 class Stock:
-    """The module as TVM compiles it by default: its memory, and its run where it was compared.
+    """The module as TVM compiles it by default: its memory, and its run if it was run.
 
-    ``storage_bytes``: for everything but the results, as TVM's planner says (measured where it
-    ran); ``workspace_bytes``: what its most demanding kernel allocates while it runs.
+    ``storage_bytes``: all storage but the results, planned by TVM, or measured if it ran.
+    ``workspace_bytes``: the largest allocation of a kernel while it runs.
     """
 
     storage_bytes: int
@@ -71,9 +71,10 @@ class Stock:
 
 @dataclass(frozen=True, kw_only=True)
 class CompileReport:
-    """Everything ``serenity compile`` reports; the arena of ``given`` and ``ours`` is measured.
+    """The report of ``serenity compile``; the arenas of ``given`` and ``ours`` are measured.
 
-    ``ours`` has passed all checks; ``validated`` and ``verdict`` are None where they were left out.
+    ``ours`` has passed all checks. ``validated`` and ``verdict`` are None if that check was
+    skipped.
     """
 
     graph: Graph
@@ -89,7 +90,7 @@ class CompileReport:
 
     @property
     def order_executed(self) -> bool:
-        """Whether the VM called the kernels in exactly the scheduled order."""
+        """Return whether the VM called the kernels in the scheduled order."""
         return self.ours.run.kernels == self.kernels
 
 
@@ -105,12 +106,12 @@ def compile_and_compare(
 ) -> CompileReport:
     """Return the builds of ``module`` in the given order and in ours, run on the same inputs.
 
-    ``made``: what is ordered and placed, for its target; by default ``module`` as the pipeline
-    prepares it. Each distinct kernel is compiled once. Stock TVM gets ``module``: its memory is
-    planned, and it is compiled and run where ``checks`` say so. Inputs default to seeded random
-    ones. ``notify`` is told each step. Raises :class:`WrongResultError` where ``checks`` (by
-    default those of kernels) find a wrong result. :class:`Verdict` says how the results compare
-    with the reference runtime, if there is one.
+    ``made``: the module to order and place, prepared for its target; by default the pipeline
+    prepares ``module``. Each distinct kernel is compiled once. The memory of stock TVM is planned
+    from ``module``; ``checks.stock`` also compiles and runs it. Inputs default to seeded random
+    arrays. ``notify`` receives a message at each step. Raises :class:`WrongResultError` if
+    ``checks`` find a wrong result; by default they check the kernels. :class:`Verdict` compares the
+    results with the reference runtime, if there is one.
     """
     made, checks = made or prepared(module), checks or Checks()
     machine, lean = made.target, made.kernels
@@ -165,9 +166,9 @@ def stock_of(
     ran: Run | None,
     outputs: Sequence[np.ndarray[Any, Any]],
 ) -> Stock:
-    """Return what stock TVM needs: as it ``ran``, else as TVM's planner says.
+    """Return the memory of stock TVM: measured if it ``ran``, otherwise as TVM plans it.
 
-    ``outputs`` are the network's, whose bytes do not count.
+    ``outputs``: the network's results, whose bytes do not count.
     """
     scratch = largest_workspace(stock_kernels(module, target))
     if ran is None:
@@ -179,18 +180,18 @@ def stock_of(
 
 
 def equal_outputs(left: Run, right: Run) -> dict[str, Any]:
-    """Return whether two runs computed the same, bit for bit, and the largest difference."""
+    """Return whether two runs are bit-identical, and the largest difference."""
     return dict(compare(left.outputs, right.outputs))
 
 
 def stock_kernels(module: tvm.IRModule, target: tvm.target.Target) -> Any:
-    """Return the module with the kernels that ``tvm.compile`` makes by default: not fused."""
+    """Return the module with the unfused kernels that ``tvm.compile`` generates by default."""
     with target:
         return relax.transform.LegalizeOps()(module)
 
 
 def largest_workspace(module: tvm.IRModule) -> int:
-    """Return the bytes the most demanding kernel allocates while it runs, at the least."""
+    """Return a lower bound of the bytes that a kernel allocates while it runs."""
     kernels = [f for _, f in module.functions.items() if isinstance(f, tvm.tirx.PrimFunc)]
     sizes = [workspace_of(kernel) for kernel in kernels]
     return max(sizes, default=0)

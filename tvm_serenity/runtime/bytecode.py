@@ -1,8 +1,8 @@
-"""A Relax executable in two parts: its instructions as plain values, its tensors in one file.
+"""A Relax executable in two parts: instructions as plain values, tensors in a file.
 
-A library of TVM holds constants inside, as bytes that are copied while it is loaded. Here they lie
-in a file that is mapped into memory: no byte is read before a kernel reads it, none is copied, and
-the processes that run a network share them.
+A TVM library embeds its constants and copies them when it is loaded. Here a file of constants is
+mapped into memory: bytes are read only when a kernel reads them, nothing is copied, and processes
+that run the same network share the pages.
 """
 
 import struct
@@ -21,22 +21,23 @@ from tvm_serenity.errors import UnsupportedError
 
 MAGIC, TENSOR_MAGIC = 0xD225DE2F4214151E, 0xDD5E40F096B4A13F
 PACKED, VM_FUNCTION = 0, 1
-"""Kinds of functions: of a library, or of instructions."""
+"""Kinds of functions: from a library, or made of instructions."""
 CALL, RETURN, GOTO, IF = 1, 2, 3, 4
 INTEGER, FLOAT, DTYPE, TEXT, SHAPE, TENSOR = 1, 3, 5, 65, 69, 70
-"""Kinds of constants: TVM's numbers of types."""
+"""Kinds of constants, numbered as TVM numbers types."""
 REGISTER, IMMEDIATE, CONSTANT, FUNCTION = 0, 1, 2, 3
-"""Kinds of an instruction's arguments: the highest byte of a word."""
+"""Kinds of an instruction's arguments, stored in the highest byte of a word."""
 KIND_BIT = 56
 
 
 @dataclass(frozen=True)
 class Bytecode:
-    """``functions``: name, parameters and instructions of each; ``constants`` in their order.
+    """The instructions and constants of an executable.
 
-    An instruction is its operation, then its words: a call's are the callee, the register of the
-    result, and pairs of a kind and a value (a name for a function). A constant is a pair of kind
-    and value; a tensor's value is its type, its shape and its offset in the file of tensors.
+    ``functions``: name, parameters and instructions of each. An instruction is its operation, then
+    its words; a call's words are the callee, the register of the result, and pairs of kind and
+    value (a function's value is its name). ``constants``: pairs of kind and value, in order; a
+    tensor's value is its type, its shape and its offset in the file of tensors.
     """
 
     functions: list[Any]
@@ -44,11 +45,11 @@ class Bytecode:
 
     @staticmethod
     def of(executable: relax.VMExecutable, folder: Path) -> tuple["Bytecode", bytes]:
-        """Return an executable's bytecode, and the file of its tensors; ``folder``: for a copy.
+        """Return the bytecode of an executable, and the content of its file of tensors.
 
-        Each tensor starts at a multiple of 64 bytes. Equal ones lie at one place, and so do those
-        of one repeated element. Raises :class:`UnsupportedError` where the executable is of
-        another format, or has functions that are compiled.
+        ``folder``: for a temporary copy. Tensors start at multiples of 64 bytes. Equal tensors
+        share bytes, and so do tensors of one repeated element. Raises :class:`UnsupportedError` if
+        the executable has another format or compiled functions.
         """
         copy = folder / "executable.bin"
         executable.mod.write_to_file(str(copy), "")
@@ -57,7 +58,7 @@ class Bytecode:
         return _read(_Reader(data))
 
     def executable(self, tensors: Path, library: tvm.runtime.Module) -> relax.VMExecutable:
-        """Return the executable again, its tensors mapped from a file, its kernels a library's."""
+        """Return the executable, with tensors mapped from a file and kernels from ``library``."""
         builder = relax.ExecBuilder()
         size = tensors.stat().st_size
         mapped = np.memmap(tensors, np.uint8, "c") if size else np.zeros(0, np.uint8)
@@ -92,7 +93,7 @@ def _emit(builder: Any, held: Sequence[int], operation: int, words: Sequence[Any
 
 
 def _value(kind: int, value: Any, mapped: Any) -> Any:
-    """A constant as TVM holds it."""
+    """Return a constant as a TVM object."""
     if kind == TENSOR:
         dtype, shape, offset, size = value
         part = tvm_ffi.from_dlpack(mapped[offset : offset + size])
@@ -103,28 +104,28 @@ def _value(kind: int, value: Any, mapped: Any) -> Any:
 
 
 class _Reader:
-    """The values of a stream, one after the other."""
+    """A reader of consecutive values in a byte stream."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
     def take(self, form: str) -> Any:
-        """The next values, of one form: one of them, or a tuple."""
+        """Return the next values of one ``struct`` format: one value, or a tuple."""
         found = struct.unpack_from(f"<{form}", self.data, self.at)
         self.at += struct.calcsize(f"<{form}")
         return found[0] if len(found) == 1 else found
 
     def bytes(self, size: int) -> bytes:
-        """The next bytes."""
+        """Return the next ``size`` bytes."""
         self.at += size
         return self.data[self.at - size : self.at]
 
     def text(self) -> str:
-        """The next string."""
+        """Return the next string."""
         return self.bytes(self.take("Q")).decode()
 
     def integers(self, count: int) -> list[int]:
-        """The next integers of 64 bits."""
+        """Return the next ``count`` 64-bit integers."""
         return list(struct.unpack(f"<{count}q", self.bytes(8 * count)))
 
 
@@ -163,7 +164,7 @@ def _function(stream: _Reader) -> tuple[Any, ...]:
 
 
 def _constant(stream: _Reader, payloads: list[tuple[bytes, int]]) -> tuple[int, Any]:
-    """The next constant; a tensor's bytes and its elements' size are appended."""
+    """Return the next constant; append a tensor's bytes and element size to ``payloads``."""
     kind = stream.take("i")
     if kind == TENSOR:
         magic, _reserved, _device, _index, rank = stream.take("QQiii")
@@ -191,7 +192,10 @@ def _dtype(stream: _Reader) -> tuple[str, int]:
 
 
 def _placed(payloads: Sequence[tuple[bytes, int]]) -> tuple[list[int], bytes]:
-    """Where each tensor lies, and the file; equal ones, and those of one element, share bytes."""
+    """Return the offset of each tensor, and the file.
+
+    Equal tensors share bytes, and so do tensors of one repeated element.
+    """
     keys = [_key(data, width) for data, width in payloads]
     longest: dict[bytes, bytes] = {}
     for key, (data, _) in zip(keys, payloads, strict=True):
@@ -204,7 +208,7 @@ def _placed(payloads: Sequence[tuple[bytes, int]]) -> tuple[list[int], bytes]:
 
 
 def _key(data: bytes, width: int) -> bytes:
-    """What tensors that may share bytes have in common: all of them, or the one element."""
+    """Return a key that is equal for tensors that may share bytes."""
     first = data[:width]
     return first if first * (len(data) // width) == data else data
 

@@ -16,9 +16,9 @@ from tvm_serenity.relax.compiled import Built, built
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.runtime.vm import Run, run
 from tvm_serenity.validation.compiling import reference_target, same
-from tvm_serenity.validation.drawn import network_inputs
 from tvm_serenity.validation.execute import POISONS
 from tvm_serenity.validation.network import Verdict, compared_with_reference
+from tvm_serenity.validation.network_inputs import network_inputs
 from tvm_serenity.validation.reference_spec import ReferenceSpec
 from tvm_serenity.validation.report import EXACT, Tolerance, first_difference
 
@@ -28,12 +28,12 @@ Notify = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Checks:
-    """What is checked before a comparison is returned.
+    """The checks that run before a build is returned.
 
-    ``kernels``: each distinct kernel, and the whole network, against TVM's own kernels. ``before``:
-    the module that was rewritten or cut into rows, whose results must be the same within
-    ``tolerance``. ``stock``: the module is compiled as TVM does by default, too, and run.
-    ``reference``: the model's own runtime. ``folder``: where reproducers go.
+    ``kernels``: compare each distinct kernel, and the network, with TVM's own kernels. ``before``:
+    the module before rewriting or row streaming, whose results must be equal within ``tolerance``.
+    ``stock``: also compile and run the module as TVM does by default. ``reference``: the model's
+    own runtime. ``folder``: where reproducers are written.
     """
 
     kernels: bool = True
@@ -46,7 +46,7 @@ class Checks:
 
 @dataclass(frozen=True, eq=False)
 class Builds:
-    """A ``module`` for a target: lowered with TVM's own kernels (``plain``), and compiled twice."""
+    """A ``module`` for a target: lowered with TVM's own kernels (``plain``), and both builds."""
 
     module: tvm.IRModule
     plain: tvm.IRModule
@@ -57,11 +57,11 @@ class Builds:
 
     @property
     def same(self) -> Tolerance:
-        """How far two forms of one kernel may be apart: not at all where nothing is fused."""
+        """The tolerance between two forms of a kernel: zero if the target fuses nothing."""
         return same(self.target)
 
     def by_tvm(self, lowered: tvm.IRModule) -> relax.VMExecutable:
-        """Return a lowered module compiled with TVM's own kernels, on memory that TVM plans."""
+        """Return a lowered module compiled with TVM's own kernels and memory plan."""
         target = reference_target(self.target)
         made = built(lowered, self.target, notify=self.notify, compiled_for=target)
         return made.executable
@@ -69,9 +69,9 @@ class Builds:
 
 @dataclass(frozen=True, kw_only=True)
 class Runs:
-    """Two runs on fresh inputs of what must compute the same; ``stock`` and ``reference`` one.
+    """Two runs of each build on fresh inputs, and one run each of ``stock`` and ``reference``.
 
-    ``stock`` is None where it was not asked for.
+    ``stock`` and ``reference`` are None if they were not run.
     """
 
     inputs: tuple[Inputs, Inputs]
@@ -82,20 +82,22 @@ class Runs:
     tolerance: Tolerance
 
     def check(self, kernels: tuple[str, ...]) -> None:
-        """Raise :class:`WrongResultError` for a wrong result, or another order than planned."""
+        """Raise :class:`WrongResultError` for a wrong result or an order other than planned."""
         for given, ours in zip(self.given, self.ours, strict=True):
-            apart = first_difference(given.outputs, ours.outputs)
-            if apart is not None:
+            difference = first_difference(given.outputs, ours.outputs)
+            if difference is not None:
                 raise WrongResultError(
                     f"the reordered module computes something else than the given order: "
-                    f"{apart.text()}"
+                    f"{difference.text()}"
                 )
         if self.reference is not None:
-            apart = first_difference(self.reference.outputs, self.ours[0].outputs, self.tolerance)
-            if apart is not None:
+            difference = first_difference(
+                self.reference.outputs, self.ours[0].outputs, self.tolerance
+            )
+            if difference is not None:
                 raise WrongResultError(
                     "the compiled module computes something else than TVM's own kernels on the "
-                    f"model as it was: {apart.text()}"
+                    f"model as it was: {difference.text()}"
                 )
         called = self.ours[0].kernels
         if called != kernels:
@@ -110,12 +112,12 @@ class Runs:
 
 
 def is_view(graph: Graph, op: int) -> bool:
-    """Whether an operator runs no kernel: it shows another tensor's bytes."""
+    """Return whether an operator runs no kernel, because its result is a view."""
     return graph.ops[op].kind == "relax.reshape"
 
 
 def check_plans(plans: Sequence[Plan]) -> None:
-    """Check plans by the checker that shares no code with the planners."""
+    """Check plans with the checker that shares no code with the planners."""
     try:
         for plan in plans:
             check_plan(plan.buffers, plan.offsets)
@@ -124,7 +126,7 @@ def check_plans(plans: Sequence[Plan]) -> None:
 
 
 def run_all(builds: Builds, checks: Checks, inputs: Inputs, seed: int) -> Runs:
-    """Run everything in poisoned memory, another pattern each time."""
+    """Run all builds in poisoned memory, each run with another poison byte."""
     first, second = POISONS
     given, ours = builds.given.executable, builds.ours.executable
     once = run(given, inputs, poison=first), run(ours, inputs, poison=second)

@@ -1,4 +1,4 @@
-"""What ``serenity compile -o`` writes, and loading it where its instructions are."""
+"""The output folder of ``serenity compile -o``: writing, and loading on a suitable machine."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ BYTECODE, CONSTANTS = "bytecode.json", "constants.bin"
 
 
 def needs(target: tvm.target.Target) -> dict[str, Any]:
-    """Return what a processor must have to run a library for ``target``, as reports say it."""
+    """Return the processor features that a library for ``target`` needs, in words."""
     return {"architecture": architecture(target), "instructions": list(instructions(target))}
 
 
@@ -28,10 +28,10 @@ def write(
     report: Mapping[str, Any],
     one_file: bool = False,
 ) -> None:
-    """Write what was built into ``folder``: kernels, instructions and constants in a file each.
+    """Write a build into ``folder``: kernels, instructions and constants, one file each.
 
-    ``report``: with ``needs``. ``one_file``: constants and instructions lie in the library, which
-    TVM alone loads then (it copies the constants).
+    ``report`` gets the entry ``needs``. ``one_file``: embed constants and instructions in the
+    library, which plain TVM can load (TVM copies the constants).
     """
     (folder / REPORT).write_text(json.dumps(report, indent=2) + "\n")
     if one_file:
@@ -44,12 +44,12 @@ def write(
 
 
 def load(folder: str | Path) -> Any:
-    """Return the Relax VM of a folder that ``serenity compile -o`` made.
+    """Return the Relax VM of a folder that ``serenity compile -o`` wrote.
 
-    Constants are mapped into memory, not read: their file stays as it is while the VM lives.
-    Raises :class:`InputError` where it is none, :class:`UnsupportedError` where the library was
-    made for another architecture, or for instructions that this machine lacks: it would end with
-    an illegal instruction.
+    Constants are mapped into memory, not read; their file must not change while the VM lives.
+    Raises :class:`InputError` if the folder is no such output, :class:`UnsupportedError` if the
+    library needs another architecture or instructions that this machine lacks (the process would
+    die of an illegal instruction).
     """
     library, report = Path(folder) / LIBRARY, Path(folder) / REPORT
     try:
@@ -64,7 +64,7 @@ def load(folder: str | Path) -> Any:
 
 
 def _executable(folder: Path) -> Any:
-    """What the virtual machine runs; a library of one file is that itself."""
+    """Return the VM's executable; a one-file library is the executable itself."""
     loaded = tvm.runtime.load_module(str(folder / LIBRARY))
     bytecode, constants = folder / BYTECODE, folder / CONSTANTS
     if not bytecode.exists():

@@ -1,4 +1,4 @@
-"""The pipeline ``serenity``: a Relax module to kernels in one arena, each compared with TVM's own.
+"""The pipeline "serenity": it compiles a Relax module to validated kernels in one arena.
 
     tvm.compile(mod, target="llvm", relax_pipeline=relax.get_pipeline("serenity"))
 
@@ -33,16 +33,18 @@ def serenity_pipeline(
     measured: str = SHIPPED,
     validate: bool | float | None = None,
 ) -> Any:
-    """Return the pass from a fresh or lowered module to one the Relax VM can run.
+    """Return the pass from a fresh or lowered module to one that the Relax VM can run.
 
-    ``method`` and ``options`` are the scheduler's, ``planner`` and ``plan_options`` the memory
-    planner's. ``method="given"`` keeps the order: what the arena alone is worth. ``lean=False``
-    keeps TVM's default kernels and places the scratch they need in the arena. ``rewrite``,
-    ``quantized``, ``rounding``, ``tiling``, ``channels`` and ``measured``: as in :class:`Steps`.
+    ``method`` and ``options`` select the scheduler, ``planner`` and ``plan_options`` the memory
+    planner. ``method="given"`` keeps the order and shows the effect of the arena alone.
+    ``lean=False`` keeps TVM's default kernels and places their scratch in the arena. ``rewrite``,
+    ``quantized``, ``rounding``, ``tiling``, ``channels`` and ``measured`` are fields of
+    :class:`Steps`.
 
-    Every distinct kernel is compared with TVM's own as compiled (``validation.compiling``), unless
-    it was before; a difference raises :class:`WrongResultError`. ``validate``: False leaves that
-    out, a number is the seconds it may take; by default as the ``PassContext`` states.
+    Each distinct kernel is compared with TVM's own compiled kernel (``validation.compiling``)
+    unless an earlier run has done so; a difference raises :class:`WrongResultError`. ``validate``:
+    False skips the comparison, a number is its time limit in seconds; the default is in the
+    ``PassContext``.
     """
     Stated(validate=validate)  # raises where it is neither
     steps = Steps(
@@ -65,7 +67,7 @@ def serenity_pipeline(
 
 
 def _seconds(validate: bool | float | None) -> float:
-    """Seconds that comparing kernels may take."""
+    """Return the time limit of the kernel comparison in seconds."""
     if validate is None or validate is True:
         return DEFAULT_S
     return float(validate)

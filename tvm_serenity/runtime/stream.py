@@ -1,4 +1,4 @@
-"""A network on a window that moves along a stream, on the Relax VM."""
+"""Streaming inference on the Relax VM: a network on a window that moves along a stream."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from tvm_serenity.relax.pipeline import Planning, pipeline_of
 from tvm_serenity.relax.sliding import SlidingModule
 from tvm_serenity.runtime.vm import compare
 from tvm_serenity.sliding.steady import WINDOWS
-from tvm_serenity.validation.drawn import random_inputs
+from tvm_serenity.validation.network_inputs import random_inputs
 
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
 class WindowsRun:
-    """Windows that followed each other: each one's input, outputs, and those of the whole network.
+    """Consecutive windows: input and outputs of each, and the outputs of the unsplit network.
 
-    ``whole``: by TVM's own kernels, states going on from window to window.
+    ``whole``: computed by TVM's own kernels, with states carried from window to window.
     """
 
     windows: list[Array]
@@ -32,13 +32,13 @@ class WindowsRun:
 
     @property
     def differ(self) -> int:
-        """How many windows have other outputs than the whole network."""
+        """The number of windows whose outputs differ from those of the unsplit network."""
         pairs = zip(self.outputs, self.whole, strict=True)
         return sum(not compare(one, two)["identical"] for one, two in pairs)
 
 
 def run_windows(made: SlidingModule, seed: int = 0, count: int = WINDOWS) -> WindowsRun:
-    """Compile ``made`` for this machine and run it on a stream of ``count`` windows."""
+    """Compile ``made`` for this machine and run it on ``count`` windows of a stream."""
     target = tvm.target.Target("llvm")
     pipeline = pipeline_of(planning=Planning(method="given"))
     network = SlidingNetwork(made, tvm.compile(made.module, target, relax_pipeline=pipeline))
@@ -67,7 +67,7 @@ def run_windows(made: SlidingModule, seed: int = 0, count: int = WINDOWS) -> Win
 
 
 def _stream(made: SlidingModule, rows: int, seed: int) -> Array:
-    """Seeded rows, as the network's input is drawn."""
+    """Return seeded rows, drawn as the network's input is."""
     steady, drawn = made.found.steady, list[Array]()
     height = steady.network.rows(steady.source)
     while len(drawn) * height < rows:
@@ -77,7 +77,7 @@ def _stream(made: SlidingModule, rows: int, seed: int) -> Array:
 
 
 class SlidingNetwork:
-    """Takes in rows of a stream; after each step it has the outputs of the window that ends there.
+    """A network that takes the rows of a stream and returns the outputs of each window.
 
     ``executable``: ``made.module`` compiled for this machine.
     """
@@ -90,7 +90,7 @@ class SlidingNetwork:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the stream."""
+        """Discard the rows of the stream so far."""
         self.rows: list[Array] = []
         self.steps = 0
         self.kept = [
@@ -105,10 +105,11 @@ class SlidingNetwork:
         ]
 
     def feed_row(self, row: Array) -> tuple[Array, ...] | None:
-        """Take in the next row; with the last one of a step, compute what is new in the window.
+        """Take the next row; with the last row of a step, compute the new rows of the window.
 
-        Returns the outputs of the window that ends with this row, None where no step ends here or
-        the first window is not full. Raises :class:`InputError` for a row of another size or type.
+        Return the outputs of the window that ends with this row. Return None if no step ends here
+        or the first window is not full. Raises :class:`InputError` for a row of another size or
+        type.
         """
         steady, shape = self.made.found.steady, self.made.rows
         count = shape[1] if len(shape) == 4 else 1

@@ -1,4 +1,4 @@
-"""The Relax VM, run and watched: results, the kernels it calls in order, the bytes it allocates."""
+"""Instrumented runs on the Relax VM: results, order of kernel calls, allocated bytes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,10 @@ ALLOCATE = "vm.builtin.alloc_storage"
 
 @dataclass(frozen=True)
 class Run:
-    """One execution: ``outputs`` as numpy arrays, ``kernels`` in the order they were called,
+    """One execution: its outputs, kernel calls and allocations.
 
-    ``storages`` the bytes of every storage the VM allocated, in order.
+    ``outputs``: numpy arrays. ``kernels``: names in calling order. ``storages``: the bytes of each
+    storage that the VM allocated, in order.
     """
 
     outputs: tuple[np.ndarray[Any, Any], ...]
@@ -24,7 +25,7 @@ class Run:
 
     @property
     def allocated_bytes(self) -> int:
-        """The bytes the VM allocated in this execution, results included."""
+        """Bytes that the VM allocated in this execution, results included."""
         return sum(self.storages)
 
 
@@ -34,10 +35,10 @@ def run(
     function: str = "main",
     poison: int | None = None,
 ) -> Run:
-    """Execute ``function`` once on the CPU and return what happened, from the VM's own hook.
+    """Execute ``function`` once on the CPU and return a record of the execution.
 
-    ``executable``: or the library it was linked to. ``poison``: a byte that fills every storage
-    right after it was allocated: what a kernel does not write is poison in the results.
+    ``executable``: an executable or the library it was linked into. ``poison``: a byte that fills
+    each storage after allocation, so that elements that no kernel writes show in the results.
     """
     machine = relax.VirtualMachine(executable, tvm.cpu())
     kernels: list[str] = []

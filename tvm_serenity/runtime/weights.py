@@ -1,4 +1,4 @@
-"""How many bytes constants take, in a module and in the file it comes from."""
+"""The size of a network's constants, in a module and in its file."""
 
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ from tvm_serenity.frontends._tflite_schema import ModelField, SubgraphField, Ten
 from tvm_serenity.graph import Role
 
 _SCALE, _ZERO_POINT = 2, 3
-"""Fields of quantisation parameters."""
+"""Field numbers of quantisation parameters in a ``.tflite`` file."""
 
 
 def weight_bytes(mod: tvm.IRModule, name: str = "main") -> int:
-    """Return the bytes of all distinct constants of a function, as stored in a library."""
+    """Return the bytes of all distinct constants of a function, as a library stores them."""
     sizes: dict[Any, int] = {}
     for block in mod[name].body.blocks:
         for binding in block.bindings:

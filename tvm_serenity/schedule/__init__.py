@@ -1,20 +1,20 @@
-"""Orders of a graph's operators: one signature, a table of methods.
+"""Schedulers: functions that order a graph's operators, one signature, a table of methods.
 
 ==========  =====================================================================  ============
-method      what it is                                                             proof
-==========  =====================================================================  ============
-``given``   the order of the file                                                  trivial bound
-``kahn``    Kahn's queue                                                           trivial bound
-``dfs``     depth first                                                            trivial bound
-``greedy``  largest immediate relief                                               trivial bound
-``dp``      SERENITY as written: levels by zero-indegree set, divide and conquer,  optimal
+method      what it is                                                             proof ==========
+=====================================================================  ============ ``given``   the
+order of the file                                                  trivial bound ``kahn``    Kahn's
+queue                                                           trivial bound ``dfs``     depth
+first                                                            trivial bound ``greedy``  largest
+immediate relief                                               trivial bound ``dp``      SERENITY as
+written: levels by zero-indegree set, divide and conquer,  optimal
             adaptive soft budgeting; statistics for each of the three
-``exact``   branch and bound over downsets with block moves (``docs/search.md``)   optimal
-``auto``    ``exact``, at most 60 s unless told otherwise                          as reached
-==========  =====================================================================  ============
+``exact``   branch and bound over downsets with block moves (``docs/search.md``)   optimal ``auto``
+``exact`` with a default time limit of 60 s                            as reached ==========
+=====================================================================  ============
 
-The trivial bound is the largest need of a single op, or what is live at the start or the end.
-``auto`` and ``exact`` never return an order worse than the given one.
+The trivial bound is the largest need of a single op, or the live bytes at the start or the end.
+``auto`` and ``exact`` never return an order with a higher peak than the given one.
 """
 
 import time
@@ -47,23 +47,26 @@ __all__ = [
 AUTO_TIME_LIMIT_S = 60.0
 LARGE_OPS = 20_000
 PREPARE_S = 1e-5
-"""Graphs of so many ops are not searched where less time is left an op than reading them takes."""
+"""Seconds per op to read a graph; a large graph is not searched with less time left than that."""
 PREPARE_PROBLEMS = 1.5
-"""What is left of that once the problem is there, in times what it took: machines are busy."""
+"""The same once the problem is built, as a multiple of its build time: a busy machine is slow."""
 
 Method = Callable[[Problem, Options], Schedule]
 
 
 def schedule(graph: Graph, method: str = "auto", options: Options | None = None) -> Schedule:
-    """Return an order of ``graph``'s ops by ``method``, with its peak and what is proved.
+    """Return an order of ``graph``'s ops by ``method``, with its peak and a lower bound.
 
-    Deterministic unless a time limit ends it. Raises :class:`InputError` on an unknown method.
+    Deterministic unless a time limit ends the search. Raises :class:`InputError` if ``method`` is
+    unknown or a start order is not an order of the graph's ops.
     """
     if method not in METHODS:
-        raise InputError(f"unknown method {method!r}; there are {', '.join(METHODS)}")
+        raise InputError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
     options = options or Options()
     if any(not is_order(graph, order) for order in options.start):
-        raise InputError(f"{graph.name}: what the search shall start with is no order of its ops")
+        raise InputError(
+            f"{graph.name}: a start order is not a topological order of its {len(graph.ops)} ops"
+        )
     limit = options.time_limit_s
     if method == "auto" and limit is None and limit_left() is None:
         limit = AUTO_TIME_LIMIT_S
@@ -76,25 +79,26 @@ def schedule(graph: Graph, method: str = "auto", options: Options | None = None)
             each_s = (time.monotonic() - began) / max(len(graph.ops), 1)
             if too_late_for(len(graph.ops), PREPARE_PROBLEMS * each_s):
                 return _as_given(graph, method)
-            found = METHODS[method](problem, options)
-            order = complete_order(graph, tuple(map(problem.ops.__getitem__, found.order)))
+            solution = METHODS[method](problem, options)
+            order = complete_order(graph, tuple(map(problem.ops.__getitem__, solution.order)))
         except KeyboardInterrupt:
             if not options.keep_on_interrupt:
                 raise
             return _as_given(graph, method, "interrupt")
-    return replace(found, method=method, order=order)
+    return replace(solution, method=method, order=order)
 
 
 def too_late_for(ops: int, each_s: float = PREPARE_S, large: int | None = None) -> bool:
-    """Whether a graph of so many ops could not even be made ready in the time that is left.
+    """Return whether too little time is left to prepare a graph of ``ops`` ops for a search.
 
-    ``each_s``: seconds that this takes an op; ``large``: from how many ops on they count.
+    ``each_s`` is the preparation time per op in seconds. Graphs below ``large`` ops are never too
+    late.
     """
     return ops >= (LARGE_OPS if large is None else large) and seconds_left() < each_s * ops
 
 
 def _as_given(graph: Graph, method: str, limit: str = "time") -> Schedule:
-    """The given order with what its operators need at least: the time is too short for more."""
+    """Return the given order with the single-op bound, for lack of time to search."""
     started = time.perf_counter()
     peak, (bound, op) = peak_bytes(graph), least_need(graph)
     return Schedule(
@@ -110,7 +114,7 @@ def _as_given(graph: Graph, method: str, limit: str = "time") -> Schedule:
 
 
 def trivial_bound(problem: Problem) -> int:
-    """Return a bound on the peak of every order: one op alone, the start, the end."""
+    """Return a bound on the peak of every order: the largest single op, the start or the end."""
 
     def need(op: int) -> int:
         bytes_read = sum(problem.sizes[t] for t in problem.inputs[op])

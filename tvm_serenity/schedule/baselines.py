@@ -1,6 +1,6 @@
-"""Orders without search: what other systems do, and where the searches start.
+"""Orders without search: the orders of other systems, and the starting points of the searches.
 
-Each takes a :class:`Problem` and returns an order of its ops; ties are broken by index.
+Each function takes a :class:`Problem` and returns an order of its ops. Ties are broken by index.
 """
 
 import heapq
@@ -10,7 +10,7 @@ from tvm_serenity.schedule.problem import Problem
 
 
 def given(problem: Problem) -> list[int]:
-    """Return the order the network came in."""
+    """Return the given order."""
     return list(range(problem.count))
 
 
@@ -43,10 +43,10 @@ def dfs(problem: Problem) -> list[int]:
 
 
 def greedy(problem: Problem) -> list[int]:
-    """Return the order that takes the ready op with the largest immediate relief.
+    """Return the order that always runs the ready op with the largest immediate relief.
 
-    Relief is what an op frees less what it allocates. An op's relief changes only when another
-    reader of one of its inputs runs, so a heap with lazily renewed entries finds it.
+    The relief of an op is the bytes that it frees less the bytes that it allocates. It changes only
+    when another reader of one of its inputs runs, so a heap with lazily renewed entries suffices.
     """
     waiting, after = _waiting(problem)
     readers = [len(c) for c in problem.consumers]
@@ -67,8 +67,8 @@ def greedy(problem: Problem) -> list[int]:
     current = {op: c for c, op in heap}
     order: list[int] = []
     while heap:
-        found, op = heapq.heappop(heap)
-        if current.get(op) != found:
+        known_cost, op = heapq.heappop(heap)
+        if current.get(op) != known_cost:
             continue
         del current[op]
         order.append(op)
@@ -88,7 +88,7 @@ def greedy(problem: Problem) -> list[int]:
 
 
 def _waiting(problem: Problem) -> tuple[list[int], list[list[int]]]:
-    """For each op, how many ops it waits for; and the ops that wait for it."""
+    """Return, for each op, its number of unfinished predecessors, and its successors."""
     after: list[list[int]] = [[] for _ in range(problem.count)]
     for op, before in enumerate(problem.predecessors):
         for p in before:

@@ -1,14 +1,14 @@
-"""Certificates: what a schedule claims, with what is needed to check it without the search.
+"""Certificates: the claims of a schedule with all data to check them without the search.
 
 A certificate is a JSON object: the graph's digest, the order with its peak, the lower bound and its
 proof (``docs/search.md`` lists the kinds). The checker recomputes everything from the graph:
 
-* the order's peak, by the checker of ``check.py``;
-* *start*, *end*, *op*, *forced-op*: the sum in question;
+* the order's peak, by the naive checker of ``check.py``;
+* *start*, *end*, *op*, *forced-op*: the sum that the proof names;
 * *root-cut*, and *window* with an op or with branches: the minimum cuts, by networkx;
-* *window* and *exhausted*: that the relaxed instance over the ops in question, built anew from its
-  definition, has no order within the budget: by visiting all states that the budget allows,
-  without any rule, or if they are too many by the reference search. The verdict says which.
+* *window* and *exhausted*: that no order of the relaxed instance, rebuilt from its definition, fits
+  the budget. The checker visits all states that the budget allows without any pruning rule; if
+  they are too many, it runs the reference search. The verdict says which.
 """
 
 import hashlib
@@ -29,40 +29,45 @@ from tvm_serenity.search.outcome import Outcome
 FORMAT = "tvm-serenity order certificate 1"
 CUT = "minimum cut recomputed"
 NAIVE_OPS = 500
-"""Up to so many ops the naive checker computes the peak, beyond it ``peak_of``."""
+"""Largest number of ops for the naive checker; the peak of larger orders is ``peak_of``'s."""
 
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What was confirmed: the order's peak always; the bound if ``bound_checked``, and ``how``."""
+    """The result of a check: the order's peak holds; the bound holds if ``bound_checked``.
+
+    ``method`` says how the bound was checked.
+    """
 
     peak_bytes: int
     lower_bound_bytes: int
     bound_checked: bool
-    how: str
+    method: str
 
 
-def certificate(graph: Graph, found: Schedule) -> dict[str, Any]:
-    """The certificate of a schedule of ``graph``, ready for ``json.dump``."""
-    proof = found.statistics.get("proof")
+def certificate(graph: Graph, solution: Schedule) -> dict[str, Any]:
+    """Return the certificate of a schedule of ``graph``, ready for ``json.dump``."""
+    proof = solution.statistics.get("proof")
     if not isinstance(proof, Mapping):
-        raise InputError(f"method {found.method!r} gives no proof to certify; 'exact' does")
+        raise InputError(
+            f"method {solution.method!r} gives no proof to certify; schedule with method 'exact'"
+        )
     return {
         "format": FORMAT,
         "graph": graph.name,
         "graph_sha256": digest(graph),
-        "method": found.method,
-        "outcome": str(found.outcome),
-        "order": list(found.order),
-        "peak_bytes": found.peak_bytes,
-        "lower_bound_bytes": found.lower_bound_bytes,
+        "method": solution.method,
+        "outcome": str(solution.outcome),
+        "order": list(solution.order),
+        "peak_bytes": solution.peak_bytes,
+        "lower_bound_bytes": solution.lower_bound_bytes,
         "proof": dict(proof),
-        "states": found.states,
+        "states": solution.states,
     }
 
 
 def digest(graph: Graph) -> str:
-    """A hash of all that decides the peak of an order."""
+    """Return a SHA-256 of all fields that decide the peak of an order."""
     parts = (
         [(t.size_bytes, str(t.role)) for t in graph.tensors],
         [_deciding(op) for op in graph.ops],
@@ -78,53 +83,66 @@ def _deciding(op: Op) -> tuple[object, ...]:
 
 
 def check_certificate(graph: Graph, claims: Mapping[str, Any], states: int = 200_000) -> Confirmed:
-    """Confirm a certificate of ``graph``, or raise :class:`CheckError` with what is wrong.
+    """Return the confirmed claims of a certificate of ``graph``.
 
-    ``states`` limits each way of re-solving; a bound that neither settles within it is returned
-    as not checked.
+    ``states`` limits each of the two ways to re-solve; a bound that neither settles within the
+    limit is returned as unchecked. Raises :class:`CheckError`, which names the wrong claim.
     """
     try:
         order, peak, bound = claims["order"], claims["peak_bytes"], claims["lower_bound_bytes"]
         proof, outcome = claims["proof"], claims["outcome"]
         if claims["format"] != FORMAT:
-            raise CheckError(f"not a certificate in the format {FORMAT!r}")
+            raise CheckError(
+                f"{graph.name}: the certificate's format is {claims['format']!r}, not {FORMAT!r}"
+            )
         if claims["graph_sha256"] != digest(graph):
-            raise CheckError(f"{graph.name}: the certificate is for another graph")
+            raise CheckError(f"{graph.name}: the certificate's digest is of another graph")
         _check_order(graph, order, peak)
         if bound > peak or (outcome == Outcome.OPTIMAL and bound != peak):
-            raise CheckError(f"bound {bound} and peak {peak} do not fit the outcome {outcome!r}")
+            raise CheckError(
+                f"{graph.name}: a bound of {bound} and a peak of {peak} bytes contradict the "
+                f"outcome {outcome!r}"
+            )
         if int(proof.get("budget_bytes", -1)) >= peak:
-            raise CheckError(f"{graph.name}: the order itself is within the proof's budget")
+            raise CheckError(
+                f"{graph.name}: the certificate's own order is within the budget that its proof "
+                "excludes"
+            )
         problem = problem_of(graph)
-        proved, how = _proved(problem, dict(proof), bound, states)
+        proved, method = _proved(problem, dict(proof), bound, states)
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise CheckError(f"{graph.name}: not a well-formed certificate ({error!r})") from error
+        raise CheckError(f"{graph.name}: the certificate is not well formed ({error!r})") from error
     if proved is not None and proved < bound:
-        raise CheckError(f"{graph.name}: the proof gives a bound of {proved}, not {bound}")
-    return Confirmed(peak, bound, proved is not None, how)
+        raise CheckError(f"{graph.name}: the proof gives a bound of {proved} bytes, not {bound}")
+    return Confirmed(peak, bound, proved is not None, method)
 
 
 def _check_order(graph: Graph, order: list[int], peak: int) -> None:
     if sorted(order) != list(range(len(graph.ops))):
-        raise CheckError(f"{graph.name}: the order does not hold every op exactly once")
+        raise CheckError(f"{graph.name}: the order does not hold each op exactly once")
     if len(graph.ops) <= NAIVE_OPS:
-        found = naive_peak(graph, order)
+        actual = naive_peak(graph, order)
     else:
         position = {op: step for step, op in enumerate(order)}
         for op, before in enumerate(graph.predecessors):
             if any(position[other] > position[op] for other in before):
-                raise CheckError(f"{graph.name}: op {graph.ops[op].name!r} runs too early")
+                raise CheckError(
+                    f"{graph.name}: op {graph.ops[op].name!r} runs before an op that it waits for"
+                )
         problem = problem_of(graph)
         number = {op: i for i, op in enumerate(problem.ops)}
-        found = peak_of(problem, [number[op] for op in order if op in number])
-    if found != peak:
-        raise CheckError(f"{graph.name}: the order needs {found} bytes, not {peak}")
+        actual = peak_of(problem, [number[op] for op in order if op in number])
+    if actual != peak:
+        raise CheckError(f"{graph.name}: the order needs {actual} bytes, not {peak}")
 
 
 def _proved(
     problem: Problem, proof: dict[str, Any], bound: int, states: int
 ) -> tuple[int | None, str]:
-    """The bound that the proof gives, or None if that takes too long; and how it was confirmed."""
+    """Return the bound that the proof gives and the method that confirmed it.
+
+    The bound is None if the check takes too long.
+    """
     number = {op: i for i, op in enumerate(problem.ops)}
     match proof["kind"]:
         case "start":
@@ -134,8 +152,8 @@ def _proved(
         case "op":
             own = _own_need(problem, number[proof["op"]])
             if own >= bound:
-                return own, "what the op makes and reads"
-            # What is live throughout its part is needed as well; the cut counts it.
+                return own, "the op's tensors and workspace added up"
+            # Other tensors may be live throughout the op's part of the graph; the cut counts them.
             return _least(problem, number[proof["op"]], bound), CUT
         case "forced-op":
             return _forced_need(problem, number[proof["op"]]), "the state before it recomputed"
@@ -147,37 +165,39 @@ def _proved(
             first, last = proof.get("part", (problem.ops[0], problem.ops[-1]))
             ops = list(range(number[first], number[last] + 1))
         case kind:
-            raise CheckError(f"unknown kind of proof {kind!r}")
+            raise CheckError(f"unknown kind of proof {kind!r} in the certificate")
     return _window(problem, proof, sorted(ops), states)
 
 
 def _window(
     problem: Problem, proof: dict[str, Any], chosen: list[int], states: int
 ) -> tuple[int | None, str]:
-    """The same of a proof over some of the problem's ops."""
+    """Return the bound and the method for a proof over some of the problem's ops."""
     local = {problem.ops[op]: i for i, op in enumerate(chosen)}
     budget = int(proof["budget_bytes"])
     relaxed = relaxed_storages(problem, chosen)
     budget_within = budget - _always_live(problem)
     at = local[proof["op"]] if "op" in proof else None
     if at is not None and least_need(relaxed, at, budget_within + 1) > budget_within:
-        return budget + 1, CUT  # its cut alone is above the budget
+        return budget + 1, CUT  # the cut alone is above the budget
     if "branches" in proof:
         branches = [[local[op] for op in step] for step in proof["branches"]]
         need = least_of_branches(relaxed, branches, budget_within + 1)
         return need + budget - budget_within, f"{CUT}, {len(branches)} branches"
     core = Core(*relaxed, True, True, True)
     feasible = _visit_all(core, budget_within, states)
-    how = "all states within the budget visited"
+    method = "all states within the budget visited"
     if feasible is None:
         status = core.decide(budget_within, states, 1e9, 2**62, None)[0]
         feasible = {"feasible": True, "infeasible": False}.get(status)
-        how = "re-solved by the reference search"
+        method = "re-solved by the reference search"
     if feasible:
-        raise CheckError(f"the proof is wrong: {budget} bytes are enough for the ops it names")
+        raise CheckError(
+            f"the proof is wrong: the ops that it names have an order within {budget} bytes"
+        )
     if feasible is None:
         return None, f"not settled within {states} states"
-    return budget + 1, how
+    return budget + 1, method
 
 
 def _always_live(problem: Problem) -> int:
@@ -189,13 +209,13 @@ def _least(problem: Problem, op: int, bound: int) -> int:
     return least_need(storages_of(problem), op, bound)
 
 
-def relaxed_over(problem: Problem, chosen: list[int]) -> Core:
-    """The searches on the instance that rule R9 makes of some ops; all ops: the instance."""
+def relaxed_core(problem: Problem, chosen: list[int]) -> Core:
+    """Return the searches on the relaxed instance (rule R9) of ``chosen`` ops."""
     return Core(*relaxed_storages(problem, chosen), True, True, True)
 
 
 def _visit_all(core: Core, budget: int, states: int) -> bool | None:
-    """Whether an order fits the budget, by all states it allows; None if they are too many."""
+    """Return whether an order fits the budget, or None if it allows too many states to visit."""
     rows = list(zip(core.sizes, core.maker_mask, core.reader_mask, strict=True))
 
     def live(done: int) -> int:
@@ -236,10 +256,12 @@ def _own_need(problem: Problem, op: int) -> int:
 
 
 def _forced_need(problem: Problem, op: int) -> int:
-    """The need at an op that is comparable to all others."""
+    """Return the bytes needed at an op that is comparable to all others."""
     above, below = related(problem.predecessors, op)
     if len(above) + len(below) + 1 != problem.count:
-        raise CheckError(f"op {problem.ops[op]} is not comparable to all others")
+        raise CheckError(
+            f"op {problem.ops[op]} is not comparable to all others, so its need is not forced"
+        )
     live = 0
     for t, size in enumerate(problem.sizes):
         there = problem.producer[t] < 0 or problem.producer[t] in above

@@ -1,7 +1,7 @@
-"""A checker for schedules, by the definitions in ``graph.py``: O(V log V + E).
+"""The naive checker of schedules, from the definitions in ``graph/network.py``: O(V log V + E).
 
-It shares no code with any scheduler, with ``memory.py`` or with the arrays that those read: it
-lists the operators' tensors again. ``tests/schedule/walk.py`` is the same one op at a time.
+It shares no code with a scheduler, with ``memory.py`` or with the arrays that those read: it lists
+the operators' tensors itself. ``tests/schedule/walk.py`` checks the same one op at a time.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,22 +19,22 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 NEVER = np.iinfo(np.int64).max
-"""The last read of a result."""
+"""The step of the last read of a graph output."""
 
 
 def check_schedule(graph: Graph, order: Sequence[int], peak_bytes: int) -> None:
-    """Raise :class:`CheckError` unless ``order`` is valid and needs exactly ``peak_bytes``."""
-    found = naive_peak(graph, order)
-    if found != peak_bytes:
-        raise CheckError(f"{graph.name}: the order needs {found} bytes, not {peak_bytes}")
+    """Raise :class:`CheckError` unless ``order`` is valid and its peak is ``peak_bytes``."""
+    actual = naive_peak(graph, order)
+    if actual != peak_bytes:
+        raise CheckError(f"{graph.name}: the order needs {actual} bytes, not {peak_bytes}")
 
 
 def naive_peak(graph: Graph, order: Sequence[int]) -> int:
-    """Return the peak of ``order`` in bytes; :class:`CheckError` where it is no valid order."""
+    """Return the peak of ``order`` in bytes; raise :class:`CheckError` if it is invalid."""
     count = len(graph.ops)
     steps = np.asarray(list(order))
     if len(steps) != count or (count and not (np.sort(steps) == np.arange(count)).all()):
-        raise CheckError(f"{graph.name}: the order does not hold every op exactly once")
+        raise CheckError(f"{graph.name}: the order does not hold each op exactly once")
     when = np.zeros(count, dtype=np.int64)
     when[steps.astype(np.int64)] = np.arange(count)
     facts = _Facts.of(graph, when)
@@ -45,7 +45,7 @@ def naive_peak(graph: Graph, order: Sequence[int]) -> int:
 
 @dataclass(frozen=True)
 class _Facts:
-    """Which op reads and makes which tensor, and when; tensors by role and by storage."""
+    """The reader, writer and step of each tensor; tensors by role and by storage."""
 
     when: Ints
     reader: Ints
@@ -66,7 +66,7 @@ class _Facts:
         role = _ints(map(code.__getitem__, map(attrgetter("role"), graph.tensors)))
         size = _ints(map(attrgetter("size_bytes"), graph.tensors))
         constant, state, external = (
-            role == code[one] for one in (Role.CONSTANT, Role.STATE, Role.EXTERNAL)
+            role == code[kind] for kind in (Role.CONSTANT, Role.STATE, Role.EXTERNAL)
         )
         storage = _storages(graph, size)
         return _Facts(when, reader, read, maker, made, size, constant, state, external, storage)
@@ -77,25 +77,25 @@ def _ints(values: Iterable[int]) -> Ints:
 
 
 def _listed(ops: Sequence[Op], tensors: Callable[[Op], tuple[int, ...]]) -> tuple[Ints, Ints]:
-    """Pairs of an op and a tensor that it lists, as two arrays."""
+    """Return pairs of an op and a tensor that it lists, as two arrays."""
     lists = [tensors(op) for op in ops]
     owner = np.repeat(np.arange(len(ops)), _ints(map(len, lists)))
     return owner, _ints(chain.from_iterable(lists))
 
 
 def _storages(graph: Graph, size: Ints) -> Ints:
-    """For every tensor the one whose storage it shows: itself, or what its view is of.
+    """Return, for each tensor, the tensor that owns its storage: itself or the source of its view.
 
-    What has no bytes shows none.
+    A tensor of zero bytes owns its storage.
     """
-    found = np.arange(len(size))
+    owner = np.arange(len(size))
     for op in graph.ops:
         if op.view_of is not None:
             for tensor in op.outputs:
-                found[tensor] = op.view_of if size[tensor] else tensor
-    while (found[found] != found).any():
-        found = found[found]
-    return found
+                owner[tensor] = op.view_of if size[tensor] else tensor
+    while (owner[owner] != owner).any():
+        owner = owner[owner]
+    return owner
 
 
 def _check_precedence(graph: Graph, facts: _Facts) -> None:
@@ -105,11 +105,11 @@ def _check_precedence(graph: Graph, facts: _Facts) -> None:
     early = np.flatnonzero(made_at[facts.read] >= facts.when[facts.reader])
     if len(early):
         op, tensor = graph.ops[facts.reader[early[0]]], graph.tensors[facts.read[early[0]]]
-        raise CheckError(f"op {op.name!r} runs before {tensor.name!r} is made")
+        raise CheckError(f"op {op.name!r} runs before the producer of its input {tensor.name!r}")
 
 
 def _check_states(graph: Graph, facts: _Facts) -> None:
-    """The ops that touch a variable must run as they are given."""
+    """Check that ops that touch the same state variable run in their given order."""
     op = np.concatenate([facts.reader, facts.maker])
     tensor = np.concatenate([facts.read, facts.made])
     touching = facts.state[tensor]
@@ -119,11 +119,13 @@ def _check_states(graph: Graph, facts: _Facts) -> None:
     changed = (np.diff(tensor) == 0) & (np.diff(facts.when[op]) < 0)
     if changed.any():
         name = graph.tensors[tensor[:-1][changed][0]].name
-        raise CheckError(f"ops that touch the variable {name!r} changed their order")
+        raise CheckError(
+            f"ops that touch the state variable {name!r} do not run in their given order"
+        )
 
 
 def _peak(graph: Graph, facts: _Facts) -> int:
-    """The most bytes at any step, of a valid order."""
+    """Return the largest live bytes at any step of a valid order."""
     count, when, size = len(graph.ops), facts.when, facts.size
     folded, constant = _folded(graph, facts)
     last = np.full(len(graph.tensors), -1)
@@ -157,7 +159,7 @@ def _peak(graph: Graph, facts: _Facts) -> int:
 
 
 def _folded(graph: Graph, facts: _Facts) -> tuple[Flags, Flags]:
-    """The ops that make constants from constants alone, and all constants then."""
+    """Return the ops whose inputs are all constants, and all constants including their outputs."""
     constant, folded = facts.constant.copy(), np.zeros(len(graph.ops), dtype=np.bool_)
     if not constant[facts.read].any():
         return folded, constant
@@ -170,7 +172,7 @@ def _folded(graph: Graph, facts: _Facts) -> tuple[Flags, Flags]:
 
 
 def _credit(graph: Graph, facts: _Facts, own: set[int], died: Ints) -> Ints:
-    """For each step the bytes of a result that lie where an operand dies."""
+    """Return, for each step, the bytes that its result shares with a dying operand."""
     saved = np.zeros(len(graph.ops), dtype=np.int64)
     for index, op in enumerate(graph.ops):
         if not (op.in_place or op.over) or op.outputs[0] not in own:

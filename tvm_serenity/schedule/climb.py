@@ -1,11 +1,11 @@
-"""Bounds of parts too large for a search of the whole: cuts and windows, on all cores.
+"""Bounds for parts too large for one search: cuts and windows, on all cores.
 
-Where re-ordering ends, an order is near the optimum, and what is missing is the bound. Windows of
-some lengths, shifted against the highest steps, are asked how much they need, forward and
-backward (R8): from the bound up, in growing steps, as long as they answer within so many states.
-Longer ones branch over which of two ops runs first (R11): all a little, the better half of them
-twice as long, and so on. What is asked does not depend on the number of cores, and so neither does
-the result.
+Once re-ordering ends, the order is near the optimum and the bound lags behind. The search asks
+windows of several lengths, shifted against the highest steps, how much they need, forward and
+backward (R8). It asks from the bound up, in growing steps, as long as a window answers within its
+limit of states. Longer windows branch over which of two ops runs first (R11): every window gets a
+few nodes, the better half of them twice as many, and so on. The questions do not depend on the
+number of cores, so neither does the result.
 """
 
 import time
@@ -16,7 +16,7 @@ from itertools import islice
 from threading import Event
 from typing import Any, Self
 
-from tvm_serenity.schedule.improve import apart, highest_first
+from tvm_serenity.schedule.improve import highest_first, spaced_steps
 from tvm_serenity.schedule.instance import Instance, peak_of_order, profile, reverse
 from tvm_serenity.schedule.limits import FOREVER, SearchRun
 from tvm_serenity.schedule.probe import Part, Proof, core_of, window_cuts
@@ -24,37 +24,36 @@ from tvm_serenity.schedule.windows import window
 from tvm_serenity.search.deadline import within
 
 CUT_OPS = 4096
-"""Highest steps of an order at which a cut bounds the whole."""
+"""Number of highest steps of an order at which a cut bounds the part."""
 CUTS_AT_ONCE = 32
 OPS_A_STEP = 64
-"""A cut of a part of so many ops takes as long as a state of a search."""
+"""Ops of a part per state of a search that takes as long as one cut of the part."""
 CLIMB_OPS = (48, 64, 80, 96, 112, 128, 160, 192, 256)
 CLIMB_PLACES = 2
 CLIMB_SHARES = (0.5, 0.7, 0.3)
 """Shares of a window that lie before the step."""
 CLIMB_PARTS = 64
-"""The first step up is one of so many parts of what is missing; the next ones double."""
+"""The first increase of a budget is the gap divided by this number; the next ones double."""
 HARD_PROBES = 3
 """Questions to a window that may end without an answer."""
 TOP_STATES, TOP_SHARE = 8, 0.5
-"""Times as many states for a question just below the best peak, where one answer proves it; and
-the share of the time that these may take."""
+"""Factor on states, and time share, of questions just below the best peak: one answer proves it."""
 BRANCH_OPS = (128, 160, 200, 256, 320, 400, 512)
 FIRST_NODES = 8
-"""Nodes to which all windows branch at first."""
+"""Nodes of each window in the first level of branching."""
 NODE_STEPS = 2
-"""Steps that a node takes for each op of its window."""
+"""Steps counted per node and op of its window."""
 LAST_BRANCHED = 2
-"""Windows that are not halved any more."""
+"""Number of windows that are not halved any further."""
 IDLE_LEVELS = 3
-"""Branching ends where twice as many nodes raised nothing, so many times in turn."""
+"""Branching ends after this many levels, of twice as many nodes each, that raise no bound."""
 REPORT_S = 0.1
 
 
-def cut_whole(part: Part, run: SearchRun, steps: int, floor: int, ceiling: int | None) -> None:
-    """Rule R7 on the whole part, highest steps first; the compiled core is needed for that.
+def cut_part(part: Part, run: SearchRun, steps: int, floor: int, ceiling: int | None) -> None:
+    """Bound ``part`` by cuts (rule R7), at the highest steps first; needs the compiled core.
 
-    ``steps``: what all may take.
+    ``steps`` limits the work of all cuts together.
     """
     walk, end = part.instance.walk, run.steps + steps
     if walk is None:
@@ -68,8 +67,8 @@ def cut_whole(part: Part, run: SearchRun, steps: int, floor: int, ceiling: int |
             places = ranked[first : first + CUTS_AT_ONCE]
             ops = [part.order[step] for step in places if need[step] > part.bound]
             seconds = [min(run.seconds_left, FOREVER)] * len(ops)
-            found = threads.pool.map(walk.root_cut, ops, seconds)
-            for op, (bound, _) in zip(ops, found, strict=True):
+            cuts = threads.pool.map(walk.root_cut, ops, seconds)
+            for op, (bound, _) in zip(ops, cuts, strict=True):
                 run.count("root_cuts")
                 run.steps += 1 + part.instance.count // OPS_A_STEP
                 part.prove(bound, {"kind": "root-cut", "op": op})
@@ -79,9 +78,9 @@ def cut_whole(part: Part, run: SearchRun, steps: int, floor: int, ceiling: int |
 
 @dataclass
 class Climb:
-    """A window that climbs or branches: it needs at least ``low``, and at most ``high``.
+    """A window that climbs or branches: its least peak is at least ``low`` and at most ``high``.
 
-    What is proved of it is of no use up to ``floor``.
+    A bound up to ``floor`` is of no use to the search.
     """
 
     key: tuple[int, ...]
@@ -90,30 +89,30 @@ class Climb:
     low: int
     high: int
     floor: int = 0
-    how: Proof | None = None
-    """How ``low`` is proved: by the cut at an ``op``, by ``branches``; None: it was asked."""
+    proof: Proof | None = None
+    """The proof of ``low``: a cut at an ``op``, or ``branches``; None: all orders searched."""
     answered: bool = False
     states: int = 0
     steps: int = 0
     branching: Any = None
     nodes: int = 0
     branched: int = 0
-    """What branching alone proves."""
+    """The bound that branching alone proves."""
 
     @property
     def useful(self) -> int:
-        """No use asking whether it fits within less."""
+        """The least budget that is worth asking for."""
         return max(self.low, self.floor)
 
     def run(self, limits: "_Limits") -> None:
-        """Cuts at the window's own ops, then questions from what is of use up."""
+        """Bound the window by cuts at its own ops, then by questions from ``useful`` up."""
         forward = core_of(self.instance, limits.rules)
         cores = [(forward, self.instance)]
         if limits.rules["root-cuts"]:
             for op, bound in window_cuts(forward, self.instance, self.key, self.ops, self.low):
                 self.steps += len(self.ops)
                 if bound > self.low:
-                    self.low, self.how = bound, {"op": op}
+                    self.low, self.proof = bound, {"op": op}
                 if limits.seconds_left <= 0:
                     return
         if limits.rules["reverse"] and not any(self.instance.in_place):
@@ -134,7 +133,7 @@ class Climb:
                 budget = (self.useful + hard - 1) // 2
 
     def ask_top(self, limits: "_Limits") -> None:
-        """One question just below ``high``, in more states."""
+        """Ask one question just below ``high``, with more states."""
         cores = [(core_of(self.instance, limits.rules), self.instance)]
         if self.steps_left(limits) > 0:
             self._learn(cores, self.high - 1, limits, TOP_STATES)
@@ -152,21 +151,21 @@ class Climb:
         self.nodes = nodes
         if self.branched > self.low:
             self.low, branches = self.branched, self.branching.branches()
-            self.how = {"branches": [[self.ops[op] for op in step] for step in branches]}
+            self.proof = {"branches": [[self.ops[op] for op in step] for step in branches]}
 
     def steps_left(self, limits: "_Limits") -> int:
-        """States that it may still visit; none once time is over."""
+        """Return the states that the window may still visit; 0 once the time is over."""
         spent = self.states + self.steps
         return max(0, limits.steps - spent) if limits.seconds_left > 0 else 0
 
     def _learn(
         self, cores: list[tuple[Any, Instance]], budget: int, limits: "_Limits", times: int = 1
     ) -> str:
-        """Ask, and keep the answer."""
+        """Ask a question and store the answer."""
         status, value = self.ask(cores, budget, limits, times)
         self.answered |= status != "hard"
         if status == "infeasible":
-            self.low, self.how = min(value, self.high), None
+            self.low, self.proof = min(value, self.high), None
         elif status == "feasible":
             self.high = min(value, self.high)
         return status
@@ -174,7 +173,7 @@ class Climb:
     def ask(
         self, cores: list[tuple[Any, Instance]], budget: int, limits: "_Limits", times: int = 1
     ) -> tuple[str, int]:
-        """Whether an order is within the budget: its peak, or the next budget; or neither."""
+        """Return whether an order fits ``budget``, with its peak or the next budget; or "hard"."""
         for core, instance in list(cores):
             status, order, following, done = core.decide(
                 budget,
@@ -185,7 +184,7 @@ class Climb:
             )
             self.states += done
             if status in ("infeasible", "feasible"):
-                cores[:] = [(core, instance)]  # the way that answers is asked again
+                cores[:] = [(core, instance)]  # ask only the direction that answered from now on
             if status == "infeasible":
                 return status, following
             if status == "feasible":
@@ -196,8 +195,9 @@ class Climb:
 def climb_windows(part: Part, run: SearchRun, states: int, floor: int, ceiling: int | None) -> None:
     """Raise the bound by relaxed windows (R9) around the highest steps, short ones first.
 
-    ``states``: of each question to a window. First one of each length is asked just below the
-    peak, in more states; then all climb. Both end where no window of a length answers.
+    ``states`` limits each question to a window. First one window of each length is asked just below
+    the peak, with more states; then all windows climb. Both phases end at the first length of which
+    no window answers.
     """
     ranked = highest_first(profile(part.instance, part.order).need)
     with _Threads() as threads:
@@ -220,9 +220,10 @@ def climb_windows(part: Part, run: SearchRun, states: int, floor: int, ceiling: 
 def branch_windows(
     part: Part, run: SearchRun, begun: Sequence[Climb], floor: int, ceiling: int | None
 ) -> list[Climb]:
-    """Raise the bound by branching in relaxed windows: again and again in the better half of them.
+    """Raise the bound by branching in relaxed windows; return the windows worth continuing.
 
-    ``begun``: windows to go on with; none: all that there are begin. Those to go on with later.
+    ``begun`` are windows to continue; if it is empty, all windows begin. Each level keeps the
+    better half of the windows.
     """
     climbs, idle = list(begun), 0
     with _Threads() as threads:
@@ -249,16 +250,16 @@ def branch_windows(
 def _climbs(
     part: Part, run: SearchRun, firsts: Iterable[int], length: int, floor: int
 ) -> list[Climb]:
-    """The windows from these steps on whose answer could matter."""
-    found = []
+    """Return the windows that begin at these steps and whose answer could matter."""
+    climbs = []
     for first in firsts:
         key = tuple(part.order[first : first + length])
         low, high = part.windows.get(key, (part.bound, part.peak))
         if max(low, part.bound, floor) < min(high, part.peak):
             relaxed, ops = window(part.instance, part.order, part.lives, first, first + length)
             run.count("windows")
-            found.append(Climb(key, ops, relaxed, part.bound, part.peak, floor))
-    return found
+            climbs.append(Climb(key, ops, relaxed, part.bound, part.peak, floor))
+    return climbs
 
 
 def _take(part: Part, run: SearchRun, climb: Climb) -> None:
@@ -266,13 +267,13 @@ def _take(part: Part, run: SearchRun, climb: Climb) -> None:
     run.steps += climb.steps
     climb.states = climb.steps = 0
     part.windows[climb.key] = (climb.low, climb.high)
-    part.prove_window(climb.low, climb.ops, climb.how)
+    part.prove_window(climb.low, climb.ops, climb.proof)
 
 
 def _firsts(ranked: Sequence[int], length: int) -> Iterator[int]:
-    """Where windows of so many ops begin, if there are more."""
+    """Yield the first steps of windows of ``length`` ops; nothing if the order is not longer."""
     last, seen = len(ranked) - length, set()
-    for step in apart(ranked, length, CLIMB_PLACES) if last > 0 else []:
+    for step in spaced_steps(ranked, length, CLIMB_PLACES) if last > 0 else []:
         for share in CLIMB_SHARES:
             first = max(0, min(step - int(share * length), last))
             if first not in seen:
@@ -281,12 +282,12 @@ def _firsts(ranked: Sequence[int], length: int) -> Iterator[int]:
 
 
 class _Ended(Exception):
-    """The climbs are no longer wanted."""
+    """Raised inside a core to end a climb that is no longer wanted."""
 
 
 @dataclass(frozen=True)
 class _Limits:
-    """Of each climb: of a question, of all questions, and for all climbs together."""
+    """Limits of a climb: per question, over all its questions, and over all climbs together."""
 
     rules: Mapping[str, bool]
     states: int
@@ -297,20 +298,20 @@ class _Limits:
 
     @property
     def seconds_left(self) -> float:
-        """Until the deadline of the thread that waits, which others do not see."""
+        """Seconds until the deadline of the waiting thread; other threads cannot read it."""
         return max(0.0, self.until - time.monotonic())
 
     def stop(self, _states: int) -> None:
-        """What a core calls every now and then."""
+        """End the core's search if the climbs are no longer wanted; cores call this regularly."""
         if self.ended.is_set():
             raise _Ended
 
 
 class _Threads:
-    """Work on all cores of this process; none goes on after the block."""
+    """A pool of threads, one per core; none outlives the block."""
 
     def __enter__(self) -> Self:
-        import joblib  # it takes longer to load than a small search
+        import joblib  # imported here because it takes longer to load than a small search
 
         self.count = joblib.cpu_count()
         self.pool = ThreadPoolExecutor(self.count)
@@ -328,7 +329,7 @@ class _Threads:
         run: SearchRun,
         states: int,
     ) -> None:
-        """Do the same with all; Ctrl-C and progress are the calling thread's."""
+        """Run ``work`` on all climbs; the calling thread handles Ctrl-C and progress."""
         limits = _Limits(
             run.rules,
             states,

@@ -1,16 +1,16 @@
-"""SERENITY's scheduler as the paper writes it (sections 3.1 and 3.2, appendix C).
+"""SERENITY's scheduler as the paper defines it (sections 3.1 and 3.2, appendix C).
 
-Level i of the dynamic program holds one entry per zero-indegree set that is reachable after i
-ops: the schedule with the least peak that leads there. A zero-indegree set determines which ops
-have run (all others are in it or descend from it), so an entry loses nothing (Theorem 1).
+Level i of the dynamic program holds one entry per zero-indegree set that is reachable after i ops:
+the schedule with the least peak that leads there. A zero-indegree set determines which ops have run
+(all others are in it or descend from it), so keeping one entry is enough (Theorem 1).
 
 *Divide and conquer* (``partition.py``) solves the parts between waists one by one. *Adaptive soft
 budgeting* (Algorithm 2) prunes entries above a budget tau, which a binary search adapts: a step
-that takes too long halves it, a search without a solution raises it half-way back. The paper's
-limit per search step is a time; here it is a number of entries, so that the same graph gives the
-same search on any machine.
+that takes too long halves it, a search without a solution raises it half-way back. The paper limits
+a search step by time; this code limits its number of entries, so that the same graph gives the same
+search on any machine.
 
-This is the reference that reads like the paper; ``exact`` is the search to use.
+This is the reference that follows the paper; use ``exact`` to schedule.
 """
 
 import time
@@ -22,18 +22,18 @@ from tvm_serenity.schedule.partition import divide
 from tvm_serenity.schedule.problem import Problem, peak_of
 
 STEP_LIMIT = 8_000
-"""Entries a level may hold before a search step counts as 'timeout' (Algorithm 2's T)."""
+"""Entries that a level may hold before a search step counts as 'timeout' (T in Algorithm 2)."""
 
 PLAIN_LIMIT = 100_000
-"""Entries in all at which a search without budget is given up as not feasible."""
+"""Total entries at which a search without a budget is given up as infeasible."""
 
 Chain = tuple[int, "Chain"] | None
-"""A schedule as a linked list, last op first: entries share their common beginnings."""
+"""A schedule as a linked list, last op first; entries share common prefixes."""
 
 
 @dataclass(frozen=True)
 class DpLimits:
-    """``entries`` in one level or in all, and the wall clock, at which a search gives up."""
+    """Limits at which a search gives up: entries per level and in total, and a deadline."""
 
     step_entries: int | None = None
     total_entries: int | None = None
@@ -62,7 +62,7 @@ class Variant:
     order: tuple[int, ...] = field(default=(), repr=False)
 
     def statistics(self) -> dict[str, object]:
-        """Return the row as JSON has it."""
+        """Return the row as a JSON object."""
         return {
             "finished": self.finished,
             "states": self.states,
@@ -75,7 +75,7 @@ class Variant:
 def algorithm_1(
     problem: Problem, budget: int | None = None, limits: DpLimits = DpLimits()
 ) -> DpRun:
-    """Dynamic programming over zero-indegree sets; with ``budget``, pruned above it."""
+    """Return the dynamic program's result over zero-indegree sets, pruned above ``budget``."""
     successors = _successors(problem)
     waits_for = [sum(1 << p for p in before) for before in problem.predecessors]
     readers = [sum(1 << c for c in ops) for ops in problem.consumers]
@@ -100,7 +100,7 @@ def algorithm_1(
                 known = following.get(now)
                 if known is None or higher < known[2]:
                     following[now] = (ran, after, higher, (op, schedule))
-            if _over(limits, len(following), states + len(following)):
+            if _exceeded(limits, len(following), states + len(following)):
                 return DpRun("timeout", states=states + len(following))
         states += len(following)
         if not following:
@@ -113,11 +113,11 @@ def algorithm_1(
 def adaptive_soft_budgeting(
     problem: Problem, step_entries: int = STEP_LIMIT, deadline: float | None = None
 ) -> tuple[DpRun, list[int]]:
-    """Algorithm 2: the search and the budgets tried.
+    """Return the result of Algorithm 2 and the budgets that it tried.
 
-    Kahn's order gives the hard budget. Halving and half-way raising closes in on a budget that is
-    both feasible and cheap; where none is (every feasible budget times out), the step limit is
-    doubled and the search starts over, so that it ends with a solution like the paper's does.
+    Kahn's order gives the hard budget. Halving and half-way raising close in on a budget that is
+    both feasible and cheap. If every feasible budget times out, the step limit is doubled and the
+    search starts again, so that it ends with a solution as the paper's does.
     """
     hard = peak_of(problem, kahn(problem))
     budgets: list[int] = []
@@ -126,11 +126,11 @@ def adaptive_soft_budgeting(
         new, low, high = hard, problem.end_bytes - 1, hard
         while True:
             budgets.append(new)
-            found = algorithm_1(problem, new, DpLimits(step_entries, None, deadline))
-            states += found.states
-            if found.flag == "solution" or _late(deadline):
-                return replace(found, states=states), budgets
-            if found.flag == "timeout":
+            result = algorithm_1(problem, new, DpLimits(step_entries, None, deadline))
+            states += result.states
+            if result.flag == "solution" or _late(deadline):
+                return replace(result, states=states), budgets
+            if result.flag == "timeout":
                 high = min(high, new)
                 new = max(new // 2, low + 1) if new // 2 > low else (low + new) // 2
             else:
@@ -142,51 +142,51 @@ def adaptive_soft_budgeting(
 
 
 def plain(problem: Problem, deadline: float | None = None) -> Variant:
-    """Plain dynamic programming, given up at ``PLAIN_LIMIT`` entries (Table 2, first row)."""
+    """Return the row of plain dynamic programming, up to ``PLAIN_LIMIT`` entries (Table 2)."""
     started = time.perf_counter()
-    found = algorithm_1(problem, None, DpLimits(None, PLAIN_LIMIT, deadline))
-    return _variant(started, [found], [problem])
+    run = algorithm_1(problem, None, DpLimits(None, PLAIN_LIMIT, deadline))
+    return _variant(started, [run], [problem])
 
 
 def divided(problem: Problem, deadline: float | None = None) -> Variant:
-    """Divide and conquer without a budget (Table 2, second row)."""
+    """Return the row of divide and conquer without a budget (Table 2, row 2)."""
     started = time.perf_counter()
-    found = []
+    runs = []
     parts = divide(problem)
-    for one in parts:
-        found.append(algorithm_1(one, None, DpLimits(None, PLAIN_LIMIT, deadline)))
-        if found[-1].flag != "solution":
+    for part in parts:
+        runs.append(algorithm_1(part, None, DpLimits(None, PLAIN_LIMIT, deadline)))
+        if runs[-1].flag != "solution":
             break
-    return _variant(started, found, parts)
+    return _variant(started, runs, parts)
 
 
 def budgeted(problem: Problem, deadline: float | None = None) -> Variant:
-    """Divide and conquer with adaptive soft budgeting (Table 2, third row)."""
+    """Return the row of divide and conquer with adaptive soft budgeting (Table 2, row 3)."""
     started = time.perf_counter()
-    found, budgets = [], []
+    runs, budgets = [], []
     parts = divide(problem)
-    for one in parts:
-        search, tried = adaptive_soft_budgeting(one, deadline=deadline)
-        found.append(search)
+    for part in parts:
+        search, tried = adaptive_soft_budgeting(part, deadline=deadline)
+        runs.append(search)
         budgets += tried
         if search.flag != "solution":
             break
-    return replace(_variant(started, found, parts), budgets=tuple(budgets))
+    return replace(_variant(started, runs, parts), budgets=tuple(budgets))
 
 
-def _variant(started: float, found: list[DpRun], parts: list[Problem]) -> Variant:
+def _variant(started: float, runs: list[DpRun], parts: list[Problem]) -> Variant:
     seconds = time.perf_counter() - started
-    states = sum(s.states for s in found)
-    if len(found) < len(parts) or any(s.flag != "solution" for s in found):
+    states = sum(s.states for s in runs)
+    if len(runs) < len(parts) or any(s.flag != "solution" for s in runs):
         return Variant(False, states, seconds, None)
-    offsets = [one.ops[0] if len(parts) > 1 else 0 for one in parts]
-    order = tuple(op + first for s, first in zip(found, offsets, strict=True) for op in s.order)
-    peak = max((s.peak_bytes for s in found), default=0)
+    offsets = [part.ops[0] if len(parts) > 1 else 0 for part in parts]
+    order = tuple(op + first for s, first in zip(runs, offsets, strict=True) for op in s.order)
+    peak = max((s.peak_bytes for s in runs), default=0)
     return Variant(True, states, seconds, peak, order=order)
 
 
 def _run(problem: Problem, readers: list[int], op: int, done: int, live: int) -> tuple[int, int]:
-    """Bytes needed while ``op`` runs after ``done``, and bytes live afterwards."""
+    """Return the bytes needed while ``op`` runs after ``done``, and the bytes live afterwards."""
     after_op = done | 1 << op
     need = live + problem.alloc[op] + problem.workspace[op]
     freed = 0
@@ -201,7 +201,7 @@ def _run(problem: Problem, readers: list[int], op: int, done: int, live: int) ->
     return need, live + problem.alloc[op] - freed
 
 
-def _over(limits: DpLimits, step: int, total: int) -> bool:
+def _exceeded(limits: DpLimits, step: int, total: int) -> bool:
     if limits.step_entries is not None and step > limits.step_entries:
         return True
     if limits.total_entries is not None and total > limits.total_entries:

@@ -1,4 +1,4 @@
-"""The exact search: an order with the least peak, and the proof (``docs/search.md``)."""
+"""The exact search: an order of least peak with its proof (``docs/search.md``)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,23 +17,23 @@ from tvm_serenity.schedule.starts import forced_ops, op_needs
 from tvm_serenity.search.outcome import Outcome
 
 RULES: Mapping[str, str] = {
-    "native": "the compiled core; off: its twin in Python",
-    "divide": "split at ops that are comparable to all others: the state around them is forced",
+    "native": "use the compiled core; off: the same search in Python",
+    "divide": "split at ops comparable to all others, where the state is the same in every order",
     "cells": "solve equal parts once",
-    "greedies": "start from greedy orders too",
-    "root-cuts": "R7: a minimum cut bounds what every order needs at an op",
-    "block-moves": "R1: a move runs all that must run before a storage can die",
-    "commitment": "R2: a move that ends no higher than it began is taken without alternatives",
-    "visited": "R5: a state is expanded once",
-    "next-budget": "R6: the least rejected key is the next budget that could be feasible",
-    "reverse": "R8: if a probe, a segment or a window is hard, try the reversed instance",
-    "beam": "if a probe is hard, look for a better order by beam search",
+    "greedies": "start from greedy orders as well",
+    "root-cuts": "R7: bound the need of every order at an op by a minimum cut",
+    "block-moves": "R1: run all ops that a storage waits for before it can die as one move",
+    "commitment": "R2: take a move that ends no higher than it began without alternatives",
+    "visited": "R5: expand each state once",
+    "next-budget": "R6: use the least rejected key as the next budget that could be feasible",
+    "reverse": "R8: try the reversed instance if a probe, a segment or a window is hard",
+    "beam": "look for a better order by beam search if a probe is hard",
     "segments": "R10: re-order segments of the best order around its peak",
-    "windows": "R9: relaxed windows around the peak bound the whole",
-    "branching": "R11: of two ops one runs first; what both ways need bounds a large window",
+    "windows": "R9: bound every order by relaxed windows around the peak",
+    "branching": "R11: bound a large window by branching over which of two ops runs first",
     "top-first": "probe just below the best peak instead of climbing from the bound",
 }
-"""The rules of the search by name; all are on unless ``Options.rules`` says otherwise."""
+"""The rules of the search by name; each is on unless ``Options.rules`` switches it off."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -47,14 +47,12 @@ class Interrupted(KeyboardInterrupt):
 def exact(
     problem: Problem, options: Options | None = None, start: Sequence[Sequence[int]] = ()
 ) -> Schedule:
-    """Return an order with the least peak, proved; or the best and a bound where limits end it.
+    """Return an order of least peak with its proof, or the best order and bound within the limits.
 
-    The order is of the problem's op numbers; ``statistics["proof"]`` says why the bound holds, in
-    the graph's op numbers.
-
-    ``start``: orders to improve on, beside the given one; the result is never worse. Same input,
-    same output, unless a time limit ends the search. Ctrl-C raises :class:`Interrupted`. Raises
-    :class:`InputError` on a rule that does not exist.
+    The order is in the problem's op numbers. ``statistics["proof"]`` proves the bound, in the
+    graph's op numbers. ``start`` are orders to improve on beside the given one; the result is never
+    worse. The same input gives the same output unless a time limit ends the search. Ctrl-C raises
+    :class:`Interrupted`. Raises :class:`InputError` if a rule is unknown.
     """
     options = options or Options()
     run = SearchRun(options, _rules(options))
@@ -70,16 +68,16 @@ def exact(
 def _rules(options: Options) -> dict[str, bool]:
     unknown = [name for name in options.rules if name not in RULES]
     if unknown:
-        raise InputError(f"unknown search rule {unknown[0]!r}; there are {', '.join(RULES)}")
+        raise InputError(f"unknown search rule {unknown[0]!r}; choose among {', '.join(RULES)}")
     return {name: bool(options.rules.get(name, True)) for name in RULES}
 
 
 @dataclass
 class _Stretch:
-    """Ops ``first`` to ``last - 1``: they have the same steps in every order.
+    """Ops ``first`` to ``last - 1``, which occupy the same steps in every order.
 
-    ``order`` and ``peak`` are of the best start; ``part`` is there once work on it began, with
-    its ops numbered from 0 and its bytes without the ``offset`` that is live throughout.
+    ``order`` and ``peak`` are of the best start. ``part`` is set once work on the stretch begins;
+    it numbers its ops from 0 and leaves out the ``offset`` bytes that are live throughout.
     """
 
     first: int
@@ -91,7 +89,7 @@ class _Stretch:
 
     @property
     def best_bytes(self) -> int:
-        """The peak of the best order so far, in the whole graph's bytes."""
+        """The peak of the best order so far, in the graph's bytes."""
         return self.peak if self.part is None else self.part.peak + self.offset
 
     @property
@@ -106,31 +104,31 @@ class _Stretch:
 
 @dataclass
 class _Search:
-    """A running search: what is fixed, what is open, and the best bound with its proof."""
+    """A running search: the fixed ops, the open stretches, and the best bound with its proof."""
 
     problem: Problem
     run: SearchRun
     instance: Instance
     base: int
-    live: tuple[int, ...]  # before each step, the same in every order where a stretch begins
+    live: tuple[int, ...]  # before each step; the same in every order where a stretch begins
     stretches: list[_Stretch]
-    fixed_peak: int  # outside of the stretches
-    given_peak: int  # of the order that the problem came in
+    fixed_peak: int  # outside the stretches
+    given_peak: int  # of the given order
     proof: Proof = field(default_factory=dict)
     solved: dict[Instance, Part] = field(default_factory=dict)
 
     def refresh(self) -> None:
-        """Bring the run's best peak up to date."""
+        """Update the run's best peak."""
         self.run.best_bytes = max([self.fixed_peak, *(s.best_bytes for s in self.stretches)])
 
     def prove(self, bound: int, proof: Proof) -> None:
-        """Take a bound on the whole graph's peak if it is better."""
+        """Store a bound on the graph's peak if it is better than the known one."""
         if bound > self.run.bound_bytes or not self.proof:
             self.run.bound_bytes, self.proof = bound, proof
 
 
 def _prepare(problem: Problem, run: SearchRun, start: Sequence[Sequence[int]]) -> _Search:
-    """Split the problem, and choose the best known order of each stretch."""
+    """Return the problem split into stretches, each with its best known order."""
     instance, base = instance_of(problem)
     orders = [list(range(problem.count)), *map(list, start)]
     profiles = [profile(instance, order) for order in orders]
@@ -163,7 +161,7 @@ def _prepare(problem: Problem, run: SearchRun, start: Sequence[Sequence[int]]) -
 
 
 def _work(search: _Search) -> None:
-    """Solve the stretches, highest first, until the rest cannot matter."""
+    """Solve the stretches, highest first, until the remaining ones cannot matter."""
     run, ceiling = search.run, search.run.options.budget_bytes
     for stretch in sorted(search.stretches, key=lambda s: (-s.peak, s.first)):
         if stretch.peak <= run.bound_bytes or (ceiling is not None and run.bound_bytes > ceiling):
@@ -172,7 +170,7 @@ def _work(search: _Search) -> None:
 
 
 def _improve(search: _Search, stretch: _Stretch) -> None:
-    """Solve one stretch as an instance of its own, or recall an equal one."""
+    """Solve one stretch as an instance of its own, or reuse the solution of an equal one."""
     run, first = search.run, stretch.first
     numbers = range(search.problem.count)
     instance, _ = segment(search.instance, numbers, numbers, first, stretch.last)
@@ -200,7 +198,7 @@ def _improve(search: _Search, stretch: _Stretch) -> None:
 
 
 def _proof_in_graph(search: _Search, stretch: _Stretch, proof: Proof) -> Proof:
-    """A part's proof with the graph's op numbers and bytes."""
+    """Return a part's proof in the graph's op numbers and bytes."""
     ops = search.problem.ops
 
     def number(op: int) -> int:

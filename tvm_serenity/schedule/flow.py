@@ -1,8 +1,8 @@
-"""Maximum flow for the cuts of the search in plain Python (rule R7)."""
+"""Maximum flow in plain Python, for the cuts of the search (rule R7)."""
 
 
 class Flow:
-    """Maximum flow by shortest augmenting paths; a capacity of None is unbounded."""
+    """A maximum flow by shortest augmenting paths; a capacity of None is unbounded."""
 
     def __init__(self, nodes: int) -> None:
         self.arcs: list[list[int]] = [[] for _ in range(nodes)]
@@ -10,19 +10,19 @@ class Flow:
         self.capacity: list[int | None] = []
 
     def node(self) -> int:
-        """One more node; its number."""
+        """Add a node and return its number."""
         self.arcs.append([])
         return len(self.arcs) - 1
 
     def arc(self, source: int, sink: int, capacity: int | None) -> None:
-        """One more arc."""
-        for node, other, room in ((source, sink, capacity), (sink, source, 0)):
+        """Add an arc."""
+        for node, other, residual in ((source, sink, capacity), (sink, source, 0)):
             self.arcs[node].append(len(self.to))
             self.to.append(other)
-            self.capacity.append(room)
+            self.capacity.append(residual)
 
     def run(self, source: int, sink: int) -> tuple[int, list[bool]]:
-        """The flow's value, and which nodes the source still reaches."""
+        """Return the value of the maximum flow, and which nodes the source still reaches."""
         capacity, to = self.capacity, self.to
         total = 0
         while True:
@@ -42,23 +42,23 @@ class Flow:
             while node != source:
                 path.append(via[node])
                 node = to[via[node] ^ 1]
-            pushed = min(room for a in path if (room := capacity[a]) is not None)
+            pushed = min(residual for a in path if (residual := capacity[a]) is not None)
             total += pushed
             for a in path:
                 for b, change in ((a, -pushed), (a ^ 1, pushed)):
-                    room = capacity[b]
-                    if room is not None:
-                        capacity[b] = room + change
+                    residual = capacity[b]
+                    if residual is not None:
+                        capacity[b] = residual + change
 
     def reaching(self, sink: int) -> list[bool]:
-        """After ``run``: which nodes could still reach the sink."""
-        found = [False] * len(self.arcs)
-        found[sink] = True
+        """Return which nodes can still reach the sink after ``run``."""
+        reaches = [False] * len(self.arcs)
+        reaches[sink] = True
         queue = [sink]
         for node in queue:
             for a in self.arcs[node]:
                 other = self.to[a]
-                if not found[other] and self.capacity[a ^ 1] != 0:
-                    found[other] = True
+                if not reaches[other] and self.capacity[a ^ 1] != 0:
+                    reaches[other] = True
                     queue.append(other)
-        return found
+        return reaches

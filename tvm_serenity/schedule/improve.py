@@ -1,4 +1,4 @@
-"""Better orders and bounds for instances that one exhaustive search cannot settle."""
+"""Better orders and bounds for instances too large for one exhaustive search."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,17 +21,17 @@ from tvm_serenity.schedule.windows import window
 SEGMENT_OPS = (16, 32, 64, 128, 256, 512)
 SEGMENT_STATES = 500
 LARGE_SHIFT = 8
-"""A segment of a large order is first asked to get below the peak by a 256th of that."""
+"""A segment of a large order is first asked to lower the peak by a 256th."""
 WINDOW_OPS = (32, 64, 96, 128, 192, 256, 512)
 WINDOW_PLACES = 3
 WINDOW_PROBES = 6
 
 
 def reorder_segments(part: Part, run: SearchRun, states: int = SEGMENT_STATES) -> bool:
-    """Re-order segments around the peak until none gets below it (R10).
+    """Re-order segments around the peak until none lowers it (R10).
 
-    Returns whether more time is no use: it ended so, or nothing helped until the limit.
-    Each segment is an exact instance: every peak in it is removed at once, or cannot be within
+    Return whether more time is of no use: the search ended before the limit, or lowered nothing.
+    Each segment is an exact instance: all its peaks are lowered at once, or proved to stay within
     ``states`` states.
     """
     before, segments = part.peak, _Segments(part)
@@ -39,25 +39,25 @@ def reorder_segments(part: Part, run: SearchRun, states: int = SEGMENT_STATES) -
         while run.seconds_left > 0 and segments.peak > part.bound:
             if not _lowered(segments, run, states):
                 break
-    finally:  # what was reached is kept on Ctrl-C too
+    finally:  # keep the improved order on Ctrl-C too
         part.offer(segments.order)
     return run.seconds_left > 0 or part.peak == before
 
 
 class _Segments:
-    """An order whose segments are re-ordered in place; costs no more than the segment does."""
+    """An order whose segments are re-ordered in place at a cost of the segment's length."""
 
     def __init__(self, part: Part) -> None:
         self.instance, self.order = part.instance, list(part.order)
-        found = profile(self.instance, self.order)
-        self.live, self.need = ints(found.live), ints(found.need)
+        steps = profile(self.instance, self.order)
+        self.live, self.need = ints(steps.live), ints(steps.need)
         self.position = [0] * len(self.order)
         for step, op in enumerate(self.order):
             self.position[op] = step
 
     @property
     def peak(self) -> int:
-        """The most bytes at any step."""
+        """The largest live bytes at any step."""
         return int(self.need.max())
 
     def replace(self, first: int, last: int, ops: list[int], local: OrderProfile) -> None:
@@ -71,9 +71,9 @@ class _Segments:
 
 
 def _lowered(segments: _Segments, run: SearchRun, states: int) -> bool:
-    """Re-order one segment so that the highest step gets below the peak; whether one can be.
+    """Re-order one segment to bring the highest step below the peak; return whether one could.
 
-    In an order of many steps each is brought below some more than that: the next peak is near.
+    In a long order the budget is lower still, because the next peak is near.
     """
     order, peak = segments.order, segments.peak
     step = int(segments.need.argmax())
@@ -87,9 +87,9 @@ def _lowered(segments: _Segments, run: SearchRun, states: int) -> bool:
             run.steps += last - first
             piece, ops = segment(segments.instance, order, segments.position, first, last)
             within = budget - (int(segments.live[first]) - piece.start_bytes)
-            found = _order_within(piece, within, run, states, either and not any(piece.in_place))
-            if found:
-                segments.replace(first, last, [ops[i] for i in found], profile(piece, found))
+            steps = _order_within(piece, within, run, states, either and not any(piece.in_place))
+            if steps:
+                segments.replace(first, last, [ops[i] for i in steps], profile(piece, steps))
                 return True
     return False
 
@@ -97,24 +97,24 @@ def _lowered(segments: _Segments, run: SearchRun, states: int) -> bool:
 def _order_within(
     piece: Instance, budget: int, run: SearchRun, states: int, either: bool
 ) -> list[int]:
-    """An order within a budget, looked for forward or ``either`` way; empty if none is found."""
+    """Return an order within ``budget``, or an empty list; ``either`` tries both directions."""
     for backward in (False, True) if either else (False,):
         core = core_of(reverse(piece) if backward else piece, run.rules)
-        status, found, _ = ask(core, run, budget, states)
+        status, order, _ = ask(core, run, budget, states)
         if status == "feasible" and backward:
             run.count("segments_backward")
         if status in ("feasible", "infeasible"):
-            return backwards(found) if backward else found
+            return backwards(order) if backward else order
     return []
 
 
 def relax_windows(
     part: Part, run: SearchRun, states: int, floor: int, ceiling: int | None, climb: bool
 ) -> None:
-    """Bounds from relaxed windows around the peak (R9), small ones first.
+    """Raise the bound by relaxed windows around the peak (R9), small ones first.
 
-    Each is asked whether it fits below the best peak, within ``states`` states; ``climb``: if not
-    refuted, what its own least peak is, and at more places.
+    Each window is asked whether it fits below the best peak, within ``states`` states. ``climb``:
+    ask windows that fit for their own least peak, and ask at more places.
     """
     need = profile(part.instance, part.order).need
     count, ranked = len(need), highest_first(need)
@@ -122,7 +122,7 @@ def relax_windows(
         if length >= min(count, DENSE_OPS):
             return
         hard = False
-        for step in apart(ranked, length, WINDOW_PLACES if climb else 1):
+        for step in spaced_steps(ranked, length, WINDOW_PLACES if climb else 1):
             if part.closed(floor, ceiling) or run.seconds_left <= 0:
                 return
             first = max(0, min(step - length // 2, count - length))
@@ -134,7 +134,7 @@ def relax_windows(
 def bound_window(
     part: Part, run: SearchRun, place: tuple[int, int], states: int, climb: bool
 ) -> bool:
-    """Bound the part by one relaxed window of steps; whether it was too hard."""
+    """Bound the part by one relaxed window of steps; return whether it was too hard."""
     first, last = place
     key = tuple(part.order[first:last])
     # The window's least peak is at least `low` and, unless `hard`, at most `high`.
@@ -169,13 +169,13 @@ def bound_window(
 
 
 def highest_first(need: tuple[int, ...]) -> list[int]:
-    """Return all steps, the highest first, equal ones in turn."""
+    """Return all steps, highest need first; equal steps in order."""
     ranked: list[int] = np.argsort(-np.array(need, dtype=np.int64), kind="stable").tolist()
     return ranked
 
 
-def apart(ranked: Sequence[int], length: int, places: int) -> list[int]:
-    """Return the first steps that are at least half of ``length`` apart."""
+def spaced_steps(ranked: Sequence[int], length: int, places: int) -> list[int]:
+    """Return the first ``places`` steps that are at least half of ``length`` from each other."""
     chosen: list[int] = []
     for step in ranked:
         if all(abs(step - other) >= length // 2 for other in chosen):
@@ -186,7 +186,7 @@ def apart(ranked: Sequence[int], length: int, places: int) -> list[int]:
 
 
 def _segments(step: int, count: int) -> Iterator[tuple[int, int]]:
-    """Segments that hold a step, small ones first; each length early, centred and late."""
+    """Yield segments that hold ``step``, small ones first; each length early, centred and late."""
     seen = set()
     for length in SEGMENT_OPS:
         for share in (2, 4, 1):

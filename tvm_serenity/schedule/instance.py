@@ -1,9 +1,9 @@
-"""The exact search's own form of the instance, closed under what the search does to it.
+"""The exact search's form of an instance, closed under the operations of the search.
 
 Segments of an order, relaxed windows and the reversed problem are instances again. A storage has a
-set of producers and a set of consumers: it becomes live when the first producer runs and dies
-when the last consumer has run. No producers: live from the start. No consumers: kept to the end.
-``docs/search.md`` derives what each construction guarantees.
+set of producers and a set of consumers. It becomes live when its first producer runs, and dies when
+its last consumer has run. Without producers it is live from the start; without consumers it is kept
+to the end. ``docs/search.md`` derives the guarantee of each construction.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Sets = tuple[tuple[int, ...], ...]
 
 @cache
 def native_core() -> ModuleType | None:
-    """The native searches, where they are installed."""
+    """Return the native searches, or None if they are not installed."""
     try:
         return import_module("tvm_serenity._schedule")
     except ImportError:  # installed without a C++ compiler
@@ -33,7 +33,7 @@ def native_core() -> ModuleType | None:
 class Instance:
     """Ops 0..n-1 numbered in a valid order; equal instances have equal answers.
 
-    ``in_place[u]``: storages that op u may take over, which saves ``takeover[u]`` bytes while u
+    ``in_place[u]`` are storages that op u may take over, which saves ``takeover[u]`` bytes while u
     runs if one of them dies at u. No storage is both live from the start and kept to the end.
     """
 
@@ -51,18 +51,18 @@ class Instance:
         return len(self.workspace)
 
     @cached_property
-    def made(self) -> Sets:
-        """For each op, the storages of which it is a producer."""
+    def produced(self) -> Sets:
+        """For each op, the storages that it produces."""
         return turned(self.producers, self.count)
 
     @cached_property
     def read(self) -> Sets:
-        """For each op, the storages of which it is a consumer."""
+        """For each op, the storages that it consumes."""
         return turned(self.consumers, self.count)
 
     @cached_property
     def walk(self) -> Any:
-        """The native form, which computes profiles and greedy orders; None without it."""
+        """The native form, which computes profiles and greedy orders; None if not installed."""
         core = native_core()
         if core is None:
             return None
@@ -78,35 +78,37 @@ class Instance:
 
     @cached_property
     def start_bytes(self) -> int:
-        """What is live before the first op."""
+        """The bytes that are live before the first op."""
         return sum(s for s, p in zip(self.sizes, self.producers, strict=True) if not p)
 
 
 @dataclass(frozen=True)
 class OrderProfile:
-    """Of an order: ``live[i]`` bytes before its step i (and at the end), ``need[i]`` during it."""
+    """The profile of an order: ``live[i]`` bytes before step i, ``need[i]`` during it."""
 
     live: tuple[int, ...]
     need: tuple[int, ...]
 
     @cached_property
     def peak(self) -> int:
-        """The most bytes at any time."""
+        """The largest live bytes at any time."""
         return max(self.need, default=self.live[0])
 
 
 def instance_of(problem: Problem) -> tuple[Instance, int]:
-    """The instance of ``problem``, and the bytes that are live in every state beside it."""
+    """Return the instance of ``problem``, and the bytes that are live in every state beside it."""
     producers: Sets = tuple([() if op < 0 else (op,) for op in problem.producer])
-    # What nobody reads lives during its producer alone.
+    # A storage without readers is live during its producer alone.
     consumers: Sets = tuple(
         [
-            () if kept else found or made
-            for kept, found, made in zip(problem.kept, problem.consumers, producers, strict=True)
+            () if kept else readers or makers
+            for kept, readers, makers in zip(
+                problem.kept, problem.consumers, producers, strict=True
+            )
         ]
     )
-    used = [bool(made or found) for made, found in zip(producers, consumers, strict=True)]
-    beside = [kept and not one for kept, one in zip(problem.kept, used, strict=True)]
+    used = [bool(makers or last) for makers, last in zip(producers, consumers, strict=True)]
+    beside = [kept and not counted for kept, counted in zip(problem.kept, used, strict=True)]
     base = sum(compress(problem.sizes, beside))
     in_place, takeover = problem.in_place, (0,) * problem.count
     if any(in_place):
@@ -132,7 +134,7 @@ def instance_of(problem: Problem) -> tuple[Instance, int]:
 
 
 def profile(instance: Instance, order: Sequence[int]) -> OrderProfile:
-    """The bytes of a valid order of the instance, step by step."""
+    """Return the profile of a valid order of the instance."""
     walk = instance.walk
     if walk is None:
         return profile_in_python(instance, order)
@@ -141,7 +143,7 @@ def profile(instance: Instance, order: Sequence[int]) -> OrderProfile:
 
 
 def peak_of_order(instance: Instance, order: Sequence[int]) -> int:
-    """The most bytes at any time of a valid order of the instance."""
+    """Return the peak of a valid order of the instance, in bytes."""
     walk = instance.walk
     if walk is None:
         return profile_in_python(instance, order).peak
@@ -150,15 +152,15 @@ def peak_of_order(instance: Instance, order: Sequence[int]) -> int:
 
 
 def profile_in_python(instance: Instance, order: Sequence[int]) -> OrderProfile:
-    """The same without the native core: its twin."""
+    """Return the profile without the native core."""
     waiting = [len(c) for c in instance.consumers]
-    made = [not p for p in instance.producers]
+    produced = [not p for p in instance.producers]
     live, need = [instance.start_bytes], []
     for op in order:
         now = live[-1]
-        for t in instance.made[op]:
-            if not made[t]:
-                made[t] = True
+        for t in instance.produced[op]:
+            if not produced[t]:
+                produced[t] = True
                 now += instance.sizes[t]
         credit = 0
         if any(waiting[t] == 1 for t in instance.in_place[op]):
@@ -175,11 +177,11 @@ def profile_in_python(instance: Instance, order: Sequence[int]) -> OrderProfile:
 def segment(
     instance: Instance, order: Sequence[int], position: Sequence[int], first: int, last: int
 ) -> tuple[Instance, tuple[int, ...]]:
-    """The instance of reordering steps ``first`` to ``last - 1`` of an order, and its op numbers.
+    """Return the instance of re-ordering steps ``first`` to ``last - 1``, and its op numbers.
 
-    What is live throughout is left out: the bytes before the segment are ``start_bytes`` plus
-    those. Its ops are numbered as the instance's are, so that equal cells give equal instances.
-    The instance's storages must have one producer at most. All steps are the instance itself.
+    Storages that are live throughout are left out; the bytes before the segment are ``start_bytes``
+    plus theirs. Ops are numbered in the instance's order, so that equal cells give equal instances.
+    Each storage may have one producer at most. The segment of all steps is the instance itself.
     """
     ops = tuple(sorted(order[first:last]))
     if len(ops) == instance.count:
@@ -190,13 +192,13 @@ def segment(
     producers: list[tuple[int, ...]] = []
     consumers: list[tuple[int, ...]] = []
     for op in ops:
-        for t in (*instance.made[op], *instance.read[op]):
+        for t in (*instance.produced[op], *instance.read[op]):
             if t in number:
                 continue
             makers, readers = instance.producers[t], instance.consumers[t]
             inside = tuple(local[p] for p in makers if p in local)
-            stays = not readers or any(position[c] >= last for c in readers)
-            rest = () if stays else tuple(local[c] for c in readers if c in local)
+            outlives = not readers or any(position[c] >= last for c in readers)
+            rest = () if outlives else tuple(local[c] for c in readers if c in local)
             number[t] = -1
             if inside or rest:
                 number[t] = len(sizes)
@@ -224,9 +226,9 @@ def segment(
 
 
 def reverse(instance: Instance) -> Instance:
-    """The instance whose orders are those of ``instance`` backwards, with equal peaks (rule R8).
+    """Return the instance whose orders are those of ``instance`` reversed, with equal peaks (R8).
 
-    The instance must have no in-place ops: what they save depends on what has run before.
+    The instance must have no in-place ops: their saving depends on the ops that have run before.
     """
     last = instance.count - 1
 
@@ -245,13 +247,13 @@ def reverse(instance: Instance) -> Instance:
 
 
 def backwards(order: Sequence[int]) -> list[int]:
-    """Return the order of the instance that one of its reverse is, or the other way round."""
+    """Return the reversed order, in the op numbers of the reversed instance."""
     last = len(order) - 1
     return [last - op for op in reversed(order)]
 
 
 def backward_precedence(predecessors: Sets) -> Sets:
-    """The precedence of the orders backwards: op u is number n-1-u, successors precede."""
+    """Return the precedence of reversed orders: op u has number n-1-u, successors come first."""
     last = len(predecessors) - 1
     after = turned(predecessors, len(predecessors))
     return tuple([tuple([last - op for op in reversed(ops)]) for ops in reversed(after)])

@@ -1,6 +1,6 @@
-"""What every order needs at one op, by a minimum cut: for certificates, from the definitions.
+"""Lower bounds on the need at one op by a minimum cut, for the certificate checker.
 
-It shares no code with the search's cuts (rule R7); networkx finds the flow.
+This shares no code with the search's cuts (rule R7); networkx computes the flow.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from tvm_serenity.schedule.storages import StorageLives
 
 
 def related(predecessors: Sequence[Sequence[int]], op: int) -> tuple[set[int], set[int]]:
-    """Return all that must run before an op, and all that must run after it."""
+    """Return all ops that must run before ``op``, and all that must run after it."""
     after: list[list[int]] = [[] for _ in predecessors]
     for other, before in enumerate(predecessors):
         for b in before:
@@ -20,7 +20,8 @@ def related(predecessors: Sequence[Sequence[int]], op: int) -> tuple[set[int], s
 def least_need(storages: StorageLives, op: int, enough: int) -> int:
     """Return bytes that every order needs at ``op``: the least cut over its in-place choices.
 
-    Where what no order can avoid there is ``enough`` without a cut, it is returned as it is.
+    Storages that are live at ``op`` in every order need no cut; if they alone reach ``enough``,
+    their bytes are returned.
     """
     above, below = related(storages.predecessors, op)
     outside = below | {op}
@@ -39,34 +40,34 @@ def least_need(storages: StorageLives, op: int, enough: int) -> int:
 def least_of_branches(
     storages: StorageLives, branches: Iterable[Sequence[int]], enough: int
 ) -> int:
-    """Return bytes that every order needs: the least of the cuts where the branches end.
+    """Return bytes that every order needs: the least cut over the ends of the branches.
 
     ``branches``: ``[first, second]`` is followed by all branches of the orders in which ``first``
-    runs before ``second``, then by all of the others; ``[op]`` is where a branch ends, with the
-    cut at ``op``. A cut of ``enough`` or more counts as ``enough``.
+    runs before ``second``, then by all of the other orders; ``[op]`` ends a branch with the cut at
+    ``op``. A cut of ``enough`` or more counts as ``enough``.
 
-    Raises ``ValueError`` where something is left over or missing, or a pair is ordered already.
+    Raises ``ValueError`` if branches are left over or missing, or a pair is ordered already.
     """
-    steps, ways = iter(branches), [storages]
-    while ways:
-        way = ways.pop()
+    steps, open_branches = iter(branches), [storages]
+    while open_branches:
+        current = open_branches.pop()
         match next(steps, None):
             case [op]:
-                enough = min(enough, least_need(way, op, enough))
+                enough = min(enough, least_need(current, op, enough))
             case [first, second]:
-                above, below = related(way.predecessors, first)
+                above, below = related(current.predecessors, first)
                 if second in above | below | {first}:
-                    raise ValueError(f"ops {first} and {second} are ordered already")
-                ways += [_with(way, second, first), _with(way, first, second)]
+                    raise ValueError(f"branch [{first}, {second}]: these ops are ordered already")
+                open_branches += [_with(current, second, first), _with(current, first, second)]
             case step:
-                raise ValueError(f"{step} is no branch")
+                raise ValueError(f"expected a branch of one or two ops, got {step}")
     if next(steps, None) is not None:
-        raise ValueError("branches are left over")
+        raise ValueError("the proof lists branches after the last one ended")
     return enough
 
 
 def _with(storages: StorageLives, first: int, second: int) -> StorageLives:
-    """The orders in which ``first`` runs before ``second``."""
+    """Return ``storages`` with the precedence that ``first`` runs before ``second``."""
     before = list(storages.predecessors)
     before[second] = [*before[second], first]
     return storages._replace(predecessors=before)
@@ -75,13 +76,13 @@ def _with(storages: StorageLives, first: int, second: int) -> StorageLives:
 def _least_live(
     storages: StorageLives, op: int, between: tuple[set[int], set[int]], enough: int
 ) -> int:
-    """The least live bytes at ``op`` between two closed sets of ops; ``enough`` need no cut.
+    """Return the least live bytes at ``op`` over all states between two closed sets of ops.
 
-    What the op makes is live then, if it was not before, as long as a reader has not run.
-    Only ops in neither set, and storages that a state between may hold or not, are in the network:
-    it is as large as what is undecided around one op, not as the graph.
+    The op's outputs count as live unless all their readers have run. The network holds only ops in
+    neither set, and storages that may or may not be live between: it grows with the undecided ops,
+    not with the graph. Bytes that reach ``enough`` without a cut are returned at once.
     """
-    import networkx as nx  # it takes longer to load than a small search
+    import networkx as nx  # imported here because it takes longer to load than a small search
 
     inside, outside = between
     net = nx.DiGraph()
@@ -91,7 +92,7 @@ def _least_live(
         makers, readers = storages.makers[t], storages.readers[t]
         there = not makers or op in makers or not inside.isdisjoint(makers)
         if (not there and outside.issuperset(makers)) or (readers and inside.issuperset(readers)):
-            continue  # not there yet, or dead already
+            continue  # not live yet, or dead already
         wanted = not readers or not outside.isdisjoint(readers)
         if there and wanted:
             always += size
@@ -111,11 +112,11 @@ def _least_live(
 
 
 def _reach(edges: Sequence[Sequence[int]], start: Iterable[int]) -> set[int]:
-    found = set(start)
-    queue = list(found)
+    reached = set(start)
+    queue = list(reached)
     while queue:
         for other in edges[queue.pop()]:
-            if other not in found:
-                found.add(other)
+            if other not in reached:
+                reached.add(other)
                 queue.append(other)
-    return found
+    return reached

@@ -1,4 +1,4 @@
-"""What a running search may still use, and what it reports."""
+"""The limits of a running search, and its progress reports."""
 
 import time
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from tvm_serenity.schedule.result import Options, Progress
 from tvm_serenity.search.deadline import seconds_left
 
 MEMORY_SHARE = 0.5
-"""The default memory limit, as a share of the memory that is available at the first search."""
+"""The default memory limit, as a share of the memory available when the first search starts."""
 FOREVER, MANY = 1e9, 1 << 62
-"""Seconds and steps where there is no limit."""
+"""Seconds and steps that stand for no limit."""
 
 
 @dataclass
@@ -32,18 +32,18 @@ class SearchRun:
 
     @cached_property
     def memory_bytes(self) -> int:
-        """The memory that a search may use; asked for where one begins."""
+        """The bytes that a search may use, computed when one begins."""
         limit = self.options.memory_limit_bytes
         return int(MEMORY_SHARE * psutil.virtual_memory().available) if limit is None else limit
 
     @property
     def seconds(self) -> float:
-        """Since the start."""
+        """Seconds since the start."""
         return time.monotonic() - self.started
 
     @property
     def seconds_left(self) -> float:
-        """Until the time limit or the deadline; 0.0 once past, or without steps left."""
+        """Seconds until the time limit or the deadline; 0.0 once past, or without steps left."""
         if self.steps_left <= 0:
             return 0.0
         limit = self.options.time_limit_s
@@ -52,18 +52,18 @@ class SearchRun:
 
     @property
     def steps_left(self) -> int:
-        """Until the limit on steps."""
+        """Steps until the limit on steps."""
         most = self.options.steps
         return MANY if most is None else max(0, most - self.steps)
 
     def expanded(self, states: int) -> None:
-        """Count states, each a step."""
+        """Count expanded states; each is a step."""
         self.states += states
         self.steps += states
 
     @property
     def reporter(self) -> Callable[[int], None] | None:
-        """What a core calls every now and then with its number of states."""
+        """The progress callback that a core calls regularly with its number of states, or None."""
         progress = self.options.progress
         if progress is None:
             return None
@@ -76,20 +76,20 @@ class SearchRun:
         return report
 
     def out_of_time(self) -> bool:
-        """Whether the time limit has passed, or all steps are taken; noted if so."""
+        """Return whether the time or the steps are used up, and record it."""
         if self.seconds_left > 0:
             return False
         self.stop_late()
         return True
 
     def stop_late(self) -> None:
-        """Note that time, or the steps, are over."""
+        """Record that the time or the steps are used up."""
         self.stop("time" if self.steps_left else "steps")
 
     def stop(self, limit: str) -> None:
-        """Note the first limit that cut something short."""
+        """Record the first limit that ended something early."""
         self.limited = self.limited or limit
 
-    def count(self, what: str) -> None:
-        """One more of something the statistics list."""
-        self.counts[what] = self.counts.get(what, 0) + 1
+    def count(self, name: str) -> None:
+        """Add one to a count of the statistics."""
+        self.counts[name] = self.counts.get(name, 0) + 1

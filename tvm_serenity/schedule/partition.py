@@ -1,25 +1,25 @@
-"""Divide and conquer: cut a problem where the set of ops that have run is forced.
+"""Divide and conquer: cut a problem at ops where the set of finished ops is forced.
 
-SERENITY (section 3.2) cuts hourglass-shaped networks at their waists. An op that is comparable
-with every other op (each is its ancestor or its descendant) is such a waist: whatever the order,
-exactly its ancestors have run before it. So the memory at the cut is the same in every order,
-the parts are independent, and the peak of the whole is the largest peak of a part: exact, with
-any number of tensors live across the cut (they are live from the start, or kept, in the parts).
+SERENITY (section 3.2) cuts hourglass-shaped networks at their waists. A waist is an op that is
+comparable with every other op (each is its ancestor or its descendant): in every order, exactly its
+ancestors have run before it. So the live memory at the cut is the same in every order, the parts
+are independent, and the peak is the largest peak of a part. This is exact with any number of
+tensors live across the cut; in the parts they are live from the start, or kept to the end.
 """
 
 from tvm_serenity.schedule.problem import Problem
 
 
 def waists(problem: Problem) -> list[int]:
-    """Return the ops comparable with every other op, in order.
+    """Return the ops that are comparable with every other op, in order.
 
-    In index order (a topological one), op v is comparable with all iff every earlier op reaches
-    v and v reaches every later op: no edge may jump from before v to after v past it, i.e. every
-    earlier op has a later reader up to v, and every later op a predecessor from v on.
+    In index order (a topological one), op v is comparable with all ops iff every earlier op reaches
+    v and v reaches every later op: no edge may jump past v. Hence every earlier op needs a later
+    reader up to v, and every later op a predecessor from v on.
     """
     count = problem.count
     all_before = [False] * count  # every op before v is an ancestor of v
-    open_sinks: set[int] = set()  # ops so far that no later op waits for yet
+    open_sinks: set[int] = set()  # ops so far without a later reader so far
     for op, before in enumerate(problem.predecessors):
         open_sinks.difference_update(before)
         all_before[op] = not open_sinks
@@ -38,7 +38,7 @@ def waists(problem: Problem) -> list[int]:
 
 
 def divide(problem: Problem) -> list[Problem]:
-    """Return the parts between waists, each a problem whose ``ops`` are ours (not the graph's)."""
+    """Return the parts between waists; the ``ops`` of each are this problem's, not the graph's."""
     ends = [w + 1 for w in waists(problem)]
     if not ends or ends[-1] != problem.count:
         ends.append(problem.count)
@@ -48,10 +48,10 @@ def divide(problem: Problem) -> list[Problem]:
 
 
 def part(problem: Problem, start: int, end: int, live_bytes: int) -> Problem:
-    """Return ops ``start`` to before ``end`` as a problem: exactly the ops before have run.
+    """Return ops ``start`` to ``end - 1`` as a problem in which exactly the earlier ops have run.
 
-    ``live_bytes`` are live at ``start``; what the part does not touch becomes one storage that
-    is there from the start and kept.
+    ``live_bytes`` are live at ``start``. Storages that the part does not touch become one storage
+    that is live from the start and kept.
     """
     inside = range(start, end)
     touched = sorted({t for op in inside for t in (*problem.inputs[op], *problem.outputs[op])})
@@ -80,12 +80,12 @@ def part(problem: Problem, start: int, end: int, live_bytes: int) -> Problem:
 
 
 def _live_before(problem: Problem) -> list[int]:
-    """For each op, the bytes live when exactly the ops before it in index order have run."""
+    """Return, for each op, the live bytes once exactly the ops of smaller index have run."""
     change = [0] * (problem.count + 1)
     for t, size in enumerate(problem.sizes):
-        made = problem.producer[t] + 1
-        dead = problem.consumers[t][-1] + 1 if problem.consumers[t] else made
-        change[made] += size
+        born = problem.producer[t] + 1
+        dead = problem.consumers[t][-1] + 1 if problem.consumers[t] else born
+        change[born] += size
         if not problem.kept[t]:
             change[dead] -= size
     live, result = 0, []

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 Proof = Mapping[str, object]
 
 DENSE_OPS = 3000
-"""Up to so many ops, sets of ops are bit sets over all of them (quadratic memory)."""
+"""Largest number of ops for bit sets over all ops, which take quadratic memory."""
 
 
 @dataclass
 class Part:
-    """An instance, the best order of it so far, and the bound proved so far with its proof."""
+    """An instance with its best order and its best proved bound so far."""
 
     instance: Instance
     order: list[int]
@@ -40,7 +40,7 @@ class Part:
 
     @property
     def lives(self) -> Lives:
-        """When storages are live in the best order."""
+        """The live steps of all storages in the best order."""
         if self._lives is None or self._lives[0] is not self.order:
             position = [0] * len(self.order)
             for step, op in enumerate(self.order):
@@ -49,7 +49,7 @@ class Part:
         return self._lives[1]
 
     def offer(self, order: Sequence[int]) -> bool:
-        """Take an order if it is better."""
+        """Store ``order`` if its peak is lower; return whether it is."""
         peak = peak_of_order(self.instance, order)
         if peak >= self.peak:
             return False
@@ -58,34 +58,34 @@ class Part:
         return True
 
     def closed(self, floor: int, ceiling: int | None) -> bool:
-        """Whether no more work on it can matter (see ``solve``)."""
+        """Return whether more work on the part cannot matter (see ``solve``)."""
         enough = self.peak <= max(self.bound, floor)
         return enough or (ceiling is not None and self.bound > ceiling)
 
     def prove(self, bound: int, proof: Proof) -> None:
-        """Take a bound if it is better."""
+        """Store a bound and its proof if it is higher."""
         if bound > self.bound:
             self.bound, self.proof = bound, proof
             self.changed(self)
 
-    def prove_window(self, bound: int, ops: Sequence[int], how: Proof | None = None) -> None:
-        """Take the bound of a relaxed window over ``ops``.
+    def prove_window(self, bound: int, ops: Sequence[int], proof: Proof | None = None) -> None:
+        """Store the bound of a relaxed window over ``ops``.
 
-        ``how`` it was proved, if not by a search of all its orders.
+        ``proof`` adds to the record how it was proved, if not by a search of all its orders.
         """
-        proof = {"kind": "window", "ops": list(ops), "budget_bytes": bound - 1}
-        self.prove(min(bound, self.peak), {**proof, **(how or {})})
+        record = {"kind": "window", "ops": list(ops), "budget_bytes": bound - 1}
+        self.prove(min(bound, self.peak), {**record, **(proof or {})})
 
 
 def core_module(rules: Mapping[str, bool]) -> ModuleType:
-    """The native core, or its twin in Python, which is imported only where it runs."""
+    """Return the native core, or the same in Python, which is imported only when it runs."""
     if rules["native"] and (native := native_core()):
         return native
     return import_module("tvm_serenity.schedule.reference")
 
 
 def core_of(instance: Instance, rules: Mapping[str, bool]) -> Any:
-    """The searches on one instance."""
+    """Return the searches on one instance."""
     return core_module(rules).Core(
         instance.predecessors,
         instance.sizes,
@@ -101,7 +101,7 @@ def core_of(instance: Instance, rules: Mapping[str, bool]) -> Any:
 
 
 def root_cuts(part: Part, run: SearchRun, core: "Core", floor: int, ceiling: int | None) -> None:
-    """Rule R7 at the ops whose need in the best order leaves room for a better bound."""
+    """Bound the part by cuts (rule R7) at the ops whose need in the best order is above it."""
     for op, need in by_need(part.instance, part.order):
         if need <= part.bound or part.closed(floor, ceiling):
             return
@@ -116,27 +116,27 @@ def root_cuts(part: Part, run: SearchRun, core: "Core", floor: int, ceiling: int
 def window_cuts(
     core: "Core", relaxed: Instance, order: Sequence[int], ops: Sequence[int], bound: int
 ) -> Iterator[tuple[int, int]]:
-    """Rule R7 in a relaxed window over ``ops`` in an order of them.
+    """Yield ops of a relaxed window with the bound of their cut (rule R7).
 
-    The ops whose need leaves room for a better bound than those before, each with what it proves.
+    ``order`` is an order of ``ops``. Ops whose need is within the best bound so far are skipped.
     """
     local = {op: i for i, op in enumerate(ops)}
     for op, need in by_need(relaxed, [local[op] for op in order]):
         if need <= bound:
             return
-        found = core.root_cut(op)[0]
-        bound = max(bound, found)
-        yield ops[op], found
+        cut = core.root_cut(op)[0]
+        bound = max(bound, cut)
+        yield ops[op], cut
 
 
 def by_need(instance: Instance, order: Sequence[int]) -> list[tuple[int, int]]:
-    """Each op with its need in an order, highest first: no bound at the op exceeds it."""
+    """Return the ops with their need in ``order``, highest first: no bound at an op exceeds it."""
     need = profile(instance, order).need
     return sorted(zip(order, need, strict=True), key=lambda pair: (-pair[1], pair[0]))
 
 
 def ask(core: "Core", run: SearchRun, budget: int, states: int) -> tuple[str, list[int], int]:
-    """``core.decide`` within what the run may still use; its states are counted."""
+    """Return ``core.decide`` within the run's limits, and count its states."""
     status, order, following, done = core.decide(
         budget,
         min(states, run.steps_left),
@@ -151,9 +151,9 @@ def ask(core: "Core", run: SearchRun, budget: int, states: int) -> tuple[str, li
 def probe(
     part: Part, run: SearchRun, core: "Core", budget: int, states: int, backward: bool
 ) -> bool:
-    """Decide whether an order has a peak within ``budget``; False if a limit ended that.
+    """Decide whether an order has a peak within ``budget``; return False if a limit ended that.
 
-    ``backward``: the core is of the reversed instance.
+    ``backward``: ``core`` is of the reversed instance.
     """
     run.count("probes_backward" if backward else "probes")
     if run.seconds_left <= 0:

@@ -1,13 +1,13 @@
-"""The instance that every order search solves: a graph reduced to what decides its peak.
+"""The instance that every order search solves: a graph reduced to the facts that decide its peak.
 
-Constants, and the ops that make them, are gone; views have become further readers of the storage
-they show. With S the set of ops that have run (a downset of the precedence order):
+Constants, and the ops that compute them, are gone. A view has become a further reader of the
+storage that it shows. With S the set of ops that have run (a downset of the precedence order):
 
-* storage t is live in S iff it is there from the start or its producer is in S, and it is kept to
+* storage t is live in S iff it is live from the start or its producer is in S, and it is kept to
   the end or some consumer is not in S. ``f(S)`` is the sum of the live sizes: submodular on
   downsets (``docs/search.md``).
 * running u from S needs ``f(S) + alloc(u) + workspace(u) - credit(S, u)`` bytes, where ``alloc``
-  is the sum of the storages u produces and ``credit`` is ``takeover[u]`` if one of
+  is the sum of the storages that u produces and ``credit`` is ``takeover[u]`` if one of
   ``in_place[u]`` dies at u (all its other consumers are in S and it is not kept), else 0.
 
 The peak of an order is the largest such need, and at least ``f`` of the empty set.
@@ -25,11 +25,12 @@ from tvm_serenity.graph.arrays import Ints, grouped, ints, turned
 
 @dataclass(frozen=True)
 class Problem:
-    """Ops 0..n-1 in a valid order, storages with sizes in bytes; ``ops`` are the graph's indices.
+    """Ops 0..n-1 in a valid order and storages in bytes; ``ops`` are the graph's indices.
 
-    ``producer[t]`` is -1 where the storage is live from the start. ``consumers[t]`` are ascending.
-    ``in_place[u]``: storages that the one u produces first may take over, each as large as that;
-    or, where ``over_bytes[u]`` is not 0, lie over in part, which saves so many bytes at most.
+    ``producer[t]`` is -1 if the storage is live from the start. ``consumers[t]`` are ascending.
+    ``in_place[u]`` are the storages that u's first output may take over; each has its size. If
+    ``over_bytes[u]`` is not 0, the output may overlap one of them instead, which saves at most so
+    many bytes.
     """
 
     sizes: tuple[int, ...]
@@ -49,33 +50,34 @@ class Problem:
 
     @cached_property
     def outputs(self) -> tuple[tuple[int, ...], ...]:
-        """For each op, the storages it produces; the first is the one an in-place op places."""
+        """For each op, the storages that it produces; an in-place op places the first."""
         return turned([() if op < 0 else (op,) for op in self.producer], self.count)
 
     @cached_property
     def inputs(self) -> tuple[tuple[int, ...], ...]:
-        """For each op, the storages it reads."""
+        """For each op, the storages that it reads."""
         return turned(self.consumers, self.count)
 
     @cached_property
     def alloc(self) -> tuple[int, ...]:
-        """For each op, the bytes of the storages it produces."""
-        maker, made = ints(self.producer, len(self.producer)), np.zeros(self.count, dtype=np.int64)
-        np.add.at(made, maker[maker >= 0], ints(self.sizes, len(self.sizes))[maker >= 0])
-        return tuple(made.tolist())
+        """For each op, the bytes of the storages that it produces."""
+        maker = ints(self.producer, len(self.producer))
+        bytes_made = np.zeros(self.count, dtype=np.int64)
+        np.add.at(bytes_made, maker[maker >= 0], ints(self.sizes, len(self.sizes))[maker >= 0])
+        return tuple(bytes_made.tolist())
 
     @cached_property
     def takeover(self) -> tuple[int, ...]:
-        """For each op, the bytes it saves while it runs if one of ``in_place`` dies there."""
-        over = self.over_bytes or (0,) * self.count
+        """For each op, the bytes that it saves while it runs if one of ``in_place`` dies there."""
+        overlap = self.over_bytes or (0,) * self.count
         return tuple(
-            (over[op] or self.sizes[self.outputs[op][0]]) if storages else 0
+            (overlap[op] or self.sizes[self.outputs[op][0]]) if storages else 0
             for op, storages in enumerate(self.in_place)
         )
 
     @cached_property
     def start_bytes(self) -> int:
-        """Bytes of f on the empty set: what is live before the first op."""
+        """The bytes live before the first op: f of the empty set."""
         return sum(
             size
             for t, size in enumerate(self.sizes)
@@ -84,15 +86,16 @@ class Problem:
 
     @cached_property
     def end_bytes(self) -> int:
-        """Bytes of f on the full set: what is live after the last op."""
+        """The bytes live after the last op: f of the full set."""
         return sum(size for size, kept in zip(self.sizes, self.kept, strict=True) if kept)
 
 
 def problem_of(graph: Graph) -> Problem:
-    """The order search's instance of ``graph``."""
+    """Return the order search's instance of ``graph``."""
     arrays, count = graph.arrays, len(graph.ops)
     ops = np.setdiff1d(np.arange(count), ints(graph.constant_ops), assume_unique=True)
-    position = np.full(count + 1, -1, dtype=np.int64)  # the last one: of what no op makes
+    # the last entry stands for tensors without a producer
+    position = np.full(count + 1, -1, dtype=np.int64)
     position[ops] = np.arange(len(ops))
     maker, root = arrays.maker, graph.root
     roots = np.unique(root[graph.counted])
@@ -105,11 +108,11 @@ def problem_of(graph: Graph) -> Problem:
     outputs = ints(graph.outputs)
     kept[number[root[outputs[graph.counted[outputs]]]]] = True
     in_place: list[tuple[int, ...]] = [()] * len(ops)
-    over = np.zeros(len(ops), dtype=np.int64)
+    overlap = np.zeros(len(ops), dtype=np.int64)
     if graph.sharing:
         for index, op in enumerate(ops.tolist()):
-            in_place[index] = _may_take_over(graph, op, number)
-            over[index] = graph.ops[op].over_bytes
+            in_place[index] = _takeover_candidates(graph, op, number)
+            overlap[index] = graph.ops[op].over_bytes
     return Problem(
         sizes=tuple(arrays.size[roots].tolist()),
         producer=tuple(position[maker[roots]].tolist()),
@@ -119,7 +122,7 @@ def problem_of(graph: Graph) -> Problem:
         in_place=tuple(in_place),
         predecessors=_predecessors(graph, ops, position),
         ops=tuple(ops.tolist()),
-        over_bytes=tuple(over.tolist()),
+        over_bytes=tuple(overlap.tolist()),
     )
 
 
@@ -133,7 +136,7 @@ def _predecessors(graph: Graph, ops: Ints, position: Ints) -> tuple[tuple[int, .
 
 
 def _output_ranks(graph: Graph) -> Ints:
-    """Of each tensor its place among the outputs of the op that makes it; else its index.
+    """Return, for each tensor, its rank among its producer's outputs; without one, its index.
 
     An op's output 0 comes before its other outputs, whatever their tensor indices.
     """
@@ -145,7 +148,7 @@ def _output_ranks(graph: Graph) -> Ints:
 
 
 def peak_of(problem: Problem, order: Sequence[int]) -> int:
-    """The peak in bytes of an order of the problem's own op numbers (not checked)."""
+    """Return the peak in bytes of an order in the problem's op numbers, which is not checked."""
     waiting = [len(c) for c in problem.consumers]
     live, peak = problem.start_bytes, problem.start_bytes
     for op in order:
@@ -164,11 +167,14 @@ def peak_of(problem: Problem, order: Sequence[int]) -> int:
     return peak
 
 
-def _may_take_over(graph: Graph, op: int, number: Ints) -> tuple[int, ...]:
-    """What the op's output 0 may take over or lie over; none if that is not counted itself."""
-    found = graph.ops[op]
-    taken = found.in_place or found.over
-    if not taken or not graph.in_profile[found.outputs[0]]:
+def _takeover_candidates(graph: Graph, op: int, number: Ints) -> tuple[int, ...]:
+    """Return the storages that the op's output 0 may take over or overlap.
+
+    There are none if the output is not in the profile itself.
+    """
+    known = graph.ops[op]
+    taken = known.in_place or known.over
+    if not taken or not graph.in_profile[known.outputs[0]]:
         return ()
     storages = (int(number[graph.storage[t]]) for t in taken if graph.in_profile[t])
     return tuple(dict.fromkeys(storages))

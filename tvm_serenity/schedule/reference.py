@@ -1,8 +1,8 @@
-"""The order search in plain Python: the specification of the native core, and its stand-in.
+"""The order search in plain Python: the specification of the native core, and its fallback.
 
-:class:`Core` has the interface of ``tvm_serenity._schedule.Core`` and does the same: same
-moves, same tie-breaking, same number of states. Sets of ops are integers used as bit masks. The
-rules are named and proved in ``docs/search.md``.
+:class:`Core` has the interface of ``tvm_serenity._schedule.Core`` and the same behaviour: same
+moves, same tie-breaking, same number of states. Sets of ops are integers used as bit masks.
+``docs/search.md`` names and proves the rules.
 """
 
 import sys
@@ -17,13 +17,13 @@ from tvm_serenity.schedule.states import Move, SearchState
 
 Report = Callable[[int], None]
 Answer = tuple[str, list[int], int, int]
-"""Status, order where feasible, next budget where infeasible, states."""
+"""Status, order if feasible, next budget if infeasible, states."""
 
 POLL_SECONDS = 0.05
 
 
 class Core(Cuts):
-    """The searches on one instance (``schedule/instance.py`` says what the fields mean)."""
+    """The searches on one instance; ``schedule/instance.py`` defines the fields."""
 
     def decide(
         self,
@@ -33,21 +33,21 @@ class Core(Cuts):
         memory_bytes: int,
         report: Report | None,
     ) -> Answer:
-        """Whether an order has a peak within ``budget``: depth-first over the moves.
+        """Decide by depth-first search over moves whether an order's peak is within ``budget``.
 
-        Status *feasible* (with the order), *infeasible* (with the least budget that could be
+        The status is *feasible* (with the order), *infeasible* (with the least budget that could be
         feasible, rule R6), or *states*, *time*, *memory* for the limit that ended the search.
         """
         clock = _Clock(seconds, report)
         rejected, done = NEVER, 0
         order: list[int] = []
         seen: set[int] = set()
-        seen_bytes = 64 + self.count // 8  # of one entry, roughly
+        seen_bytes = 64 + self.count // 8  # bytes of one entry, roughly
         stack: list[tuple[SearchState, list[Move], int]] = []
         node = self.start()
         while True:
             moves: list[Move] = []
-            while node.mask != self.full:  # take what commits (R2)
+            while node.mask != self.full:  # take moves that commit (R2)
                 if self.visited and node.mask in seen:
                     moves = []
                     break
@@ -81,9 +81,9 @@ class Core(Cuts):
             node = self.advance(node, move)
 
     def beam(self, budget: int, width: int, seconds: float, report: Report | None) -> list[int]:
-        """An order with a peak within ``budget``, or an empty list: the best states by size."""
+        """Return an order with a peak within ``budget``, or an empty list, by beam search."""
         clock = _Clock(seconds, report)
-        # An entry: node, its parent's index, the move's last op, the peak on the way.
+        # An entry: node, index of its parent, the move's last op, the peak so far.
         entries: list[tuple[SearchState, int, int, int]] = [(self.start(), -1, -1, 0)]
         levels: list[list[int]] = [[] for _ in range(self.count + 1)]
         levels[0].append(0)
@@ -106,7 +106,7 @@ class Core(Cuts):
         return []
 
     def branching(self, enough: int) -> Branching:
-        """Bounds by branching over which of two ops runs first (rule R11)."""
+        """Return the bounds by branching over which of two ops runs first (rule R11)."""
         return Branching(self, enough)
 
     @staticmethod
@@ -124,7 +124,7 @@ class Core(Cuts):
 
 
 class _Clock:
-    """The time limit and the progress report, looked at every 64th state."""
+    """The time limit and the progress report, checked at every 64th state."""
 
     def __init__(self, seconds: float, report: Report | None) -> None:
         self.start = self.last = time.monotonic()

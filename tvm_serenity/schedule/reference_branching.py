@@ -1,4 +1,4 @@
-"""Rule R11 in plain Python: the specification of the native branching, and its stand-in."""
+"""Rule R11 in plain Python: the specification of the native branching, and its fallback."""
 
 import copy
 import time
@@ -11,18 +11,18 @@ from tvm_serenity.schedule.reference_moves import NEVER
 from tvm_serenity.schedule.states import bits
 
 WATCHED_OPS, MOST_WATCHED = 32, 128
-"""A node is bounded at so many ops, the highest at the root; at more where they give no pair."""
+"""Ops at which a node is bounded, the highest of the root first; more if they give no pair."""
 FIRST_OPS, THEN_OPS = 6, 12
-"""Of them, where all pairs are tried, and where the best of these."""
+"""Of these ops, the number that score all pairs, and the number that score the best pairs."""
 MOST_PAIRS, TRIED_PAIRS, BEST_PAIRS = 2000, 64, 4
 
 Pair = tuple[int, int]
-"""The first runs before the second."""
+"""Two ops of which the first runs before the second."""
 
 
 @dataclass
 class _Watch:
-    """What orders need at an op: bytes, the least state before it, and the largest such state."""
+    """The least need at an op over all orders, and the extreme states that attain it."""
 
     op: int
     bytes: int
@@ -32,7 +32,10 @@ class _Watch:
 
 @dataclass
 class _Node:
-    """What every order needs and where; the pair that splits it, and the first of its two ways."""
+    """A node of the branching: a bound for every order, its op, and the pair that splits it.
+
+    ``ways`` is the index of the first of its two children, 0 if it has none.
+    """
 
     bytes: int
     op: int
@@ -42,7 +45,7 @@ class _Node:
 
 @dataclass
 class Branching:
-    """Of two ops that are not comparable one runs first: best first over such choices.
+    """Best-first branching: of two ops that are not comparable, one runs first.
 
     ``enough``: a bound above it is of no use.
     """
@@ -59,7 +62,7 @@ class Branching:
     def run(
         self, nodes: int, seconds: float, report: Callable[[int], None] | None
     ) -> tuple[int, int]:
-        """Branch until there are so many nodes; the bound and the nodes so far."""
+        """Branch until there are ``nodes`` nodes; return the bound and the nodes so far."""
         until = time.monotonic() + seconds
         if not self._watched:
             self._start()
@@ -88,33 +91,33 @@ class Branching:
         self._tree.append(_Node(*need))
 
     def branches(self) -> list[list[int]]:
-        """The proof of the bound: of each pair its two ways, and where they end an op.
+        """Return the proof of the bound: each pair with its two branches; an op ends a branch.
 
-        First the way in which the first op of the pair runs before the second. The cut at the op
-        where a way ends is enough for the bound.
+        The branch in which the first op of the pair runs before the second comes first. The cut at
+        the op that ends a branch gives the bound.
         """
-        found: list[list[int]] = []
+        proof: list[list[int]] = []
         rest = [0] if self._tree else []
         while rest:
             node = self._tree[rest.pop()]
             if not node.ways or node.bytes >= self.bound:
-                found.append([node.op])
+                proof.append([node.op])
             else:
-                found.append([*node.pair])
+                proof.append([*node.pair])
                 rest += [node.ways + 1, node.ways]
-        return found
+        return proof
 
     def _split(self) -> bool:
-        """Replace the least node by its two ways; False where no pair is left."""
+        """Replace the least node by its two children; return False if no pair is left."""
         _, _, number, pairs = self._open[0]
         node = self._tree[-number]
         core = self._with(pairs)
-        watched, found = self._watch(core)
-        if not found:
+        watched, candidates = self._watch(core)
+        if not candidates:
             return False
 
         def with_pair(pair: Pair, ops: int) -> tuple[int, int, int]:
-            """What every order needs, at which op, and by how much cuts are higher."""
+            """Return the bound with ``pair`` ordered, its op, and by how much the cuts rise."""
             child = self._with((*pairs, pair))
             needed, op, raised = node.bytes, node.op, 0
             for watch in watched[:ops]:
@@ -130,8 +133,8 @@ class Branching:
             (a, _, more_a), (b, _, more_b) = (with_pair(way, ops) for way in (pair, pair[::-1]))
             return min(a, b), a + b, min(more_a, more_b), pair
 
-        tried = min(len(found), TRIED_PAIRS)
-        some = [found[i * len(found) // tried] for i in range(tried)]
+        tried = min(len(candidates), TRIED_PAIRS)
+        some = [candidates[i * len(candidates) // tried] for i in range(tried)]
         best = sorted((score(pair, FIRST_OPS) for pair in some), reverse=True)[:BEST_PAIRS]
         pair = max(score(pair, THEN_OPS) for *_, pair in best)[-1]
         ways = [with_pair(way, len(watched)) for way in (pair, pair[::-1])]
@@ -143,16 +146,16 @@ class Branching:
         return True
 
     def _watch(self, core: Cuts) -> tuple[list[_Watch], list[Pair]]:
-        """The cuts at the watched ops, highest first, and pairs to branch over.
+        """Return the cuts at the watched ops, highest first, and the pairs to branch over.
 
-        More ops are watched as long as there is none.
+        More ops are watched until there is a pair.
         """
         while True:
             ranked = [self._cut(core, op) for op in self._watched]
             watched = sorted(ranked, key=lambda watch: -watch.bytes)
-            found = self._candidates(core, watched)
-            if found or len(watched) == len(self._ranked):
-                return watched, found
+            pairs = self._candidates(core, watched)
+            if pairs or len(watched) == len(self._ranked):
+                return watched, pairs
             self._watch_more()
 
     def _watch_more(self) -> None:
@@ -160,24 +163,24 @@ class Branching:
         self._watched += self._ranked[before : before + WATCHED_OPS]
 
     def _candidates(self, core: Cuts, watched: Sequence[_Watch]) -> list[Pair]:
-        """Pairs of which both ways raise a cut.
+        """Return the pairs of which both orders raise a cut.
 
-        Each op is in the least state before one watched op, or that op, and outside the largest
-        least state before the other.
+        Each op of a pair is in the least state before one watched op, or is that op, and lies
+        outside the largest least state before the other.
         """
-        found: list[Pair] = []
+        pairs: list[Pair] = []
         for far, y in enumerate(watched):
             for x in watched[:far]:
-                if len(found) >= MOST_PAIRS:
+                if len(pairs) >= MOST_PAIRS:
                     break
                 for a in bits((x.least | 1 << x.op) & ~y.largest):
                     for b in bits((y.least | 1 << y.op) & ~x.largest):
                         if not (core.ancestors[a] >> b | core.ancestors[b] >> a) & 1:
-                            found.append((min(a, b), max(a, b)))
-        return sorted(set(found))
+                            pairs.append((min(a, b), max(a, b)))
+        return sorted(set(pairs))
 
     def _with(self, pairs: Iterable[Pair]) -> Cuts:
-        """The instance with these precedences too."""
+        """Return the instance with the precedences of ``pairs`` added."""
         core = copy.copy(self.core)
         extra: dict[int, list[int]] = {}
         for first, second in pairs:
@@ -198,7 +201,7 @@ class Branching:
         return core
 
     def _cut(self, core: Cuts, op: int) -> _Watch:
-        """What orders need at an op; what it makes counts as made already."""
+        """Return the least need at an op over all orders; its outputs count as live."""
         best = _Watch(op, NEVER)
         for inside, outside, credit in core.states_before(op):
             live, least, largest = core.least_live(inside, outside, op)

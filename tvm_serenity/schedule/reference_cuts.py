@@ -6,31 +6,31 @@ from tvm_serenity.schedule.states import bits
 
 
 class Cuts(Moves):
-    """What every order of an instance needs at an op."""
+    """Lower bounds on the need of every order at an op."""
 
     def root_cut(self, op: int) -> tuple[int, list[int]]:
-        """What every order needs at ``op`` at least, and a least state before it (rule R7)."""
+        """Return a lower bound on the need at ``op``, and a least state before it (rule R7)."""
         choices = self.states_before(op)
         _, outside, _ = choices[0]
         need = self.alloc[op] + self.workspace[op]
         need += sum(self.sizes[t] for t in self.joint[op] if not self.maker_mask[t] & ~outside)
         best, state = NEVER, 0
         for inside, _, credit in choices:
-            live, found, _ = self.least_live(inside, outside)
+            live, least, _ = self.least_live(inside, outside)
             if live + need - credit < best:
-                best, state = live + need - credit, found
+                best, state = live + need - credit, least
         return best, list(bits(state))
 
     def states_before(self, op: int) -> list[tuple[int, int, int]]:
-        """Between which sets of ops the state before an op lies, and what the op then saves.
+        """Return the sets between which the state before ``op`` lies, with the bytes then saved.
 
-        Without anything taken over, and for each storage that it may take over.
+        There is one entry without a takeover, and one for each storage that the op may take over.
         """
         outside = 1 << op
         for other in range(self.count):
             if self.ancestors[other] >> op & 1:
                 outside |= 1 << other
-        found = [(self.ancestors[op], outside, 0)]
+        choices = [(self.ancestors[op], outside, 0)]
         for t in self.in_place[op]:
             others = self.reader_mask[t] & ~(1 << op)
             if not self.takeover[op] or not self.reader_mask[t] or others & outside:
@@ -38,15 +38,16 @@ class Cuts(Moves):
             inside = self.ancestors[op] | others
             for other in bits(others):
                 inside |= self.ancestors[other]
-            found.append((inside, outside, self.takeover[op]))
-        return found
+            choices.append((inside, outside, self.takeover[op]))
+        return choices
 
     def least_live(self, inside: int, outside: int, maker: int = -1) -> tuple[int, int, int]:
-        """The least live bytes over the downsets between; the smallest, the largest such downset.
+        """Return the least live bytes over the downsets between, with its extreme minimisers.
 
-        A storage is a pair of nodes that the cut pays for if a producer is on the source's side
-        and a consumer is not; what is on both sides of every cut is paid at once. What op
-        ``maker`` makes counts as made.
+        The extreme minimisers are the smallest and the largest downset that attain it. A storage is
+        a pair of nodes that the cut pays for if a producer is on the source's side and a consumer
+        is not. Storages that every cut pays for are added up directly. The outputs of op ``maker``
+        count as produced.
         """
         there = inside if maker < 0 else inside | 1 << maker
         fixed = inside | outside
@@ -60,21 +61,21 @@ class Cuts(Moves):
                     flow.arc(number[op], number[before], None)
         for t, size in enumerate(self.sizes):
             makers, readers = self.maker_mask[t], self.reader_mask[t]
-            made = not makers or bool(makers & there)
-            stays = not readers or bool(readers & outside)
-            if size == 0 or (made and stays):
+            produced = not makers or bool(makers & there)
+            outlives = not readers or bool(readers & outside)
+            if size == 0 or (produced and outlives):
                 constant += size
                 continue
-            if not made and not makers & ~outside:
+            if not produced and not makers & ~outside:
                 continue
-            if not stays and not readers & ~inside:
+            if not outlives and not readers & ~inside:
                 continue
-            source, sink = 0 if made else flow.node(), 1 if stays else flow.node()
-            if not made:
+            source, sink = 0 if produced else flow.node(), 1 if outlives else flow.node()
+            if not produced:
                 for op in self.producers[t]:
                     if op in number:
                         flow.arc(number[op], source, None)
-            if not stays:
+            if not outlives:
                 for op in self.consumers[t]:
                     if op in number:
                         flow.arc(sink, number[op], None)

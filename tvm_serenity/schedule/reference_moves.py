@@ -1,6 +1,6 @@
-"""States and moves of the order search in plain Python: what its searches go through.
+"""States and moves of the order search in plain Python.
 
-Sets of ops are integers used as bit masks. The rules are named and proved in ``docs/search.md``.
+Sets of ops are integers used as bit masks. ``docs/search.md`` names and proves the rules.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ NEVER = 2**63 - 1
 
 
 class Moves:
-    """The moves of one instance (``schedule/instance.py`` says what the fields mean)."""
+    """The moves of one instance; ``schedule/instance.py`` defines the fields."""
 
     def __init__(
         self,
@@ -54,10 +54,10 @@ class Moves:
         self._find_covers()
 
     def _find_closures(self) -> list[Closure]:
-        found: dict[int, Closure] = {}
+        by_mask: dict[int, Closure] = {}
 
         def at(mask: int) -> Closure:
-            return found.setdefault(mask, Closure(mask))
+            return by_mask.setdefault(mask, Closure(mask))
 
         for t, ops in enumerate(self.consumers):
             if not ops:
@@ -67,13 +67,13 @@ class Moves:
                 above |= self.ancestors[op]
             closure = at(above | self.reader_mask[t])
             closure.weight += self.sizes[t]
-            # A taker must be able to run after all the others.
+            # An op that takes the storage over must be able to run after all other readers.
             closure.takers += [op for op in ops if t in self.in_place[op] and not above >> op & 1]
         for op, size in enumerate(self.workspace):
             if size:
                 at(self.ancestors[op] | 1 << op).workspace_op = op
         at(self.full)
-        closures = sorted(found.values(), key=lambda c: c.mask.bit_count())
+        closures = sorted(by_mask.values(), key=lambda c: c.mask.bit_count())
         for closure in closures:
             closure.takers = sorted(set(closure.takers))
         return closures
@@ -81,7 +81,7 @@ class Moves:
     def _find_covers(self) -> None:
         """Link each closure to its maximal dominators.
 
-        i dominates j if it is a proper subset that holds none of j's takers: as long as i is
+        Closure i dominates j if it is a proper subset that holds none of j's takers: while i is
         incomplete, i's move makes j's superfluous.
         """
         below: list[int] = []
@@ -101,12 +101,12 @@ class Moves:
             below.append(subsets)
 
     def start(self) -> SearchState:
-        """The state before the first op."""
+        """Return the state before the first op."""
         active = tuple(i for i, closure in enumerate(self.closures) if not closure.covers)
         return SearchState(0, 0, active, self.start_live)
 
     def expand(self, node: SearchState, budget: int) -> tuple[list[Move], int]:
-        """The moves within the budget, or the first that commits alone; the least key above."""
+        """Return the moves within ``budget`` (or one that commits) and the least key above it."""
         moves: list[Move] = []
         rejected = NEVER
         for id_, block, last, extra, minimal in (
@@ -131,7 +131,7 @@ class Moves:
         return moves, rejected
 
     def advance(self, node: SearchState, move: Move) -> SearchState:
-        """The state after a move."""
+        """Return the state after a move."""
         after = node.mask | move.block
         completed = self._completed(node, after)
         complete = node.complete
@@ -147,7 +147,7 @@ class Moves:
         return SearchState(after, complete, (*active, *fresh), move.live)
 
     def _block_moves(self, node: SearchState) -> Iterator[tuple[int, int, int, int, bool]]:
-        """Each move's id, block, last op, bytes beside what it allocates, and if it is minimal."""
+        """Yield each move's id, block, last op, extra bytes, and whether it is minimal."""
         for group in self._groups(node):
             last, extra = group.workspace_op, 0
             if last >= 0:
@@ -174,7 +174,7 @@ class Moves:
             yield op, 1 << op, op, extra, True
 
     def _groups(self, node: SearchState) -> list[Group]:
-        """The candidate blocks, without those that a smaller one makes superfluous."""
+        """Return the candidate blocks without those that a smaller one makes superfluous."""
         rest = ~node.mask
         candidates = sorted(
             ((block := self.closures[i].mask & rest).bit_count(), i, block) for i in node.active
@@ -209,17 +209,17 @@ class Moves:
         return total
 
     def _completed(self, node: SearchState, after: int) -> dict[int, None]:
-        """The closures that are complete in a later set and were not in the node."""
+        """Return the closures that are complete in ``after`` but not in the node."""
         rest = ~after
         closures = self.closures
-        found = dict.fromkeys(i for i in node.active if not closures[i].mask & rest)
-        queue = list(found)
+        completed = dict.fromkeys(i for i in node.active if not closures[i].mask & rest)
+        queue = list(completed)
         for i in queue:
             for j in closures[i].covered:
-                if j not in found and not closures[j].mask & rest:
-                    found[j] = None
+                if j not in completed and not closures[j].mask & rest:
+                    completed[j] = None
                     queue.append(j)
-        return found
+        return completed
 
     @staticmethod
     def _append(move: Move, order: list[int]) -> None:

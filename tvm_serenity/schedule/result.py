@@ -1,4 +1,4 @@
-"""What a scheduler is asked and what it answers."""
+"""The options of a search and its result."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,14 +22,14 @@ class Progress:
 class Options:
     """Limits and switches of a search; the defaults prove the optimum where that is possible.
 
-    ``budget_bytes``: look only for orders with at most this peak (else *infeasible*).
+    ``budget_bytes``: search only for orders with at most this peak (else *infeasible*).
     ``time_limit_s``, ``memory_limit_bytes``: stop there with the best order so far (*timeout*).
-    ``steps``: work at most, about a state each, the same however busy the machine is.
-    ``progress``: called a few times a second at most, on the calling thread.
-    ``keep_on_interrupt``: Ctrl-C ends the search like a time limit does, with the best order so
-    far, instead of raising ``KeyboardInterrupt``.
-    ``start``: orders of the graph's ops that ``exact`` begins with instead of greedy ones.
-    ``rules``: names of search rules to switch on (True) or off (False); see ``schedule.exact``.
+    ``steps``: limit on the work, about one step per state, independent of the machine's load.
+    ``progress``: a callback, called on the calling thread at most a few times a second.
+    ``keep_on_interrupt``: on Ctrl-C return the best order so far, as a time limit does, instead of
+    raising ``KeyboardInterrupt``. ``start``: orders of the graph's ops that ``exact`` begins with
+    instead of greedy ones. ``rules``: names of search rules to switch on (True) or off (False); see
+    ``schedule.exact``.
     """
 
     budget_bytes: int | None = None
@@ -45,17 +45,17 @@ class Options:
         for name in ("budget_bytes", "time_limit_s", "memory_limit_bytes", "steps"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
-                raise InputError(f"{name} must be 0 or more, got {value}")
+                raise InputError(f"search option {name} must be 0 or more, got {value}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """An order of the graph's ops and what is proved about it.
+    """An order of the graph's ops, and its proof status.
 
-    ``order`` holds op indices of the graph, every op once (the ops that make constants too).
-    ``peak_bytes`` is the order's; ``lower_bound_bytes`` holds for every order. ``outcome`` is
-    *optimal* iff they are equal. *infeasible* (a budget was given and no order meets it) and
-    *timeout* carry the best order known. ``statistics`` are the method's own counts.
+    ``order`` holds every op index of the graph once, including ops that compute constants.
+    ``peak_bytes`` is the order's peak; ``lower_bound_bytes`` holds for every order. ``outcome`` is
+    *optimal* iff they are equal. *infeasible* (no order meets the given budget) and *timeout* carry
+    the best order known. ``statistics`` are the method's own counts.
     """
 
     method: str
@@ -87,10 +87,10 @@ class Schedule:
 
     @property
     def is_given(self) -> bool:
-        """Whether the order is the one that the graph was given in."""
+        """Whether the order is the given order of the graph."""
         return self.order == tuple(range(len(self.order)))
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the search, and this is the best order until then."""
+        """Whether Ctrl-C ended the search; the order is the best one until then."""
         return self.statistics.get("limit") == "interrupt"

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tvm_serenity.schedule.climb import Climb, branch_windows, climb_windows, cut_whole
+from tvm_serenity.schedule.climb import Climb, branch_windows, climb_windows, cut_part
 from tvm_serenity.schedule.improve import SEGMENT_STATES, relax_windows, reorder_segments
 from tvm_serenity.schedule.instance import reverse
 from tvm_serenity.schedule.limits import SearchRun
@@ -17,37 +17,37 @@ FIRST_STATES = 2_000
 """States of the first probe; each round may use ``GROWTH`` times as many."""
 GROWTH = 8
 WINDOW_STATES = 4_000
-"""States of the first windows of a part of many ops; each step ``GROWTH`` times as many."""
+"""States of the first windows of a large part; each round uses ``GROWTH`` times as many."""
 FIRST_ORDER_SHARE, STILL_LOWERED_SHARE = 0.25, 0.9
-"""What the first segments of a part of many ops may take of the time left; and segments again,
-where time ended those that helped."""
+"""Time shares: for the first segments of a large part; for segments again if time ended them."""
 CUT_SHARE, WINDOW_SHARE = 0.1, 0.85
-"""What its cuts and its windows may take."""
+"""Shares of the remaining time for the cuts and the windows of a large part."""
 CLIMB_SHARE = 0.35
-"""What climbs may take of the time of windows; the rest is for branching. Turned round where that
-does not help: where it closes a lesser share of the gap than ``BRANCHING_HELPS``."""
+"""The climbs' share of the windows' time; branching gets the rest.
+
+The shares are swapped if branching closes less than ``BRANCHING_HELPS`` of the gap.
+"""
 BRANCHING_HELPS = 0.05
 WINDOW_S_PER_OP = 5e-6
-"""Seconds left for each op without which no windows of an order of many ops are begun."""
+"""Seconds per op that must be left to begin windows of a long order."""
 LARGE_ROUNDS = 3
-"""Rounds on a part that is too large for probes of the whole."""
+"""Rounds on a part that is too large for probes of all its ops."""
 ORDER_SHARE, ENDED_ORDER_SHARE = 0.5, 0.1
-"""What re-ordering segments may take of the time left, and where they had come to an end before;
-the rest is the bound's."""
+"""Time shares for re-ordering segments: by default, and once converged; the bound gets the rest."""
 BACKWARD = 4
-"""On parts of few ops forward probes mostly win: the rest gets this share of the states."""
+"""On parts of few ops forward probes mostly win; other probes get the states divided by this."""
 BEAM_WIDTH = 32
 BEAM_OPS = 512
 MANY_OPS = 200
-"""Parts of so many ops are approached by segments and windows before the first probe."""
+"""Parts of at least so many ops begin with segments and windows before the first probe."""
 
 
 def solve(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
-    """Improve order and bound of ``part`` until they meet, or a limit ends it.
+    """Improve the order and the bound of ``part`` until they meet or a limit ends the search.
 
     ``floor``: orders within it are good enough. ``ceiling``: it is enough to prove that no order
-    is within it. Parts of more than ``DENSE_OPS`` ops end without a proof if cuts and windows give
-    none.
+    fits it. Parts of more than ``DENSE_OPS`` ops end without a proof unless cuts and windows give
+    one.
     """
     needs = op_needs(part.instance)
     worst = int(needs.argmax())
@@ -75,7 +75,7 @@ def solve(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
 def _probe_deeper(
     part: Part, run: SearchRun, core: "Core", floor: int, ceiling: int | None
 ) -> None:
-    """Rounds of probes, forward and backward; between them better orders and bounds."""
+    """Run rounds of probes, forward and backward, with better orders and bounds between them."""
     backward = None
 
     def share(states: int) -> int:
@@ -106,21 +106,22 @@ def _probe_deeper(
 
 
 def _solve_large(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
-    """Orders and bounds in turn, each with a share of the time that is left."""
+    """Improve the order and the bound in turn, each with a share of the remaining time."""
     if run.rules["segments"]:
         with within(None, FIRST_ORDER_SHARE):
             reorder_segments(part, run)
     if run.rules["root-cuts"] and not part.closed(floor, ceiling):
         with within(None, CUT_SHARE):
-            cut_whole(part, run, int(CUT_SHARE * run.steps_left), floor, ceiling)
-    ended, helped = False, True  # segments, and branching
+            cut_part(part, run, int(CUT_SHARE * run.steps_left), floor, ceiling)
+    ended, helped = False, True  # ended: of segments; helped: of branching
     branched: list[Climb] = []
     for round_ in range(LARGE_ROUNDS):
         if run.out_of_time() or part.closed(floor, ceiling):
             return
         if run.rules["segments"]:
             first = ENDED_ORDER_SHARE if ended else ORDER_SHARE
-            for share in (first, STILL_LOWERED_SHARE):  # a bound is no use to it until then
+            # a bound is of no use to re-ordering before it ends
+            for share in (first, STILL_LOWERED_SHARE):
                 with within(None, share):
                     ended = reorder_segments(part, run, SEGMENT_STATES * GROWTH ** (round_ + 1))
                 if ended:
@@ -144,7 +145,7 @@ def _climb_share(run: SearchRun, branching_helped: bool) -> float:
 
 
 def _approach(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
-    """Orders and bounds for a part that is large for probes of the whole."""
+    """Improve the order and the bound of a part too large to begin with a probe."""
     for step in (0, 1):
         if run.rules["segments"] and not part.closed(floor, ceiling):
             with within(None, ORDER_SHARE):
@@ -158,7 +159,7 @@ def _approach(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> No
 
 
 def _beam(part: Part, run: SearchRun, core: "Core") -> None:
-    """Beam search under the best peak, as long as that helps."""
+    """Run beam searches below the best peak as long as they lower it."""
     while part.peak > part.bound and run.seconds_left > 0:
         run.count("beams")
         run.steps += BEAM_WIDTH * part.instance.count
@@ -168,7 +169,7 @@ def _beam(part: Part, run: SearchRun, core: "Core") -> None:
 
 
 def _budget(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> int:
-    """The next budget to probe, in the part's bytes."""
+    """Return the next budget to probe, in the part's bytes."""
     if ceiling is not None and part.peak > ceiling:
         return ceiling
     if run.rules["top-first"]:

@@ -1,4 +1,4 @@
-"""Orders to start the exact search from, and what needs no search to be proved."""
+"""Orders to start the exact search from, and bounds that need no search."""
 
 import heapq
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from tvm_serenity.schedule.limits import FOREVER
 from tvm_serenity.search.deadline import seconds_left
 
 CHECKED_OPS = 4096
-"""After so many ops a greedy order looks at the clock."""
+"""Ops after which a greedy order checks the clock."""
 
 
 def greedy_orders(instance: Instance, native: bool = True) -> Iterator[list[int]]:
-    """On demand; then always the ready op which frees most, forward and backward.
+    """Yield the on-demand order, then greedy orders forward and backward; stop at the deadline.
 
-    Ends where the deadline is past.
+    A greedy order always runs the ready op that frees the most bytes.
     """
     walk = instance.walk if native else None
     if walk is None:
@@ -36,19 +36,19 @@ def greedy_orders(instance: Instance, native: bool = True) -> Iterator[list[int]
 
 
 def op_needs(instance: Instance) -> Ints:
-    """For each op, bytes that every order needs at it: what it makes, reads and scratches.
+    """Return, for each op, the bytes that every order needs at it: inputs, outputs, workspace.
 
-    Not for relaxed windows, where a storage may count as read before it is made.
+    This does not hold for relaxed windows, where a storage may count as read before it is produced.
     """
     size = ints(instance.sizes, len(instance.sizes))
     needs = ints(instance.workspace, instance.count)
     made, read = Pairs.of(instance.producers), Pairs.of(instance.consumers)
-    alone = np.bincount(made.op, minlength=len(size)) == 1  # by storage: one op makes it
+    alone = np.bincount(made.op, minlength=len(size)) == 1  # by storage: it has one producer
     maker = np.full(len(size), -1)
     maker[made.op] = made.tensor
     maker[~alone] = -1
     np.add.at(needs, maker[alone], size[alone])
-    also = maker[read.op] != read.tensor  # not what it makes itself, which is there already
+    also = maker[read.op] != read.tensor  # a producer's own output is counted already
     np.add.at(needs, read.tensor[also], size[read.op[also]])
     saving = [bool(storages) for storages in instance.in_place]
     if any(saving):
@@ -57,9 +57,9 @@ def op_needs(instance: Instance) -> Ints:
 
 
 def forced_ops(predecessors: Sets) -> Flags:
-    """Which ops have the same place in every order: those that are comparable to all others.
+    """Return which ops have the same step in every order: those comparable to all others.
 
-    All before an op come before it iff each has a successor up to it; all after it come after it
+    All earlier ops run before an op iff each has a successor up to it. All later ops run after it
     iff each has a predecessor from it on.
     """
     count, pairs = len(predecessors), Pairs.of(predecessors)
@@ -69,12 +69,15 @@ def forced_ops(predecessors: Sets) -> Flags:
     ends = np.maximum.accumulate(first_after)[:-1] <= np.arange(1, count)
     begins = np.minimum.accumulate(last_before[::-1])[::-1][1:] >= np.arange(count - 1)
     true = np.ones(min(count, 1), dtype=np.bool_)
-    found: Flags = np.concatenate([true, ends]) & np.concatenate([begins, true])
-    return found
+    forced: Flags = np.concatenate([true, ends]) & np.concatenate([begins, true])
+    return forced
 
 
 def _on_demand(predecessors: Sets) -> list[int]:
-    """Every op right before the first one that needs it: streams through networks cut in rows."""
+    """Return an order that runs each op right before the first op that needs it.
+
+    This streams through networks that are split into bands of rows.
+    """
     used = {before for ops in predecessors for before in ops}
     done = [False] * len(predecessors)
     order: list[int] = []
@@ -93,24 +96,24 @@ def _on_demand(predecessors: Sets) -> list[int]:
 
 
 def _greedy(instance: Instance, newest_first: bool, walk: Any) -> list[int]:
-    """Least growth of the live bytes first, then the op that became ready last or first.
+    """Return an order by least growth of the live bytes; ties go to the newest or the oldest op.
 
-    Empty where the deadline comes first.
+    The order is empty if the deadline comes first.
     """
     if seconds_left() == 0:
         return []
     if walk is not None:
-        found: list[int] = walk.greedy(newest_first, min(seconds_left(), FOREVER))
-        return found
+        native_order: list[int] = walk.greedy(newest_first, min(seconds_left(), FOREVER))
+        return native_order
     waiting = [len(c) for c in instance.consumers]
-    made = [not p for p in instance.producers]
+    produced = [not p for p in instance.producers]
     blocked = [len(b) for b in instance.predecessors]
     after: list[list[int]] = [[] for _ in blocked]
     for op, before in enumerate(instance.predecessors):
         for other in before:
             after[other].append(op)
     growth = [
-        sum(instance.sizes[t] for t in instance.made[op])
+        sum(instance.sizes[t] for t in instance.produced[op])
         - sum(instance.sizes[t] for t in instance.read[op] if waiting[t] == 1)
         for op in range(instance.count)
     ]
@@ -135,9 +138,9 @@ def _greedy(instance: Instance, newest_first: bool, walk: Any) -> list[int]:
         order.append(op)
         if len(order) % CHECKED_OPS == 0 and seconds_left() == 0:
             return []
-        for t in instance.made[op]:
-            if not made[t]:
-                made[t] = True
+        for t in instance.produced[op]:
+            if not produced[t]:
+                produced[t] = True
                 for other in instance.producers[t]:
                     if other != op and not done[other]:
                         growth[other] -= instance.sizes[t]

@@ -1,11 +1,11 @@
-"""States and moves of the order search in plain Python; sets of ops are integers as bit masks."""
+"""States and moves of the order search in plain Python; sets of ops are bit masks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The members of a set, ascending."""
+    """Yield the members of a set, ascending."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -14,7 +14,7 @@ def bits(mask: int) -> Iterator[int]:
 
 @dataclass
 class Closure:
-    """One distinct C(t) or C(u): all that must run before t can die or u can have run (R1)."""
+    """A closure C(t) or C(u): all ops that must run before t can die or u is finished (R1)."""
 
     mask: int
     weight: int = 0
@@ -26,7 +26,7 @@ class Closure:
 
 @dataclass(frozen=True, slots=True)
 class SearchState:
-    """A state: the ops that have run, the closures inside, and those that may be moves."""
+    """A state: the finished ops, the complete closures, and the closures that may be moves."""
 
     mask: int
     complete: int
@@ -36,7 +36,7 @@ class SearchState:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A block of ops: the live bytes after it, the most it needs, the op that runs last or -1."""
+    """A block of ops: live bytes after it, its largest need, and the op that runs last or -1."""
 
     live: int
     key: int

@@ -1,4 +1,4 @@
-"""The instances on which certificates are checked, from their definitions alone."""
+"""The instances on which certificates are checked, built from their definitions alone."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,10 +8,10 @@ from tvm_serenity.schedule.states import bits
 
 
 class StorageLives(NamedTuple):
-    """Ops 0..n-1 with all that decides an order's peak, in the order that ``Core`` takes it.
+    """Ops 0..n-1 with all facts that decide an order's peak, in the argument order of ``Core``.
 
-    A storage is live once one of its ``makers`` has run (none: from the start) until all of its
-    ``readers`` have (none: to the end).
+    A storage is live from when one of its ``makers`` has run (none: from the start) until all of
+    its ``readers`` have run (none: to the end).
     """
 
     predecessors: Sequence[Sequence[int]]
@@ -24,19 +24,19 @@ class StorageLives(NamedTuple):
 
 
 def storages_of(problem: Problem) -> StorageLives:
-    """The whole instance; what only its producer touches has that as its reader."""
-    there = [
+    """Return the unrelaxed instance; a storage without readers is read by its producer."""
+    live = [
         t
         for t in range(len(problem.sizes))
-        if problem.kept[t] or _last_readers(problem, t)  # else it is never live
+        if problem.kept[t] or _last_readers(problem, t)  # other storages are never live
     ]
-    number = {t: i for i, t in enumerate(there)}
-    made = [problem.producer[t] for t in there]
+    number = {t: i for i, t in enumerate(live)}
+    makers = [problem.producer[t] for t in live]
     return StorageLives(
         problem.predecessors,
-        [problem.sizes[t] for t in there],
-        [(op,) if op >= 0 else () for op in made],
-        [_last_readers(problem, t) for t in there],
+        [problem.sizes[t] for t in live],
+        [(op,) if op >= 0 else () for op in makers],
+        [_last_readers(problem, t) for t in live],
         problem.workspace,
         [[number[t] for t in taken if t in number] for taken in problem.in_place],
         problem.takeover,
@@ -44,10 +44,10 @@ def storages_of(problem: Problem) -> StorageLives:
 
 
 def relaxed_storages(problem: Problem, chosen: list[int]) -> StorageLives:
-    """Rule R9 over any ops, from its definition (``docs/search.md``)."""
+    """Return the relaxed instance over any ops (rule R9 in ``docs/search.md``)."""
     local = {op: i for i, op in enumerate(chosen)}
-    upto = [0] * problem.count  # the chosen ops that are the op or before it
-    since = [0] * problem.count  # the chosen ops that are the op or after it
+    upto = [0] * problem.count  # the chosen ops that are this op or precede it
+    since = [0] * problem.count  # the chosen ops that are this op or follow it
     for op, before in enumerate(problem.predecessors):
         upto[op] |= 1 << local[op] if op in local else 0
         for other in before:
@@ -58,18 +58,18 @@ def relaxed_storages(problem: Problem, chosen: list[int]) -> StorageLives:
             since[other] |= since[op]
     number: dict[int, int] = {}
     producers, consumers = [], []
-    for t, made in enumerate(problem.producer):
+    for t, maker in enumerate(problem.producer):
         readers = _last_readers(problem, t)
-        starts = since[made] if made >= 0 else 0
+        starts = since[maker] if maker >= 0 else 0
         ends = 0
         for op in readers:
             ends |= upto[op]
-        if (made >= 0 and not starts) or (readers and not ends) or (made < 0 and not readers):
+        if (maker >= 0 and not starts) or (readers and not ends) or (maker < 0 and not readers):
             continue
-        if made >= 0 and readers and made not in local and not starts & ends:
+        if maker >= 0 and readers and maker not in local and not starts & ends:
             continue
         number[t] = len(number)
-        producers.append([local[made]] if made in local else list(bits(starts)))
+        producers.append([local[maker]] if maker in local else list(bits(starts)))
         consumers.append(list(bits(ends)))
     in_place = [
         [
@@ -91,15 +91,18 @@ def relaxed_storages(problem: Problem, chosen: list[int]) -> StorageLives:
 
 
 def _last_readers(problem: Problem, storage: int) -> tuple[int, ...]:
-    """What has run when the storage is dead: none if it is kept, its producer if nobody reads."""
+    """Return the ops after which the storage is dead: none if it is kept.
+
+    Without readers it is the producer.
+    """
     if problem.kept[storage]:
         return ()
-    made = problem.producer[storage]
-    return problem.consumers[storage] or ((made,) if made >= 0 else ())
+    maker = problem.producer[storage]
+    return problem.consumers[storage] or ((maker,) if maker >= 0 else ())
 
 
 def _read_after(
     problem: Problem, storage: int, op: int, upto: list[int], local: dict[int, int]
 ) -> bool:
-    """Whether a reader of the storage always runs after ``op``, which then cannot take it over."""
+    """Return whether some reader must run after ``op``, which rules out a takeover."""
     return any(c != op and upto[c] >> local[op] & 1 for c in problem.consumers[storage])

@@ -1,4 +1,4 @@
-"""Relaxed windows: instances over some of the ops whose optimum bounds the whole (rule R9)."""
+"""Relaxed windows: instances over some of the ops whose optimum bounds every order (rule R9)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,15 @@ from tvm_serenity.schedule.instance import Instance
 from tvm_serenity.schedule.states import bits
 
 REACH = 2
-"""How many window lengths before and after a window are searched for what depends on what."""
+"""Window lengths before and after a window that are searched for dependencies."""
 
 
 @dataclass(frozen=True)
 class Lives:
-    """For each storage, the step at which the last of its producers and consumers runs.
+    """For each storage, the steps at which its last producer and its last consumer run.
 
-    -1 where it is there from the start, the number of steps where it is kept to the end.
+    ``made`` is -1 if the storage is live from the start; ``last`` is the number of steps if it is
+    kept.
     """
 
     made: Ints
@@ -37,14 +38,14 @@ def lives_of(instance: Instance, position: Sequence[int]) -> Lives:
 def window(
     instance: Instance, order: Sequence[int], lives: Lives, first: int, last: int
 ) -> tuple[Instance, tuple[int, ...]]:
-    """The relaxed instance of steps ``first`` to ``last - 1`` of an order, and its op numbers.
+    """Return the relaxed instance of steps ``first`` to ``last - 1``, and its op numbers.
 
     Its least peak is at most the instance's, whatever the order. A storage counts as live as soon
-    as an op runs that comes after its producer, and as dead as soon as all ops have run that come
-    before its consumers; it is kept only if its producer is inside, if an op is both after the
-    producer and before a consumer, or if it is live from the start or kept to the end. Without
-    that condition the bound is wrong (``docs/search.md``, trap a). The instance's storages must
-    have one producer at most.
+    as an op runs that follows its producer, and as dead as soon as all ops have run that precede
+    its consumers. It is kept only if its producer is inside, if an op both follows the producer and
+    precedes a consumer, or if it is live from the start or kept to the end. Without that condition
+    the bound is wrong (``docs/search.md``, trap a). Each storage of the instance may have one
+    producer at most.
     """
     ops = tuple(sorted(order[first:last]))
     local = {op: i for i, op in enumerate(ops)}
@@ -93,8 +94,8 @@ def window(
 
 
 def _storages(instance: Instance, lives: Lives, ops: Sequence[int], first: int) -> list[int]:
-    """The storages that the window's ops make or read, or that are live when it begins."""
-    touched = {t for op in ops for t in (*instance.made[op], *instance.read[op])}
+    """Return the storages that the window's ops touch or that are live when it begins."""
+    touched = {t for op in ops for t in (*instance.produced[op], *instance.read[op])}
     touched.update(np.flatnonzero((lives.made < first) & (lives.last >= first)).tolist())
     return sorted(touched)
 
@@ -102,14 +103,14 @@ def _storages(instance: Instance, lives: Lives, ops: Sequence[int], first: int) 
 def _after_producers(
     instance: Instance, ops: Iterable[int], storages: Sequence[int]
 ) -> dict[int, int]:
-    """For each op, the set of storages (by index) whose producer has run before it, or is it."""
+    """Return, for each op, the storages (by index) whose producer precedes it or is it."""
     index = {t: i for i, t in enumerate(storages)}
     after: dict[int, int] = {}
     for op in ops:
         mask = 0
         for other in instance.predecessors[op]:
             mask |= after.get(other, 0)
-        for t in (*instance.made[op], *instance.read[op]):
+        for t in (*instance.produced[op], *instance.read[op]):
             if t in index:
                 mask |= 1 << index[t]
         after[op] = mask
@@ -119,7 +120,7 @@ def _after_producers(
 def _before_consumers(
     instance: Instance, ops: Sequence[int], storages: Sequence[int]
 ) -> dict[int, int]:
-    """For each op, the set of storages (by index) with a consumer that runs after it, or is it."""
+    """Return, for each op, the storages (by index) with a consumer that follows it or is it."""
     index = {t: i for i, t in enumerate(storages)}
     before = dict.fromkeys(ops, 0)
     for op in reversed(ops):
@@ -137,10 +138,11 @@ def _before_consumers(
 def _ends(
     instance: Instance, ops: Sequence[int], after: dict[int, int], before: dict[int, int]
 ) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]]:
-    """By storage index: the window's first ops after the producer, its last before consumers."""
+    """Return, by storage index, the first ops after its producer and last before consumers."""
     starts: dict[int, list[int]] = {}
     ends: dict[int, list[int]] = {}
-    later = dict.fromkeys(ops, 0)  # what the op's successors in the window are before
+    # the union over the op's successors in the window of the storages with a consumer after them
+    later = dict.fromkeys(ops, 0)
     for op in ops:
         known = 0
         for other in instance.predecessors[op]:

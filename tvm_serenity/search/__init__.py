@@ -1,1 +1,1 @@
-"""What all searches share: outcomes, one deadline, workers, and sweeps over many points."""
+"""Code that all searches share: outcomes, one deadline, workers, and sweeps over many points."""

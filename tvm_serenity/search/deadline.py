@@ -1,11 +1,11 @@
-"""One deadline for all that runs inside it: searches, placement, rewriting, rows, traffic.
+"""One deadline for everything inside a block: searches, placement, rewriting, rows, traffic.
 
-A command, or a caller, opens a block with :func:`within`; whatever takes long asks
-:func:`seconds_left`. So no step on the way has to pass a limit on, and none can forget to. Blocks
-nest: an inner one only shortens. Threads and processes that a block starts do not see it.
+A command, or another caller, opens a block with :func:`within`. Long-running code asks
+:func:`seconds_left`, so no function in between has to pass a limit on. Blocks nest; an inner block
+can only shorten the deadline. Threads and processes that a block starts do not see it.
 
-Where searches alternate with other work, as a compiler's, :func:`spending` gives all of them
-together some seconds, of which only they use any.
+Where searches alternate with other work, as in a compiler, :func:`spending` gives all searches
+together a number of seconds and does not count the time between them.
 """
 
 import time
@@ -25,7 +25,7 @@ class _Purse:
 
 
 def seconds_left(limit_s: float | None = None) -> float:
-    """Return seconds until the deadline, at most ``limit_s``: 0.0 once past, infinite if none."""
+    """Return the seconds until the deadline, at most ``limit_s``; 0.0 once past, or infinity."""
     left, purse = max(0.0, _END.get() - time.monotonic()), _PURSE.get()
     if left == inf and purse is not None:
         left = purse.left_s
@@ -33,14 +33,14 @@ def seconds_left(limit_s: float | None = None) -> float:
 
 
 def limit_left(limit_s: float | None = None) -> float | None:
-    """Return the same as an optional limit: None where there is none."""
+    """Return the seconds until the deadline as an optional limit: None without a deadline."""
     left = seconds_left(limit_s)
     return None if left == inf else left
 
 
 @contextmanager
 def within(seconds: float | None, share: float = 1.0) -> Iterator[None]:
-    """Let the block end in ``seconds``, and within ``share`` of what is left until the deadline."""
+    """Set a deadline ``seconds`` from now, and within ``share`` of the time until the outer one."""
     left, began = min(seconds_left(seconds), share * seconds_left()), time.monotonic()
     purse = _PURSE.get() if _END.get() == inf else None
     token = _END.set(began + left)
@@ -54,7 +54,7 @@ def within(seconds: float | None, share: float = 1.0) -> Iterator[None]:
 
 @contextmanager
 def leaving(seconds: float) -> Iterator[None]:
-    """Let the block end so many seconds before the deadline: for what no limit can cut short."""
+    """End the block ``seconds`` before the deadline, to leave time for work without a limit."""
     left = limit_left()
     with within(None if left is None else max(0.0, left - seconds)):
         yield
@@ -62,7 +62,7 @@ def leaving(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def spending(seconds: float | None) -> Iterator[None]:
-    """Let all blocks of :func:`within` inside take ``seconds`` together; nothing between them."""
+    """Let all blocks of :func:`within` inside use ``seconds`` together; time between is free."""
     token = _PURSE.set(None if seconds is None else _Purse(seconds))
     try:
         yield

@@ -1,4 +1,4 @@
-"""Work that is the same everywhere, done here, in processes, or on a Dask cluster (by joblib)."""
+"""Runs independent items of work in this process, in processes, or on a Dask cluster (joblib)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +11,8 @@ from tvm_serenity.errors import InputError, MissingPartError, SerenityError
 
 CONNECT_TIMEOUT_S = 5
 MANY_AT_ONCE, CHUNKS_A_JOB = 64, 8
-"""Items of milliseconds are sent so many at once, in about so many parts for each process."""
+"""Limit on the items of a chunk, and the number of chunks per process, for items of milliseconds.
+"""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -19,7 +20,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class FailedItem:
-    """The error of one item, without its traceback: its message says it all."""
+    """The error of one item, without its traceback."""
 
     error: SerenityError
 
@@ -28,27 +29,27 @@ class FailedItem:
 def results(
     work: Callable[[T], R], items: Sequence[T], jobs: int = 1, dask: str | None = None
 ) -> Iterator[Iterator[tuple[int, R]]]:
-    """Yield an iterator over the indices of ``items`` and what ``work`` makes of them.
+    """Yield an iterator over pairs of an index of ``items`` and the result of ``work``.
 
-    The same as :func:`results_or_failures`, but the first :class:`SerenityError` is raised.
+    It is :func:`results_or_failures`, but the first :class:`SerenityError` is raised.
     """
-    with results_or_failures(work, items, jobs, dask) as found:
-        yield _raised(found)
+    with results_or_failures(work, items, jobs, dask) as outcomes:
+        yield _raised(outcomes)
 
 
 @contextmanager
 def results_or_failures(
     work: Callable[[T], R], items: Sequence[T], jobs: int = 1, dask: str | None = None
 ) -> Iterator[Iterator[tuple[int, R | FailedItem]]]:
-    """Yield an iterator over the indices of ``items`` and what ``work`` makes of them.
+    """Yield an iterator over pairs of an index of ``items`` and the result of ``work``.
 
-    Results come as they are finished; an item whose work raises a :class:`SerenityError` is a
-    :class:`FailedItem`. ``jobs`` processes of this machine work (1: this one), or those of the Dask
-    scheduler at address ``dask``. Raises :class:`InputError` where that cannot be reached or an
-    item cannot be sent, and :class:`MissingPartError` without Dask.
+    Results come in order of completion. If ``work`` raises a :class:`SerenityError`, the result is
+    a :class:`FailedItem`. The work runs in ``jobs`` processes of this machine (1: this process), or
+    on the Dask scheduler at address ``dask``. Raises :class:`InputError` if the scheduler cannot be
+    reached or an item cannot be sent, and :class:`MissingPartError` without Dask.
     """
     if jobs < 1:
-        raise InputError(f"jobs={jobs}: it takes one or more")
+        raise InputError(f"jobs must be 1 or more, got {jobs}")
     if dask is not None:
         import joblib
 
@@ -63,20 +64,21 @@ def results_or_failures(
 def all_or_failures(
     work: Callable[[T], R], items: Sequence[T], jobs: int = 1, dask: str | None = None
 ) -> list[R | FailedItem]:
-    """Return what ``work`` makes of each of ``items``, which take milliseconds, in their order.
+    """Return the results of ``work`` for all ``items``, in their order; items take milliseconds.
 
-    Many are sent at once, and this process is one of the ``jobs``: it takes the last that no other
-    has begun, and what cannot be sent. All else as of :func:`results_or_failures`.
+    Items are sent in chunks. This process is one of the ``jobs``: it takes the last chunks that no
+    other process has begun, and those that cannot be sent. Errors are those of
+    :func:`results_or_failures`.
     """
     at_once = min(MANY_AT_ONCE, -(-len(items) // (CHUNKS_A_JOB * max(1, jobs))))
     chunks = [range(i, min(i + at_once, len(items))) for i in range(0, len(items), at_once or 1)]
     given = [(i, [items[index] for index in chunk]) for i, chunk in enumerate(chunks)]
     if dask is None and min(jobs, len(chunks)) > 1:
-        found = _here_as_well(partial(_each, work), given, min(jobs, len(chunks)) - 1)
+        done = _here_as_well(partial(_each, work), given, min(jobs, len(chunks)) - 1)
     else:
-        with results_or_failures(partial(_each, work), given, jobs, dask) as made:
-            found = dict(one for _, one in made if not isinstance(one, FailedItem))
-    return [one for i in range(len(chunks)) for one in found[i]]
+        with results_or_failures(partial(_each, work), given, jobs, dask) as outcomes:
+            done = dict(part for _, part in outcomes if not isinstance(part, FailedItem))
+    return [result for i in range(len(chunks)) for result in done[i]]
 
 
 def _each(
@@ -89,19 +91,19 @@ def _each(
 def _here_as_well(
     work: Callable[[T], tuple[int, R]], items: Sequence[T], others: int
 ) -> dict[int, R]:
-    """What ``work`` makes of all ``items``, by number, here and in so many processes."""
+    """Return the results of ``work`` by number, from this process and ``others`` processes."""
     from joblib.executor import get_memmapping_executor
 
-    workers = get_memmapping_executor(others)  # loky's own one breaks joblib.Parallel after it
+    workers = get_memmapping_executor(others)  # loky's own executor breaks a later joblib.Parallel
     begun = [workers.submit(work, item) for item in items]
     try:
-        found = [work(items[i]) for i in reversed(range(len(items))) if begun[i].cancel()]
+        finished = [work(items[i]) for i in reversed(range(len(items))) if begun[i].cancel()]
         for item, future in zip(items, begun, strict=True):
             try:
-                found += [] if future.cancelled() else [future.result()]
+                finished += [] if future.cancelled() else [future.result()]
             except PicklingError:
-                found.append(work(item))
-        return dict(found)
+                finished.append(work(item))
+        return dict(finished)
     finally:
         for future in begun:
             future.cancel()
@@ -110,7 +112,7 @@ def _here_as_well(
 def _elsewhere(
     work: Callable[[T], R], items: Sequence[T], **options: Any
 ) -> Iterator[tuple[int, R | FailedItem]]:
-    """Work by joblib, in processes or where its backend is."""
+    """Yield results as joblib's backend, or its processes, complete them."""
     import joblib
 
     parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, **options)
@@ -118,8 +120,9 @@ def _elsewhere(
         yield from parallel(joblib.delayed(_one)(work, i, item) for i, item in enumerate(items))
     except PicklingError as error:
         raise InputError(
-            "an item cannot be sent to another process (define its class at the top of a "
-            f"module, or use one process): {error.__cause__ or error}"
+            "an item of the work cannot be pickled for another process: "
+            f"{error.__cause__ or error}; "
+            "define its class at the top level of a module, or use one process"
         ) from error
 
 
@@ -130,8 +133,8 @@ def _one(work: Callable[[T], R], index: int, item: T) -> tuple[int, R | FailedIt
         return index, FailedItem(error.with_traceback(None))
 
 
-def _raised(found: Iterator[tuple[int, R | FailedItem]]) -> Iterator[tuple[int, R]]:
-    for index, result in found:
+def _raised(outcomes: Iterator[tuple[int, R | FailedItem]]) -> Iterator[tuple[int, R]]:
+    for index, result in outcomes:
         if isinstance(result, FailedItem):
             raise result.error
         yield index, result
@@ -146,7 +149,10 @@ def _client(address: str) -> Iterator[Any]:
     try:
         client = Client(address, timeout=CONNECT_TIMEOUT_S, set_as_default=True)
     except (OSError, ValueError) as error:
-        raise InputError(f"Dask scheduler {address!r} cannot be reached") from error
+        raise InputError(
+            f"the Dask scheduler {address!r} did not answer within {CONNECT_TIMEOUT_S} s; check "
+            "the address and that it runs"
+        ) from error
     try:
         yield client
     finally:

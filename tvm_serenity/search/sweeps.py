@@ -1,7 +1,7 @@
-"""Sweeps: points that are worked out by themselves, here, in processes or on Dask, and kept.
+"""Sweeps: independent points that are computed here, in processes or on Dask, and can be resumed.
 
-A point says by ``key`` what decides its rows, and works them out by ``rows``. Rows come in the
-order of the points, so that the output does not depend on where they ran.
+A point returns a digest of its inputs by ``key``, and its results by ``rows``. Rows come in the
+order of the points, so the output does not depend on where they ran.
 """
 
 import json
@@ -20,13 +20,13 @@ Row = dict[str, Any]
 
 
 class SweepWork(Protocol):
-    """What is worked out at once. A row whose ``limit`` is set was ended by the deadline."""
+    """One unit of a sweep. A row whose ``limit`` is set was ended by the deadline."""
 
     def key(self) -> str:
-        """Return a digest of everything that decides the rows."""
+        """Return a digest of all inputs that decide the rows."""
 
     def rows(self) -> list[Row]:
-        """Work the point out."""
+        """Compute the point's rows."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -39,18 +39,18 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class PointFile:
-    """A file of finished points of one kind; each of their rows has the ``columns``."""
+    """A file of finished points of one kind, whose rows have at least the ``columns``."""
 
     path: Path
     kind: str
     columns: tuple[str, ...]
 
     def save(self, done: Mapping[str, list[Row]]) -> None:
-        """Write finished points in one step."""
+        """Write finished points atomically."""
         write_bytes(self.path, json.dumps({self.kind: done}).encode())
 
     def load(self) -> dict[str, list[Row]]:
-        """Return the finished points of the file; none where there is no such file."""
+        """Return the finished points of the file; an empty dictionary if it does not exist."""
         try:
             points = json.loads(read_text(self.path))[self.kind]
             if not all(set(self.columns) <= set(row) for rows in points.values() for row in rows):
@@ -58,7 +58,10 @@ class PointFile:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"{self.path}: holds no points of a sweep") from error
+            raise InputError(
+                f"{self.path}: the file does not hold {self.kind!r} of a sweep; name another file "
+                "or remove it"
+            ) from error
         return dict(points)
 
 
@@ -70,11 +73,11 @@ def run_sweep(
     keep: PointFile | None = None,
     is_keyed: bool = True,
 ) -> list[Row]:
-    """Return the rows of all ``points``, in their order; they share what is left of a deadline.
+    """Return the rows of all ``points``, in their order; they share the time until the deadline.
 
-    ``done``: rows of points that need not be worked out again. ``keep``: holds the finished points
-    at any time, but for those that the deadline ended. Ctrl-C raises :class:`Interrupted` with
-    them. Not ``is_keyed``: nobody keeps any, and no time is spent on their keys.
+    ``done`` holds the rows of points to skip. ``keep`` is updated after each finished point, except
+    those that the deadline ended. Ctrl-C raises :class:`Interrupted` with the finished points. If
+    not ``is_keyed``, results are not saved and no time is spent on hashing.
     """
     keys = [point.key() if is_keyed else str(i) for i, point in enumerate(points)]
     finished = {key: rows for key, rows in (done or {}).items() if key in set(keys)}
@@ -83,8 +86,8 @@ def run_sweep(
     shares = [min(1.0, jobs / (len(todo) - i)) for i in range(len(todo))]
     work = [_Timed(point, end, share) for (_, point), share in zip(todo, shares, strict=True)]
     try:
-        with results(_rows, work, jobs, dask) as found:
-            for index, rows in found:
+        with results(_rows, work, jobs, dask) as completed:
+            for index, rows in completed:
                 ended = any(row.get("limit") for row in rows)
                 (rest if ended else finished)[todo[index][0]] = rows
                 if keep is not None and not ended:
@@ -96,9 +99,9 @@ def run_sweep(
 
 @dataclass(frozen=True)
 class _Timed:
-    """A point, when the deadline is (on the clock of this machine), and its share of what is left.
+    """A point, its deadline on this machine's clock, and its share of the remaining time.
 
-    Another process sees neither by itself.
+    Another process cannot read the deadline of this one.
     """
 
     point: SweepWork

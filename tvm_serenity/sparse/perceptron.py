@@ -68,7 +68,7 @@ def from_onnx(path: str | os.PathLike[str]) -> Perceptron:
         import onnx
         from onnx import numpy_helper
     except ImportError as error:
-        raise MissingPartError("--onnx needs onnx: pip install 'tvm-serenity[onnx]'") from error
+        raise MissingPartError("--onnx needs onnx: pip install onnx") from error
     try:
         model = onnx.load(Path(path))
     except OSError as error:

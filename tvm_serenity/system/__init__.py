@@ -1,1 +1,1 @@
-"""Files, child processes, the cache and figures: what the machine does for us."""
+"""Files, child processes, the cache and figures."""

@@ -1,11 +1,11 @@
-"""A content-addressed cache of what is expensive and deterministic: objects, images, runs.
+"""A content-addressed cache of expensive deterministic results: objects, images, runs.
 
-An entry is found by a digest of everything that decides its content: sources, flags, versions of
-tools. So no entry is ever out of date, and a change of an input is another entry. The cache lies in
+An entry's key is a digest of all inputs that decide its content: sources, flags, versions of tools.
+So no entry is ever out of date; a changed input has another entry. The cache is in
 ``$SERENITY_CACHE``, by default in ``tvm-serenity`` of the user's XDG cache folder;
 ``SERENITY_CACHE=off`` switches it off. Processes may share it: entries are renamed into place, and
-one that is damaged is taken for absent. Above ``$SERENITY_CACHE_LIMIT`` bytes (2 GB) the entries
-that were not used for longest go first.
+a damaged entry counts as absent. Above ``$SERENITY_CACHE_LIMIT`` bytes (2 GB) the least recently
+used entries are removed.
 """
 
 import hashlib
@@ -23,13 +23,13 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.system.files import write_bytes
 
 FOLDER, LIMIT = "SERENITY_CACHE", "SERENITY_CACHE_LIMIT"
-"""Environment variables: the folder, or ``off``; the most bytes that entries take together."""
+"""Environment variables: the folder or ``off``; the limit on the bytes of all entries."""
 OFF = "off"
 DEFAULT_LIMIT_BYTES = 2 * 10**9
 KEPT_SHARE = 0.8
-"""Of the limit: what entries may take after the oldest were removed."""
+"""The share of the limit that remains after the least recently used entries were removed."""
 CHECKED_EVERY_BYTES = 32 * 2**20
-"""Bytes that one process writes before it adds up again what all entries take."""
+"""Bytes that a process writes before it measures the cache again."""
 DIGEST_BYTES = hashlib.sha256().digest_size
 
 _SWITCHED_OFF: ContextVar[bool] = ContextVar("cache_off", default=False)
@@ -37,18 +37,18 @@ _SWITCHED_OFF: ContextVar[bool] = ContextVar("cache_off", default=False)
 
 @dataclass
 class Cache:
-    """Entries in ``folder``, at most about ``limit_bytes`` together."""
+    """Entries in ``folder``, limited to about ``limit_bytes`` in total."""
 
     folder: Path
     limit_bytes: int = DEFAULT_LIMIT_BYTES
     _written_bytes: int = field(default=CHECKED_EVERY_BYTES, init=False, repr=False)
 
     def get(self, key: str) -> bytes | None:
-        """Return the content of an entry; None where there is none or it is damaged."""
+        """Return the content of an entry, or None if it is absent or damaged."""
         path = self._path(key)
         try:
             held = path.read_bytes()
-            os.utime(path)  # used: it is not the next to go
+            os.utime(path)  # mark the entry as recently used
         except OSError:
             return None
         content, digest = held[:-DIGEST_BYTES], held[-DIGEST_BYTES:]
@@ -59,7 +59,7 @@ class Cache:
         return None
 
     def put(self, key: str, content: bytes) -> None:
-        """Write an entry. A full or read-only disk is no error: the entry is made again then."""
+        """Write an entry; a full or read-only disk is no error: entries can be recomputed."""
         path = self._path(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,12 +72,12 @@ class Cache:
             self.trim()
 
     def trim(self) -> None:
-        """Remove the entries that were not used for longest until the rest is within the limit."""
-        found = sorted(self._entries())
-        taken = sum(size for _, size, _ in found)
+        """Remove the least recently used entries until the rest is within the limit."""
+        entries = sorted(self._entries())
+        taken = sum(size for _, size, _ in entries)
         if taken <= self.limit_bytes:
             return
-        for _, size, path in found:
+        for _, size, path in entries:
             if taken <= KEPT_SHARE * self.limit_bytes:
                 break
             with suppress(OSError):
@@ -85,7 +85,7 @@ class Cache:
             taken -= size
 
     def _entries(self) -> Iterator[tuple[int, int, Path]]:
-        """Yield when each entry was used last, its bytes, and its file."""
+        """Yield each entry's time of last use, its bytes and its file."""
         for path in self.folder.glob("??/*"):
             with suppress(OSError):
                 about = path.stat()
@@ -96,7 +96,7 @@ class Cache:
 
 
 def key(kind: str, *parts: str | bytes) -> str:
-    """Return the name of an entry of ``kind`` that ``parts``, in this order, decide."""
+    """Return the key of an entry of ``kind`` that is decided by ``parts``, in this order."""
     digest = hashlib.sha256()
     for part in (kind, *parts):
         data = part.encode() if isinstance(part, str) else part
@@ -109,9 +109,9 @@ _OPENED: dict[tuple[str, int], Cache] = {}
 
 
 def opened() -> Cache | None:
-    """Return the cache that the environment names; None where it is switched off.
+    """Return the cache that the environment names, or None if it is switched off.
 
-    Raises :class:`InputError` for a folder that other users may write to: what lies in it is run.
+    Raises :class:`InputError` if other users may write to the folder, because its programs are run.
     """
     named = os.environ.get(FOLDER, "")
     if named == OFF or _SWITCHED_OFF.get():
@@ -119,7 +119,7 @@ def opened() -> Cache | None:
     folder = Path(named) if named else _default_folder()
     limit = os.environ.get(LIMIT, "")
     if limit and not limit.isdecimal():
-        raise InputError(f"{LIMIT}={limit}: write a number of bytes")
+        raise InputError(f"{LIMIT}={limit}: not a number of bytes; write digits only")
     known = str(folder), int(limit or DEFAULT_LIMIT_BYTES)
     if known not in _OPENED:
         _own(folder)
@@ -134,7 +134,7 @@ def _default_folder() -> Path:
 
 
 def _own(folder: Path) -> None:
-    """Make ``folder``, for this user alone; raise :class:`InputError` where others may write."""
+    """Create ``folder`` for this user alone; raise :class:`InputError` if others may write."""
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not folder.exists() or not hasattr(os, "geteuid"):
@@ -142,14 +142,15 @@ def _own(folder: Path) -> None:
     about = folder.stat()
     if about.st_uid != os.geteuid() or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise InputError(
-            f"{folder}: the cache holds programs that are run, and other users may write to it; "
-            f"name another folder in {FOLDER}, or switch it off with {FOLDER}={OFF}"
+            f"{folder}: other users may write to this folder, and the cache holds programs that "
+            "are "
+            f"run; name another folder in {FOLDER}, or switch the cache off with {FOLDER}={OFF}"
         )
 
 
 @contextmanager
 def switched_off() -> Iterator[None]:
-    """Neither read nor write the cache inside of the block."""
+    """Neither read nor write the cache inside the block."""
     token = _SWITCHED_OFF.set(True)
     try:
         yield
@@ -158,7 +159,7 @@ def switched_off() -> Iterator[None]:
 
 
 def remembered(name: str, make: Callable[[], bytes]) -> bytes:
-    """Return the entry ``name`` (of :func:`key`), made by ``make`` where there is none yet."""
+    """Return the entry ``name`` (of :func:`key`); ``make`` computes it if it is absent."""
     cache = opened()
     if cache is None:
         return make()
@@ -169,29 +170,33 @@ def remembered(name: str, make: Callable[[], bytes]) -> bytes:
     return held
 
 
-def pack(files: Mapping[str, Path]) -> bytes:
-    """Return files by their names as one archive that depends on nothing but their content."""
+def pack(files: Mapping[str, Path | bytes]) -> bytes:
+    """Return files by their names as one archive that depends on nothing but their content.
+
+    Each is a path or the content itself.
+    """
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        for name, path in sorted(files.items()):
+        for name, held in sorted(files.items()):
             entry = tarfile.TarInfo(name)
-            content = path.read_bytes()
-            entry.size, entry.mode = len(content), 0o755 if os.access(path, os.X_OK) else 0o644
+            content = held if isinstance(held, bytes) else held.read_bytes()
+            runs = not isinstance(held, bytes) and os.access(held, os.X_OK)
+            entry.size, entry.mode = len(content), 0o755 if runs else 0o644
             archive.addfile(entry, io.BytesIO(content))
     return packed.getvalue()
 
 
 def contents(packed: bytes) -> dict[str, bytes]:
-    """Return the files of :func:`pack` by their names."""
+    """Return the files of :func:`pack` by name."""
     return {name: content for name, _, content in _files(packed)}
 
 
 def unpack(packed: bytes, folder: Path) -> None:
-    """Write the files of :func:`pack` below ``folder``, newer than all that lies there."""
+    """Write the files of :func:`pack` below ``folder``, newer than all files in it."""
     for name, mode, content in _files(packed):
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)  # it may run, or be mapped
+        target.unlink(missing_ok=True)  # the old file may be running or mapped
         target.write_bytes(content)
         target.chmod(mode)
 

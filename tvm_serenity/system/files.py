@@ -1,4 +1,4 @@
-"""Files: results written beside their target and renamed when complete; texts read with a limit."""
+"""Files: results are written beside their target and renamed; texts are read with a limit."""
 
 import errno
 import os
@@ -8,40 +8,43 @@ from pathlib import Path
 from tvm_serenity.errors import InputError
 
 MAX_TEXT_BYTES = 2 * 10**9
-"""A text above it is no input of ours."""
+"""The largest text that counts as an input."""
 
 ZOO = "zoo:"
-"""What the name of a built-in network begins with where a file could stand."""
+"""The prefix of a built-in network's name, where a command takes a file."""
 
 
 def check_regular(path: str | os.PathLike[str], limit_bytes: int = MAX_TEXT_BYTES) -> None:
-    """Raise :class:`OSError` for a file that may have no end: a pipe, a device, or too large."""
-    found = Path(path).stat()
-    if stat.S_ISDIR(found.st_mode):
+    """Raise :class:`OSError` unless ``path`` is a regular file of at most ``limit_bytes``.
+
+    Pipes and devices may have no end.
+    """
+    status = Path(path).stat()
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, "is a directory")
-    if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "not a regular file; write what it yields to one")
-    if found.st_size > limit_bytes:
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file; write its content to one")
+    if status.st_size > limit_bytes:
         raise OSError(errno.EFBIG, f"larger than {limit_bytes} bytes")
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Return the text of a regular file in UTF-8; :class:`OSError` as :func:`check_regular`."""
+    """Return the text of a regular file in UTF-8; raise :class:`OSError` otherwise."""
     check_regular(path)
     return Path(path).read_text(encoding="utf-8")
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write ``data`` to ``path``; an existing file is replaced in one step or left as it was.
+    """Write ``data`` to ``path`` atomically: an existing file is replaced or left as it was.
 
-    Raises :class:`InputError` with one line that names the file where it cannot be written.
+    Raises :class:`InputError` of one line that names the file, if it cannot be written.
     """
     target = Path(os.path.realpath(path))
     try:
         if target.exists() and not os.access(target, os.W_OK):
             raise PermissionError(0, "Permission denied")
         if target.exists() and not target.is_file():
-            target.write_bytes(data)  # a device or a pipe has nothing to keep
+            target.write_bytes(data)  # a device or a pipe has no content to keep
         else:
             _replace(target, data)
     except OSError as error:

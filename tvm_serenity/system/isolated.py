@@ -1,7 +1,7 @@
-"""Work in a child process: code that may be wrong cannot take the parent with it.
+"""Runs work in a child process, so that a crash cannot end the parent.
 
-The child is a fork: it has everything that was compiled and loaded, and sends back results. Where
-the system cannot fork, the work runs here.
+The child is a fork: it shares all compiled and loaded code, and sends back results. If the system
+cannot fork, the work runs in this process.
 """
 
 import faulthandler
@@ -20,21 +20,21 @@ Work = Callable[[], Iterator[Any]]
 
 
 class Death(Exception):
-    """The child ended before its work was done; the message says how."""
+    """The child ended before its work was done; the message says how it ended."""
 
 
 def isolated(work: Work, limit_s: float) -> Generator[Any]:
-    """Yield what ``work()`` yields, as computed in a child process.
+    """Yield the values of ``work()``, computed in a child process.
 
-    Raises :class:`Death` where the child ends early, or yields nothing for ``limit_s`` seconds.
-    An exception in the child ends it with the exception's text.
+    Raises :class:`Death` if the child ends early, raises an exception, or yields nothing for
+    ``limit_s`` seconds.
     """
     if not hasattr(os, "fork"):
         yield from work()
         return
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of threads that the child does not have: it needs none
+        warnings.simplefilter("ignore")  # of the parent's threads, which the child does not need
         child = os.fork()
     if child == 0:
         os.close(reading)
@@ -48,13 +48,13 @@ def isolated(work: Work, limit_s: float) -> Generator[Any]:
 
 
 def _work(work: Work, writing: int) -> None:
-    """The child's side: never returns.
+    """Run the child's side; this never returns.
 
-    The work has a thread of its own: libraries keep a pool of threads for each (TVM), and those of
-    the parent's are not here.
+    The work runs in a thread of its own: libraries such as TVM keep a thread pool per thread, and
+    the threads of the parent's pool do not exist in the child.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    faulthandler.disable()  # the parent names how the child died
+    faulthandler.disable()  # the parent reports how the child died
     working = threading.Thread(target=_answered, args=(work, writing))
     working.start()
     working.join()
@@ -64,8 +64,8 @@ def _work(work: Work, writing: int) -> None:
 def _answered(work: Work, writing: int) -> None:
     status = 1
     try:
-        for found in work():
-            _send(writing, ("value", found))
+        for value in work():
+            _send(writing, ("value", value))
         _send(writing, ("done", None))
         status = 0
     except BaseException as error:
@@ -86,7 +86,7 @@ def _received(file: int, child: int, limit_s: float) -> Iterator[Any]:
     while True:
         head = _read(file, 8, limit_s)
         if len(head) < 8:
-            raise Death(_how(child))
+            raise Death(_cause_of_death(child))
         kind, value = pickle.loads(_read(file, struct.unpack("<Q", head)[0], limit_s))
         if kind == "done":
             return
@@ -108,7 +108,7 @@ def _read(file: int, size: int, limit_s: float) -> bytes:
     return bytes(parts)
 
 
-def _how(child: int) -> str:
+def _cause_of_death(child: int) -> str:
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         return f"died of {signal.Signals(os.WTERMSIG(status)).name}"

@@ -1,4 +1,4 @@
-"""How figures are drawn and written (matplotlib; vector or PNG by suffix)."""
+"""Figures: created and written with matplotlib, as vector graphics or PNG by suffix."""
 
 import io
 import os
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 FORMATS = (".svg", ".png", ".pdf")
 DATES = {".svg": "Date", ".pdf": "CreationDate"}
-"""Under which name a format keeps the time of writing, which would make equal figures differ."""
+"""The metadata field in which a format stores the time of writing, which would differ each time."""
 
 
 def check_plot(path: str | os.PathLike[str] | None) -> None:
-    """See that a figure can be written to ``path``, before the work that it is to show.
+    """Check that a figure can be written to ``path``, before the work that it shows.
 
-    Raises :class:`InputError` for another suffix, :class:`MissingPartError` where there is no
-    matplotlib. None, no figure, is right.
+    Raises :class:`InputError` if the suffix is unknown, :class:`MissingPartError` without
+    matplotlib. None stands for no figure.
     """
     if path is None:
         return
     if Path(path).suffix.lower() not in FORMATS:
-        raise InputError(f"{path}: plots are written as {', '.join(FORMATS)}")
+        raise InputError(f"{path}: unknown suffix for a plot; write one of {', '.join(FORMATS)}")
     if find_spec("matplotlib") is None:
         raise MissingPartError("plots need matplotlib: pip install 'tvm-serenity[plot]'")
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """Return an empty figure of so many inches."""
+    """Return an empty figure; ``width`` and ``height`` are in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -43,12 +43,12 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def open_frame(axes: "Axes") -> None:
-    """Leave the frame of ``axes`` open at the top and at the right."""
+    """Remove the frame of ``axes`` at the top and on the right."""
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def write_figure(figure: "Figure", path: str | os.PathLike[str]) -> None:
-    """Write ``figure`` to ``path``, in whole or not at all; the same bytes for the same numbers."""
+    """Write ``figure`` to ``path`` atomically; equal figures give equal bytes."""
     from matplotlib import rc_context
 
     check_plot(path)

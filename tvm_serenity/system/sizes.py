@@ -1,7 +1,7 @@
-"""Sizes in text, as every option of the command line takes them: ``65536``, ``64K``, ``1.5M``.
+"""Sizes in text, as all options of the command line read them: ``65536``, ``64K``, ``1.5M``.
 
 A size is a number of bytes, or a number with K, M or G, which are 1024, 1024**2 and 1024**3 bytes;
-KB and KiB are the same as K. Small letters will do. What is no whole number of bytes is refused.
+KB and KiB are the same as K. Lower case is allowed. A size must be a whole number of bytes.
 """
 
 import re
@@ -17,19 +17,21 @@ _SIZE = re.compile(r"(\d{1,20}(?:\.\d{1,20})?) ?(?:([KMG])i?)?B?", re.IGNORECASE
 
 
 def size_bytes(text: str, least: int = 0) -> int:
-    """Return the bytes that ``text`` names, ``least`` or more; else :class:`InputError`."""
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
+    """Return the bytes that ``text`` names; raise :class:`InputError` if below ``least``."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
         raise InputError(f"size {text!r}: {GRAMMAR}")
-    size = Fraction(found[1]) * UNITS[(found[2] or "").upper()]
+    size = Fraction(match[1]) * UNITS[(match[2] or "").upper()]
     if size.denominator != 1:
-        raise InputError(f"size {text!r}: no whole number of bytes")
+        raise InputError(f"size {text!r}: not a whole number of bytes")
     if not least <= size <= MAX_BYTES:
-        raise InputError(f"size {text!r}: from {least} to {MAX_BYTES} bytes")
+        raise InputError(f"size {text!r}: out of range; write {least} to {MAX_BYTES} bytes")
     return int(size)
 
 
 def check_work_factor(factor: float) -> None:
-    """Raise :class:`InputError` where so many times a network's work is less than its own."""
+    """Raise :class:`InputError` if ``factor`` on the multiply-accumulates is below 1."""
     if not 1.0 <= factor < float("inf"):
-        raise InputError(f"--recompute {factor:g}: how many times the work is allowed, 1 or more")
+        raise InputError(
+            f"--recompute {factor:g}: write the allowed factor on multiply-accumulates, 1 or more"
+        )

@@ -83,7 +83,7 @@ def raced(
     usual = lean(kernel, tiling_for(target))
     known, forms = {compat.structural_key(usual)}, []
     for tile in tiles:
-        form = Form(tile, math.inf).made(kernel)
+        form = Form(tile, math.inf).applied(kernel)
         key = compat.structural_key(form)
         if key not in known:
             known.add(key)

@@ -1,5 +1,5 @@
-"""Checking what was compiled: fresh inputs, results compared, differences reported.
+"""Validation of compiled code: fresh inputs, compared results, reported differences.
 
-``ranges`` says which values inputs may hold, ``inputs`` draws them, ``report`` compares arrays and
-describes the first difference, with a file that shows it again.
+``ranges`` derives the values that inputs may hold, ``inputs`` draws them, ``report`` compares
+arrays, describes the first difference and writes a file that reproduces it.
 """

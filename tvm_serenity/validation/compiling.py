@@ -1,9 +1,9 @@
-"""The kernels of a module compared with TVM's own while it is compiled, before it is handed on.
+"""Translation validation of a module's kernels while the module is compiled.
 
-Both forms of each distinct kernel are compiled, ours placed as it will run, and run on inputs of
-:mod:`tvm_serenity.validation`. What was compared once is kept in the cache by structural hashes. A
-target that this machine cannot run has its kernels compiled for this machine instead: that finds
-wrong TIR and what TVM makes of it, not what another code generator does.
+Both forms of each distinct kernel, ours as placed in the arena and TVM's own, are compiled and run
+on the inputs of :mod:`tvm_serenity.validation`. The cache stores the outcome under structural
+hashes. If this machine cannot run the target, the kernels are compiled for this machine: that finds
+wrong TIR and wrong lowering by TVM, but no error of the target's code generator.
 """
 
 import hashlib
@@ -33,23 +33,25 @@ from tvm_serenity.validation.tolerances import FUSED
 FunctionOf = Callable[[str], Any]
 
 DEFAULT_S = 60.0
-"""Seconds that comparing may take unless something else is said."""
+"""Default time limit of the comparison in seconds."""
 TOGETHER = 8
-"""Kernels that are compiled as one module within a budget: more would end it late."""
+"""Kernels compiled as one module under a time limit: larger modules would overrun it."""
 HERE = "llvm"
-"""The target of kernels whose own cannot run on this machine."""
+"""The target that replaces a target which this machine cannot run."""
 FEW_STEPS = 2_000_000
-"""Innermost steps of a kernel up to which running it is cheaper than optimising it."""
+"""Innermost loop steps of a kernel below which running it costs less than optimising it."""
 CHECKS = ("execute", "inputs", "kernels", "ranges", "report", "steps", "tolerances")
-"""Modules that decide what a comparison finds: a result of other ones is not taken for theirs."""
+"""Modules that decide the outcome of a comparison: the cache key contains their digest."""
 
 
 @dataclass(frozen=True)
 class Validated:
-    """Distinct kernels: ``compared`` now, ``known`` from the cache, ``left`` as time ran out.
+    """Counts of distinct kernels.
 
-    ``sets``: of inputs, of both together. ``foreign``: those with instructions of a processor that
-    is not this machine's.
+    ``compared`` now, ``known`` from the cache, ``left`` at the time limit.
+
+    ``sets``: sets of inputs, of both together. ``foreign``: kernels with instructions that this
+    machine's processor lacks, which were not compared.
     """
 
     compared: int = 0
@@ -60,15 +62,15 @@ class Validated:
 
     @property
     def kernels(self) -> int:
-        """Distinct kernels that are known to be equal."""
+        """The number of distinct kernels that are known to equal TVM's own."""
         return self.compared + self.known
 
 
 @dataclass(frozen=True)
 class Modules:
-    """What a network is before and after its kernels are ours.
+    """Three forms of a network.
 
-    ``plain``: with TVM's own kernels; ``lean``: with ours; ``placed``: the same in an arena.
+    ``plain``: with TVM's own kernels; ``lean``: with ours; ``placed``: with ours, in an arena.
     """
 
     plain: tvm.IRModule
@@ -77,9 +79,9 @@ class Modules:
 
 
 def reference_target(machine: tvm.target.Target) -> TargetOf:
-    """Return the target that TVM's own kernels are compiled for where ours are for ``machine``.
+    """Return the target of TVM's own kernels, given the target ``machine`` of ours.
 
-    Without LLVM's loop vectoriser, and those that do little without any optimisation.
+    Loops are not vectorised; kernels with few steps are not optimised at all.
     """
     plain = tvm_targets.with_plain_loops(machine)
     quick = tvm_targets.unoptimised(plain)
@@ -87,14 +89,17 @@ def reference_target(machine: tvm.target.Target) -> TargetOf:
 
 
 def same(machine: tvm.target.Target) -> Tolerance:
-    """Return how far two forms of a kernel may be apart: not at all where nothing is fused."""
+    """Return the tolerance between two forms of a kernel.
+
+    Zero unless ``machine`` fuses multiply-add.
+    """
     return FUSED if compat.contracts(machine) else EXACT
 
 
 def both_forms(
     references: dict[str, Any], made: dict[str, Any], machine: tvm.target.Target
 ) -> tuple[FunctionOf, FunctionOf]:
-    """Return functions from names to compiled kernels: TVM's own, and ours for ``machine``."""
+    """Return two functions from names to compiled kernels: TVM's own, and ours for ``machine``."""
     ours = functions_of(made, lambda _kernel: machine)
     return functions_of(references, reference_target(machine)), ours
 
@@ -110,8 +115,8 @@ def validated(
 ) -> Validated:
     """Compare the kernels of a network with TVM's own, for at most ``limit_s`` seconds.
 
-    ``seed``: of the inputs. Raises :class:`WrongResultError` that names the kernel and the first
-    wrong index, with a reproducer in ``folder``.
+    ``seed`` determines the inputs. Raises :class:`WrongResultError`, which names the kernel and the
+    first wrong index, and writes a reproducer to ``folder``.
     """
     own = tvm_targets.runs_here(target)
     machine = target if own else tvm.target.Target(HERE)
@@ -151,7 +156,7 @@ def validated(
 
 @dataclass(frozen=True)
 class _Pair:
-    """A distinct kernel: its case, the form that runs, and the name of the result in the cache."""
+    """A distinct kernel: its case, the form that runs, and its key in the cache."""
 
     case: Case
     made: Any
@@ -169,7 +174,7 @@ class _Pair:
 
 @once
 def _version() -> str:
-    """A digest of the modules that compare."""
+    """Return a digest of the modules in ``CHECKS``."""
     folder = resources.files(__package__ or "tvm_serenity.validation")
     digest = hashlib.sha256()
     for name in CHECKS:
@@ -184,9 +189,9 @@ def _batches(pairs: Sequence[_Pair], size: int) -> Iterator[Sequence[_Pair]]:
 def _compare(
     pairs: Sequence[_Pair], machine: tvm.target.Target, folder: Path, seed: int
 ) -> list[int]:
-    """Compare some kernels; return the sets of inputs that each was compared on.
+    """Compare kernels; return the number of input sets each was compared on.
 
-    Raises :class:`WrongResultError` for the first that is wrong.
+    Raises :class:`WrongResultError` for the first wrong kernel.
     """
     named = {pair.case.kernel: pair.made for pair in pairs}
     references = {pair.case.kernel: pair.case.reference for pair in pairs}
@@ -197,5 +202,5 @@ def _compare(
 
 
 def _has_instructions(kernel: Any) -> bool:
-    """Whether a kernel names instructions of a processor: LLVM ends the process for another."""
+    """Return whether a kernel names a processor's instructions: LLVM aborts on foreign ones."""
     return any("llvm" in str(getattr(call.op, "name", "")) for call in parts(kernel.body, Call))

@@ -1,4 +1,4 @@
-"""Compiled kernels called in poisoned memory, with guards around what they may write."""
+"""Calls of compiled kernels in poisoned memory, with guards around their tensors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,18 +10,18 @@ import tvm
 from tvm_serenity.validation.inputs import Array
 
 POISONS = (0xFF, 0x5A)
-"""Bytes that fill memory before a run: NaN and -1, then 1.5e16 and 90."""
+"""Poison bytes: as int8 -1 and 90, as floats NaN and 1.5e16."""
 GUARD_BYTES = 256
-"""Bytes before, between and after tensors that nothing may touch."""
+"""Guard bytes before, between and after the tensors; a kernel must not change them."""
 ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
 class Signature:
-    """The tensors a kernel takes: shape and type each, which it writes, scratch after them.
+    """The tensor parameters of a kernel: shape and type, written positions, scratch.
 
-    Positions that are ``written`` and also given as inputs are worked on in place. ``sizes``: the
-    positions that are numbers instead of tensors, with their values.
+    A position that is ``written`` and also given as an input is updated in place. ``sizes`` maps
+    the positions of scalar parameters to their values.
     """
 
     tensors: tuple[tuple[tuple[int, ...], str], ...]
@@ -32,7 +32,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run left: the arrays that were written, and what it damaged, if anything."""
+    """The outcome of a run: the written arrays, and a description of damaged memory, if any."""
 
     outputs: list[Array]
     damage: str | None
@@ -41,7 +41,7 @@ class Result:
 def plainly(
     function: Callable[..., Any], signature: Signature, given: Mapping[int, Array], poison: int
 ) -> Result:
-    """Return what ``function`` computes, each tensor in memory of its own."""
+    """Return the results of ``function`` with each tensor in memory of its own."""
     tensors: list[Any] = []
     for position, (shape, dtype) in enumerate(signature.tensors):
         if position in signature.sizes:
@@ -66,9 +66,9 @@ def _filled(shape: Sequence[int], dtype: str, poison: int) -> Array:
 def poisoned(
     function: Callable[..., Any], signature: Signature, given: Mapping[int, Array], poison: int
 ) -> Result:
-    """Return what a placed ``function`` computes in one block of memory full of ``poison``.
+    """Return the results of a placed ``function`` in one block of memory filled with ``poison``.
 
-    Results and scratch are poisoned; damage is a guard or an input that changed.
+    Results and scratch are poisoned. ``damage`` describes a changed guard or a changed input.
     """
     sizes = [_bytes(shape, dtype) for shape, dtype in signature.tensors]
     sizes.append(signature.workspace_bytes)
@@ -105,7 +105,7 @@ def poisoned(
 def _damage(
     before: Array, after: Array, offsets: Sequence[int], sizes: Sequence[int], free: set[int]
 ) -> str | None:
-    """What changed outside of the tensors in ``free``, in words."""
+    """Describe the bytes that changed outside of the tensors in ``free``."""
     changed = before != after
     for position in free:
         changed[offsets[position] : offsets[position] + sizes[position]] = False

@@ -1,4 +1,4 @@
-"""Fresh inputs: random, and at the edges of their types, within what they may hold.
+"""Seeded test inputs: random and extreme values within the allowed ranges.
 
     for arrays in input_sets(parameters, seed=0):
         kernel(*arrays, ...)
@@ -16,29 +16,32 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 FILLS = ("mixed", "random", "min", "max", "zero", "alternating")
-"""How a set is filled, in the order of what finds most: "mixed" has edges among random values."""
+"""Ways to fill a set of inputs, the most revealing first.
+
+"mixed" puts extremes among random values.
+"""
 
 
 @dataclass(frozen=True)
 class Range:
-    """The values from ``low`` to ``high``, both included."""
+    """The integers from ``low`` to ``high``, both included."""
 
     low: int
     high: int
 
     def within(self, other: "Range") -> "Range":
-        """Return what both hold; ``other`` where they have nothing in common."""
+        """Return the intersection of both ranges, or ``other`` if it is empty."""
         low, high = max(self.low, other.low), min(self.high, other.high)
         return Range(low, high) if low <= high else other
 
     def holds(self, other: "Range") -> bool:
-        """Return whether all values of ``other`` are in here."""
+        """Return whether ``other`` lies within this range."""
         return self.low <= other.low and other.high <= self.high
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """What is known of an input: ``allowed`` values and ``zero`` point where they are known."""
+    """An input: shape, type, and the ``allowed`` range and ``zero`` point if they are known."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -49,11 +52,11 @@ class Parameter:
 def input_sets(
     parameters: Sequence[Parameter], seed: int = 0, fills: Sequence[str] = FILLS
 ) -> Iterator[list[Array]]:
-    """Yield one array a parameter for each of ``fills``.
+    """Yield one list of arrays, one per parameter, for each of ``fills``.
 
-    Integers of 8 and 16 bits take all values, wider ones half their bits (products of two do not
-    overflow); floats are standard normal, among them zeros and numbers a thousand times larger
-    ("mixed"); none is infinite or NaN.
+    Integers of 8 and 16 bits take all values; wider ones use half their bits, so that a product of
+    two does not overflow. Floats are standard normal and finite; "mixed" adds zeros and numbers
+    1,000 times larger.
     """
     for number, fill in enumerate(fills):
         yield [
@@ -63,7 +66,7 @@ def input_sets(
 
 
 def drawn(parameter: Parameter, fill: str, rng: np.random.Generator) -> Array:
-    """Return one array for ``parameter``, filled by ``fill`` (one of ``FILLS``)."""
+    """Return an array for ``parameter``, filled by ``fill`` (one of ``FILLS``)."""
     kind = np.dtype(parameter.dtype)
     if kind.kind == "b":
         return _of_bools(parameter.shape, fill, rng)
@@ -113,7 +116,7 @@ def _of_integers(parameter: Parameter, fill: str, rng: np.random.Generator) -> A
 
 
 def limits_of(parameter: Parameter) -> Range:
-    """Return the values that are drawn for an integer parameter, or an index stored as float."""
+    """Return the range of values drawn for a parameter that is an integer or an index."""
     kind = np.dtype(parameter.dtype)
     if kind.kind == "f":
         assert parameter.allowed is not None
@@ -130,6 +133,6 @@ def limits_of(parameter: Parameter) -> Range:
 
 
 def _alternating(shape: tuple[int, ...]) -> Array:
-    """True and false in turn along every axis."""
+    """Return booleans that alternate along every axis."""
     steps = np.indices(shape, np.int64, sparse=True)
     return np.asarray(np.broadcast_to(sum(steps, np.int64(0)) % 2 == 1, shape))

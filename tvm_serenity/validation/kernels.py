@@ -1,7 +1,7 @@
-"""Translation validation: every compiled kernel against TVM's own kernel for the same operators.
+"""Translation validation: each compiled kernel against TVM's own kernel for the same operators.
 
-Both are compiled code: the kernel as it lies in the executable that will be written (lean, tiled,
-tuned, placed), and TVM's default one. Each distinct kernel runs on fresh inputs in a child process.
+Both are compiled code: ours as the written executable has it (lean, tiled, tuned, placed), and
+TVM's default. Each distinct kernel runs on fresh inputs in a child process.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,16 +33,16 @@ from tvm_serenity.validation.report import (
 from tvm_serenity.validation.steps import steps_of, zero_of
 
 LIMIT_S = 600.0
-"""Seconds one kernel may take for its checks."""
+"""Time limit of the checks of one kernel in seconds."""
 FEW_STEPS, MANY_STEPS = 2_000_000, 50_000_000
-"""Innermost steps of a kernel up to which it gets all sets of inputs, and half of them."""
+"""Innermost loop steps up to which a kernel gets all sets of inputs, and half of them."""
 
 Function = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Case:
-    """One distinct kernel: TIR of both forms, how it is called, the constants of its first call."""
+    """A distinct kernel: both forms in TIR, its signature, and the constants of its first call."""
 
     operator: str
     kernel: str
@@ -53,19 +53,19 @@ class Case:
     drawn: tuple[int, ...]
 
     def parameters(self) -> list[Parameter]:
-        """Return what is known of each input that is drawn."""
+        """Return shape, type, allowed range and zero point of each drawn input."""
         allowed, zero = parameter_ranges(self.reference), zero_of(self.reference)
         return [Parameter(*self.signature.tensors[i], allowed.get(i), zero) for i in self.drawn]
 
     def fills(self) -> tuple[str, ...]:
-        """Return the sets of inputs it runs on: fewer where it takes long."""
+        """Return the fills of its input sets: fewer for kernels with many steps."""
         steps = steps_of(self.reference)
         return FILLS if steps <= FEW_STEPS else FILLS[:3] if steps <= MANY_STEPS else FILLS[:1]
 
 
 @dataclass(frozen=True)
 class Checked:
-    """How many distinct kernels were compared, on how many sets of inputs in all."""
+    """The number of distinct kernels compared, and of input sets over all of them."""
 
     kernels: int
     sets: int
@@ -74,8 +74,8 @@ class Checked:
 def cases(plain: tvm.IRModule, made: tvm.IRModule) -> list[Case]:
     """Return the distinct kernels that ``main`` calls.
 
-    ``plain``: the lowered module with TVM's kernels; ``made``: the same with ours, not yet placed.
-    Kernels that were made as they are (``LEAN`` in ``plain`` already: rows) have no other form.
+    ``plain``: the lowered module with TVM's kernels; ``made``: with ours, not yet placed. A kernel
+    that has ``LEAN`` in ``plain`` already (a kernel by rows) has no other form and is skipped.
     """
     region = read_function(plain, workspace=False)
     called, bounds = _called(made), upper_bounds(plain["main"])
@@ -156,10 +156,10 @@ def validate_kernels(
     made: Callable[[str], Function],
     how: KernelComparison,
 ) -> list[int]:
-    """Compare all kernels; return on how many sets of inputs each was compared.
+    """Compare all kernels; return the number of input sets for each.
 
-    ``reference`` and ``made`` give compiled kernels by name. The first that differs is written as
-    a reproducer into its folder and raised as :class:`WrongResultError`.
+    ``reference`` and ``made`` return compiled kernels by name. The first difference is written to a
+    reproducer and raised as :class:`WrongResultError`.
     """
     sets: list[int] = []
     # looked up here, as the first look-up links the library: the child would do it for itself
@@ -183,9 +183,9 @@ def validate_kernels(
 def check(
     case: Case, reference: Function, made: Function, seed: int, tolerance: Tolerance = EXACT
 ) -> tuple[int, Wrong | None, list[Array]]:
-    """Return the sets of inputs that were compared, what was wrong, and the inputs it was on.
+    """Return the number of compared input sets, the first error, and the inputs that show it.
 
-    Results are wrong, too, where they depend on what memory held before.
+    A result that depends on the previous content of memory is an error.
     """
     count = 0
     for count, inputs in enumerate(_sets(case, seed), 1):

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_serenity.errors import MissingPartError
+from tvm_serenity.validation.disagreement import disagreement
 from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.reference_spec import ReferenceSpec
 from tvm_serenity.validation.references import ReferenceRuntime, ReferenceRuntimeError, consulted
 from tvm_serenity.validation.report import Difference, first_difference
 from tvm_serenity.validation.rules import has_runtime, rule_for
-from tvm_serenity.validation.settling import settled
 
 if TYPE_CHECKING:
     import torch
@@ -39,7 +39,7 @@ class Verdict:
     second: str = ""
 
     def text(self) -> str:
-        """Return it in words."""
+        """Return the verdict in words."""
         if self.outcome == "absent":
             return f"{self.reason}; nothing to compare with"
         if self.outcome == "identical":
@@ -54,10 +54,10 @@ class Verdict:
         )
 
     def json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        found = asdict(self)
-        del found["difference"]
-        return found
+        """Return the verdict as a JSON object."""
+        result = asdict(self)
+        del result["difference"]
+        return result
 
 
 def reference_for(model: str) -> ReferenceSpec | None:
@@ -104,18 +104,18 @@ def compared_with_reference(
         return Verdict(NAMES[spec.runtime], "absent", reason=str(error))
     pairs = [_paired(o, results) for (_, o), (_, results) in zip(answers, runs, strict=True)]
     shaped = [(own, want) for (own, _), (want, _) in zip(answers, pairs, strict=True)]
-    found = settled(replace(spec, runtime=runtime), shaped, [have for _, have in pairs])
+    result = disagreement(replace(spec, runtime=runtime), shaped, [have for _, have in pairs])
     worst = max((_largest(want, have) for want, have in pairs), default=0.0)
     same = all(first_difference(want, have) is None for want, have in pairs)
     return Verdict(
         NAMES[runtime],
-        "wrong" if found.difference else "identical" if same else "accepted",
-        found.number + 1 if found.difference else len(runs),
+        "wrong" if result.difference else "identical" if same else "accepted",
+        result.number + 1 if result.difference else len(runs),
         worst,
-        found.tolerance.text(),
-        difference=found.difference,
-        operator=found.operator,
-        second=found.second,
+        result.tolerance.text(),
+        difference=result.difference,
+        operator=result.operator,
+        second=result.second,
     )
 
 
@@ -137,14 +137,14 @@ def _fitted(reference: ReferenceRuntime, inputs: Sequence[Array]) -> list[Array]
 
 
 def _as(answer: Array, like: Array) -> Array:
-    """An answer under the shape of our result, where it has as many elements."""
+    """Return ``answer`` in the shape of our result if it has as many elements."""
     return answer.reshape(like.shape) if answer.size == like.size else answer
 
 
 def _largest(want: Sequence[Array], have: Sequence[Array]) -> float:
-    found = [
+    result = [
         d.largest
         for a, b in zip(want, have, strict=False)
         if (d := first_difference([a], [b])) is not None
     ]
-    return max(found, default=0.0)
+    return max(result, default=0.0)

@@ -1,7 +1,8 @@
-"""Which values integers may hold: those that are used as indices lie within what they index.
+"""The ranges that integer inputs must lie in so that indices stay within their tensors.
 
-Read backwards off kernels and networks: an index must lie within its tensor's extent, a whole
-divisor is at least 1; what such a value is computed from must keep it there.
+The ranges are derived backwards through kernels and networks: an index lies within the extent it
+indexes, an integer divisor is at least 1, and the inputs of an index computation must keep it in
+range.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,10 +27,10 @@ _ANY = Range(-(2**63), 2**63 - 1)
 def parameter_ranges(
     kernel: tirx.PrimFunc, wanted: Mapping[int, Range] | None = None, *, clips: bool = True
 ) -> dict[int, Range]:
-    """Return what the parameters of ``kernel`` (a PrimFunc) must lie within, by position.
+    """Return the range of each restricted parameter of ``kernel`` (a PrimFunc), by position.
 
-    Parameters that may hold anything are left out. ``wanted``: what results must lie within.
-    Without ``clips`` an index that the kernel clips counts as if it did not.
+    Unrestricted parameters are left out. ``wanted``: ranges that results must lie in. Without
+    ``clips``, an index that the kernel clips must be in range as if it were not clipped.
     """
     if TOTAL in (kernel.attrs or {}):
         return {}
@@ -49,10 +50,11 @@ def parameter_ranges(
 def input_ranges(
     module: tvm.IRModule, name: str = "main", target: tvm.target.Target | str | None = None
 ) -> dict[int, Range]:
-    """Return what the parameters of a network must lie within, by position.
+    """Return the range of each restricted parameter of a network, by position.
 
-    ``module``: Relax, fresh or lowered. Indices are those that are meant: other runtimes refuse
-    what our kernels clip. Values of 8 bits are left out: what they index has an element for each.
+    ``module``: Relax, fresh or lowered. Indices must be valid without clipping, because other
+    runtimes refuse those that our kernels clip. Values of 8 bits are left out: the tensors they
+    index have an element for each value.
     """
     mod = lowered(module, target)
     region = read_function(mod, name, workspace=False)
@@ -82,7 +84,7 @@ def input_ranges(
 
 
 class _Kernel:
-    """The stores of a kernel, the extents of its variables, and what buffers must lie within."""
+    """The stores of a kernel, the extents of its variables, and the ranges of its buffers."""
 
     def __init__(self, kernel: tirx.PrimFunc, clips: bool) -> None:
         self.clips = clips
@@ -95,8 +97,8 @@ class _Kernel:
             self.domains[loop.loop_var] = tvm.ir.Range.from_min_extent(loop.min, loop.extent)
 
     def read(self, store: tirx.BufferStore) -> None:
-        """Take over what one store asks of the buffers it reads."""
-        loads = _found((store.value, *store.indices), tvm.ir.expr.TensorLoad)
+        """Derive the ranges that one store requires of the buffers it reads."""
+        loads = _parts_of((store.value, *store.indices), tvm.ir.expr.TensorLoad)
         for indices, buffer in [
             (store.indices, store.buffer),
             *((x.indices, x.source) for x in loads),
@@ -107,8 +109,8 @@ class _Kernel:
                     meant = index if self.clips else _unclipped(index)
                     self.narrow(meant, Range(0, int(limit) - 1))
         for kind in (prim.Div, prim.Mod, prim.FloorDiv, prim.FloorMod):
-            for division in _found((store.value, *store.indices), kind):
-                if _is_whole(division.b):
+            for division in _parts_of((store.value, *store.indices), kind):
+                if _is_integer_type(division.b):
                     self.narrow(division.b, Range(1, 2**31 - 1))
         allowed = self.need.get(store.buffer)
         if allowed is None:
@@ -120,7 +122,7 @@ class _Kernel:
         self.narrow(store.value, allowed, store.buffer)
 
     def narrow(self, value: tirx.Expr, allowed: Range, itself: tirx.Var | None = None) -> None:
-        """Keep ``value`` within ``allowed``: by what the buffers it is computed from hold.
+        """Restrict the buffers that ``value`` is computed from, so that it lies within ``allowed``.
 
         ``itself``: a buffer that ``value`` is added to.
         """
@@ -130,8 +132,8 @@ class _Kernel:
         if isinstance(bare, tvm.ir.expr.TensorLoad):
             self._keep(bare.source, allowed)
             return
-        loads = _found((value,), tvm.ir.expr.TensorLoad)
-        inner = {index for x in loads for index in _found(x.indices, tvm.ir.expr.TensorLoad)}
+        loads = _parts_of((value,), tvm.ir.expr.TensorLoad)
+        inner = {index for x in loads for index in _parts_of(x.indices, tvm.ir.expr.TensorLoad)}
         sources = {x.source for x in loads if x not in inner and _is_integer(x.source)}
         sources = {s for s in sources if itself is None or not s.same_as(itself)}
         if not sources:
@@ -153,7 +155,7 @@ class _Kernel:
         self.need[source] = self.need.get(source, _ANY).within(allowed)
 
     def _widest(self, value: tirx.Expr, variables: list[Any], allowed: Range) -> Range:
-        """What all ``variables`` may hold for ``value`` to be within ``allowed``."""
+        """Return the widest range of all ``variables`` that keeps ``value`` within ``allowed``."""
         if allowed.holds(self._bounds(value, [], _ANY)):
             return _ANY
         low = min(max(allowed.low, 0), allowed.high)
@@ -173,7 +175,7 @@ class _Kernel:
         return Range(low, least)
 
     def _bounds(self, value: tirx.Expr, variables: list[Any], tried: Range) -> Range:
-        """What is known of ``value`` while ``variables`` are within ``tried``."""
+        """Return bounds of ``value`` while ``variables`` are within ``tried``."""
         analyzer = sym.Analyzer()
         for variable, domain in self.domains.items():
             analyzer.bind(variable, domain)
@@ -190,7 +192,7 @@ class _Kernel:
 
 
 def _unclipped(index: tirx.Expr) -> Any:
-    """An index without the limits that keep it in place: what is meant to be within."""
+    """Return an index without the minimum and maximum that clip it."""
 
     def inner(part: prim.Max | prim.Min) -> Any:
         free = [side for side in (part.a, part.b) if not isinstance(side, tirx.IntImm)]
@@ -201,11 +203,11 @@ def _unclipped(index: tirx.Expr) -> Any:
     return index
 
 
-def _found(roots: Iterable[Any], kind: type[Any]) -> list[Any]:
+def _parts_of(roots: Iterable[Any], kind: type[Any]) -> list[Any]:
     return [part for root in roots for part in parts(root, kind)]
 
 
-def _is_whole(value: tirx.Expr) -> bool:
+def _is_integer_type(value: tirx.Expr) -> bool:
     return str(value.ty.dtype).startswith(("int", "uint"))
 
 

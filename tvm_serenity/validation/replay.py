@@ -1,4 +1,4 @@
-"""Reproducers of wrong TIR run again: both kernels compiled as validation does, on its inputs."""
+"""Replay of reproducers of wrong TIR: both kernels are compiled and run on the saved inputs."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,17 +12,16 @@ from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.report import concluded, first_difference
 
 KIND = "tir"
-"""``kind`` of these cases in a reproducer."""
+"""The value of ``kind`` in reproducers of this module."""
 LIMIT_S = 600.0
-"""Seconds a case may take."""
+"""Time limit of a case in seconds."""
 
 
 def replay(case: dict[str, Any], arrays: list[Array]) -> str:
-    """Compile both forms of a kernel and compare them; return one line where they are equal.
+    """Compile both forms of a kernel and compare them; return one line if they are equal.
 
-    Each is compiled for the target that validation compiled it for. Raises
-    :class:`WrongResultError` where they are not equal, and :class:`UnsupportedError` where this
-    machine lacks instructions of that target.
+    Each form is compiled for its target during validation. Raises :class:`WrongResultError` if they
+    differ, :class:`UnsupportedError` if this machine lacks instructions of that target.
     """
     machine = target_of(case["target"])
     if str(machine.kind.name) == "llvm":

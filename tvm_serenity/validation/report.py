@@ -1,4 +1,4 @@
-"""Results compared: the first wrong element, one line that says it, a file that shows it again."""
+"""Comparison of results: the first wrong element, a one-line report, and a reproducer file."""
 
 import io
 import json
@@ -16,16 +16,16 @@ from tvm_serenity.system.isolated import Death
 from tvm_serenity.validation.inputs import Array
 
 PROGRAM, INPUT = "case", "input"
-"""Names in a reproducer: the JSON text of the case, and each input by its position."""
+"""Array names in a reproducer: the case as JSON text, and each input by its position."""
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far results may be apart.
+    """The allowed difference between two results.
 
-    Floats: ``relative`` to the largest number of the result, or ``absolute``, whichever is more.
-    Integers: ``steps``, or with ``integers`` as floats; bools must be identical. A difference of
-    nothing but the sign of zero, and NaN where NaN is expected, count as equal.
+    Floats: the larger of ``absolute`` and ``relative`` times the result's largest magnitude.
+    Integers: ``steps``; with ``integers``, the rule of floats. Booleans must be identical. Zeros of
+    either sign are equal, and so are NaNs.
     """
 
     relative: float = 0.0
@@ -34,7 +34,7 @@ class Tolerance:
     steps: int = 0
 
     def allowed(self, expected: Array) -> float:
-        """Return the largest difference that is accepted against ``expected``."""
+        """Return the largest accepted difference from ``expected``."""
         kind = expected.dtype.kind
         if kind in "iu" and not self.integers:
             return float(self.steps)
@@ -44,7 +44,7 @@ class Tolerance:
         return max(self.relative * float(finite.max(initial=0.0)), self.absolute)
 
     def text(self) -> str:
-        """Return it in words."""
+        """Return the tolerance in words."""
         said = [f"{self.relative:g} of a result's largest number"] if self.relative else []
         said += [f"{self.absolute:g}"] if self.absolute else []
         said += [f"{self.steps} steps of integers"] if self.steps else []
@@ -53,12 +53,12 @@ class Tolerance:
 
 EXACT = Tolerance()
 TVMS = "TVM's own kernel"
-"""What most results are compared with."""
+"""The default name of the reference in a report."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first element of result ``output`` that is wrong, how many are, the largest error."""
+    """The first wrong element of result ``output``, with the number of wrong elements."""
 
     output: int
     index: tuple[int, ...]
@@ -81,9 +81,9 @@ class Difference:
 def first_difference(
     expected: Sequence[Array], got: Sequence[Array], tolerance: Tolerance = EXACT
 ) -> Difference | None:
-    """Return the first difference of two lists of results, None where all are accepted.
+    """Return the first difference of two lists of results; None if all are accepted.
 
-    A result of another shape or type differs at its first element, in all of them.
+    A result of another shape or type differs at its first element and in all elements.
     """
     if len(expected) != len(got):
         return Difference(min(len(expected), len(got)), (), math.nan, math.nan, 1, 1, math.inf)
@@ -121,10 +121,10 @@ def _of_arrays(output: int, want: Array, have: Array, tolerance: Tolerance) -> D
 
 @dataclass(frozen=True)
 class Wrong:
-    """A kernel that computes something else than its reference.
+    """A kernel whose result differs from its reference.
 
-    ``operator``: the model's name for what it computes; ``kernel``: its symbol; ``against``: what
-    the reference is.
+    ``operator``: the model's name of the operator; ``kernel``: the symbol; ``against``: the name of
+    the reference.
     """
 
     operator: str
@@ -133,7 +133,7 @@ class Wrong:
     difference: Difference | str
 
     def line(self, reproducer: Path | None = None) -> str:
-        """Return the one line that reports it."""
+        """Return the report in one line."""
         what = self.difference if isinstance(self.difference, str) else self.difference.text()
         shown = "" if reproducer is None else f"; shown again by {command(reproducer)}"
         return (
@@ -143,7 +143,7 @@ class Wrong:
 
 
 def command(reproducer: Path) -> str:
-    """Return the command that runs a reproducer."""
+    """Return the command that replays a reproducer."""
     return f"serenity replay {reproducer}"
 
 
@@ -153,10 +153,9 @@ def fail(wrong: Wrong, reproducer: Path | None = None) -> NoReturn:
 
 
 def write_reproducer(path: Path, case: Mapping[str, Any], inputs: Sequence[Array]) -> Path:
-    """Write a case and its inputs as ``.npz``; return where: a free name beside ``path``.
+    """Write a case and its inputs as ``.npz``; return its path, a free name beside ``path``.
 
-    ``case`` is JSON: ``kind`` says who replays it (``tvm_serenity.commands.replay``), the rest is
-    its own.
+    ``case`` is JSON; ``kind`` names the module that replays it (``tvm_serenity.commands.replay``).
     """
     path, number = path.with_suffix(".npz"), 0
     place = path
@@ -172,7 +171,10 @@ def write_reproducer(path: Path, case: Mapping[str, Any], inputs: Sequence[Array
 
 
 def read_reproducer(path: Path) -> tuple[dict[str, Any], list[Array]]:
-    """Return case and inputs of a reproducer; :class:`InputError` where it is none."""
+    """Return the case and the inputs of a reproducer.
+
+    Raises :class:`InputError` if the file is not a reproducer.
+    """
     try:
         with np.load(path, allow_pickle=False) as file:
             case = json.loads(str(file[PROGRAM]))
@@ -184,10 +186,10 @@ def read_reproducer(path: Path) -> tuple[dict[str, Any], list[Array]]:
 
 
 def concluded(case: Mapping[str, Any], results: Iterable[Difference | str | None]) -> str:
-    """Return the line that a replayed kernel is right; ``results``: what is wrong in each run.
+    """Return the line that reports a replayed kernel as right.
 
-    Raises :class:`WrongResultError` at the first that is something; a death of the process that
-    ran it (``isolated``) is one.
+    ``results``: the error of each run, or None. Raises :class:`WrongResultError` at the first
+    error; the death of the child process (``isolated``) is an error.
     """
     try:
         what = next((found for found in results if found is not None), None)

@@ -1,4 +1,4 @@
-"""Which runtime a model file is held against, and how far results may be from it."""
+"""The reference runtime and the tolerance of each model file."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,29 +18,29 @@ from tvm_serenity.validation.tolerances import DYNAMIC, FLOAT, HALF, ONNXRUNTIME
 
 _FLOAT32, _INT8, _UINT8, _INT16 = 0, 9, 3, 7
 _OF_BYTES = ("QLinearConv", "QLinearMatMul", "MatMulInteger", "ConvInteger", "QGemm")
-"""Nodes that sum products of bytes."""
+"""ONNX operators that sum products of bytes."""
 _QUANTISED = ("DequantizeLinear", "DynamicQuantizeLinear", *_OF_BYTES)
 
 
 @dataclass(frozen=True)
 class RuntimeRule:
-    """A runtime by name, and how far results may be from its results."""
+    """A reference runtime by name, and the tolerance of results compared with it."""
 
     runtime: str
     tolerance: Tolerance
 
 
 def has_runtime(path: Path) -> bool:
-    """Whether ``path`` is a file of a format that has a runtime of its own."""
+    """Return whether ``path`` is a file whose format has a reference runtime."""
     form = format_at(path)
     return form is not None and bool(form.runtime) and path.is_file()
 
 
 def rule_for(path: Path) -> RuntimeRule:
-    """Return the rule for a model file that :func:`has_runtime`.
+    """Return the rule for a model file, for which :func:`has_runtime` holds.
 
-    Quantised ONNX models are run with onnxruntime's optimisations, which make integer operators
-    of what lies between dequantise and quantise; they round some ties the other way than ours.
+    onnxruntime runs quantised ONNX models with its optimisations: these fuse dequantise, operator
+    and quantise into integer operators, which round some ties differently from ours.
     """
     data = path.read_bytes()
     runtime = runtime_for(path, data)
@@ -56,7 +56,7 @@ def rule_for(path: Path) -> RuntimeRule:
 
 
 def multiplies_bytes(model: Path | bytes) -> bool:
-    """Return whether an ONNX model has nodes that sum products of bytes."""
+    """Return whether an ONNX model has operators that sum products of bytes."""
     import io
 
     import onnx
@@ -67,7 +67,7 @@ def multiplies_bytes(model: Path | bytes) -> bool:
 
 
 def stores_steps(model: Path | bytes, runtime: str) -> bool:
-    """Return whether a network rounds to steps of a scale on its way."""
+    """Return whether a network rounds intermediate tensors to quantisation steps."""
     if runtime not in ("litert", "tflm"):
         return runtime == "qlinear"
     data = model if isinstance(model, bytes) else model.read_bytes()
@@ -77,14 +77,14 @@ def stores_steps(model: Path | bytes, runtime: str) -> bool:
 
 
 def _within(step: float) -> Tolerance:
-    """The tolerance for a result of this step; 0: floats that were computed from steps."""
+    """Return the tolerance of a result with this quantisation step; 0: a float result."""
     if step:
         return Tolerance(1e-4, absolute=1.01 * QDQ_STEPS * step, steps=QDQ_STEPS)
     return QDQ
 
 
 def _rounds_activations(data: bytes) -> bool:
-    """Whether an operator takes float activations and 8-bit weights."""
+    """Return whether an operator has float activations and 8-bit weights."""
     main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]
     types = [t.u8(TensorField.TYPE) for t in main.tables(SubgraphField.TENSORS)]
     for op in main.tables(SubgraphField.OPERATORS):
@@ -95,7 +95,7 @@ def _rounds_activations(data: bytes) -> bool:
 
 
 def _onnx_graph(data: bytes) -> Any:
-    """The graph of an ONNX model; None without the package that reads it."""
+    """Return the graph of an ONNX model; None if the onnx package is not installed."""
     try:
         import onnx
     except ImportError:
@@ -104,7 +104,7 @@ def _onnx_graph(data: bytes) -> Any:
 
 
 def _is_half(graph: Any) -> bool:
-    """Whether an ONNX model has inputs or constants of float16."""
+    """Return whether an ONNX model has float16 inputs or constants."""
     if graph is None:
         return False
     import onnx
@@ -115,7 +115,10 @@ def _is_half(graph: Any) -> bool:
 
 
 def _step_of(graph: Any) -> float | None:
-    """The largest step of a quantised ONNX model's results, 0 if unknown; None: not quantised."""
+    """Return the largest quantisation step of an ONNX model's results.
+
+    Return 0 if it is unknown, None if the model is not quantised.
+    """
     if graph is None or not any(node.op_type in _QUANTISED for node in graph.node):
         return None
     import onnx

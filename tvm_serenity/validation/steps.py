@@ -1,4 +1,4 @@
-"""What checks want to know of a kernel: how long it takes, and the zero point of its inputs."""
+"""Properties of kernels that checks use: the number of loop steps and the inputs' zero point."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ _ZEROS = ("input_zero", "zero_point", "zero_points")
 
 
 def steps_of(kernel: tirx.PrimFunc) -> int:
-    """Return the innermost steps of all stages of ``kernel`` together."""
+    """Return the innermost loop steps of all stages of ``kernel`` together."""
     total = 0
     for block in parts(kernel.body, s_tir.SBlock):
         steps = 1
@@ -24,13 +24,13 @@ def steps_of(kernel: tirx.PrimFunc) -> int:
 
 
 def reads_table(kernel: tirx.PrimFunc) -> bool:
-    """Return whether ``kernel`` reads a buffer at a place that another buffer decides."""
+    """Return whether ``kernel`` reads a buffer at an index that it loads from another buffer."""
     loads = parts(kernel.body, tvm.ir.expr.TensorLoad)
     return any(parts(index, tvm.ir.expr.TensorLoad) for load in loads for index in load.indices)
 
 
 def zero_of(kernel: tirx.PrimFunc) -> int:
-    """Return the first zero point that the kernel's spec states, 0 where there is none."""
+    """Return the first zero point in the kernel's spec, 0 if there is none."""
     text = (kernel.attrs or {}).get(SPEC)
     found = [] if text is None else _zeros(json.loads(str(text)))
     return found[0] if found else 0

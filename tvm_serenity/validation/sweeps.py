@@ -1,4 +1,4 @@
-"""Inputs that together hold every stored value, for kernels that read tables."""
+"""Input sets that together contain every stored value, for kernels that read tables."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,15 +9,15 @@ from tvm_serenity.validation.inputs import Array, Parameter, Range, limits_of
 
 _MOST_SETS = 256
 _WIDE_STEP = 64
-"""Of 16 bits every so many values: tables have 513 samples, 128 values apart."""
+"""The step between values of 16 bits: tables have 513 samples, 128 values apart."""
 
 
 def sweeps(parameters: Sequence[Parameter]) -> Iterator[list[Array]]:
-    """Yield one array a parameter for each set of inputs.
+    """Yield input sets, one array per parameter.
 
-    The elements count through the values of their type, from another one in each set until all
-    have been there; every second set has the largest value at the start of each row, which a
-    softmax measures others by. Nothing is yielded where no parameter is of 8 or 16 bits.
+    The elements count through the values of their type; each set continues the previous one until
+    all values have occurred. A second series has the largest value at the start of each row, the
+    maximum that a softmax subtracts. Nothing is yielded if no parameter has 8 or 16 bits.
     """
     narrow = [p for p in parameters if np.dtype(p.dtype).kind in "iu" and _bytes(p) <= 2]
     if not narrow or any(not math.prod(p.shape) for p in parameters):
@@ -46,7 +46,7 @@ def _values(parameter: Parameter) -> int:
 
 
 def _below(parameter: Parameter) -> int:
-    """The elements of all rows but their first ones."""
+    """Return the number of elements that are not the first of a row."""
     count = math.prod(parameter.shape)
     return count - count // parameter.shape[-1] if parameter.shape else 0
 

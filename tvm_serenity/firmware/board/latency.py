@@ -1,7 +1,9 @@
 """Milliseconds of a project on its board, by operator: see ``tvm_serenity.cycles``."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from tvm_serenity.boards import Board, board
@@ -11,6 +13,7 @@ from tvm_serenity.cycles.emulate import Machine
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.board.toolchain import make
 from tvm_serenity.firmware.result import Project
+from tvm_serenity.system import cache, sources
 
 IMAGE = "build/firmware.elf"
 FLAGS = ("MACHINE := ", "CFLAGS += ")
@@ -33,6 +36,41 @@ def latency(
     image = project.folder / IMAGE
     if not image.is_file():
         make(project.folder, IMAGE)
+    held = cache.opened()
+    name = "" if held is None else _name(project, image.read_bytes(), target, clock_mhz)
+    entry = None if held is None else held.get(name)
+    if entry is not None:
+        return _restored(entry)
+    found = _estimated(project, image, target, clock_mhz)
+    if held is not None:
+        held.put(name, json.dumps(asdict(found)).encode())
+    return found
+
+
+def _name(project: Project, image: bytes, target: Board, clock_mhz: int | None) -> str:
+    """The cache's name of an estimate: all that is emulated, and what prices it."""
+    made_by = sources.own_digest(), sources.versions("unicorn", "capstone")
+    on = repr(target), json.dumps(target.timing, default=str), str(clock_mhz)
+    inputs = [array.tobytes() for array in project.reference_inputs()]
+    about = json.dumps(project.metadata, sort_keys=True), flags(project)
+    return cache.key("cycles", *made_by, *on, *about, image, *inputs)
+
+
+def _restored(entry: bytes) -> CycleEstimate:
+    """The estimate of an entry: JSON has lists where it has tuples."""
+    held = json.loads(entry)
+    for name in ("cycles", "microjoules", "sources"):
+        held[name] = None if held[name] is None else tuple(held[name])
+    for name in ("operators", "functions"):
+        spent = held[name]
+        held[name] = tuple(Spent(**{**part, "cycles": tuple(part["cycles"])}) for part in spent)
+    held["caches"] = {name: tuple(counts) for name, counts in held["caches"].items()}
+    return CycleEstimate(**held)
+
+
+def _estimated(
+    project: Project, image: Path, target: Board, clock_mhz: int | None
+) -> CycleEstimate:
     loaded = program(image)
     name = project.metadata["name"]
     function = f"{name}_run" if loaded.find(f"{name}_run") is not None else "main"

@@ -16,9 +16,9 @@ from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.firmware.board.execute import Execution, qemu_runs
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.result import Project
-from tvm_serenity.validation.draws import drawn_inputs
 from tvm_serenity.validation.inputs import Range
 from tvm_serenity.validation.report import Tolerance, first_difference
+from tvm_serenity.validation.seeded_inputs import drawn_inputs
 from tvm_serenity.validation.tolerances import FLOAT
 
 MOST_INPUTS, LEAST_INPUTS = 90, 4

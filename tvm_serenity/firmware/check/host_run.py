@@ -17,8 +17,8 @@ from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.ulp import close
 from tvm_serenity.system.isolated import Death, isolated
+from tvm_serenity.validation.disagreement import disagreement
 from tvm_serenity.validation.report import first_difference
-from tvm_serenity.validation.settling import settled
 
 Runs = list[tuple[Sequence[Array], list[Array]]]
 """Inputs and the outputs they give."""
@@ -128,7 +128,7 @@ def _settle(metadata: Mapping[str, Any], pairs: Sequence[tuple[Recorded, Sequenc
         return
     answers = [(answer.inputs, answer.shaped(made)) for answer, made in pairs]
     results = [made[: len(want)] for (_, want), (_, made) in zip(answers, pairs, strict=True)]
-    found = settled(spec, answers, results)
+    found = disagreement(spec, answers, results)
     if found.difference is not None:
         output = metadata["tensors"][metadata["outputs"][found.difference.output]]
         raise WrongResultError(

@@ -9,6 +9,7 @@ import numpy as np
 
 from tvm_serenity.errors import MissingPartError
 from tvm_serenity.firmware.program import Array
+from tvm_serenity.validation.disagreement import disagreement
 from tvm_serenity.validation.reference_spec import ReferenceSpec
 from tvm_serenity.validation.references import (
     Answer,
@@ -18,7 +19,6 @@ from tvm_serenity.validation.references import (
 )
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.rules import has_runtime, rule_for
-from tvm_serenity.validation.settling import settled
 from tvm_serenity.validation.tolerances import FLOAT
 
 OUTPUT, STEPS, NOTE, ALLOWED = "litert", "litert_steps", "litert_note", "litert_allowed"
@@ -99,7 +99,7 @@ def as_reference(found: Recorded, outputs: Sequence[Array]) -> dict[str, Array]:
     if found.spec is None:
         return {NOTE: np.array(found.note)}
     shaped = found.shaped(outputs)
-    verdict = settled(found.spec, [(found.inputs, shaped)], [outputs[: len(shaped)]])
+    verdict = disagreement(found.spec, [(found.inputs, shaped)], [outputs[: len(shaped)]])
     allowed = verdict.tolerance
     numbers = np.array([allowed.relative, allowed.absolute, allowed.steps], np.float64)
     said = {SAID: np.array(verdict.said)} if verdict.said else {}

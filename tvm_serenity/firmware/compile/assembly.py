@@ -6,7 +6,6 @@ from typing import Any
 
 import tvm
 
-from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.compile.compiled import Source
 from tvm_serenity.firmware.compile.constants import Constants
@@ -24,7 +23,7 @@ from tvm_serenity.firmware.program import (
     Step,
     Tensor,
 )
-from tvm_serenity.firmware.select.kernels import Kernels
+from tvm_serenity.firmware.select.unsplit import UnsplitKernels
 from tvm_serenity.graph import Graph, Role
 from tvm_serenity.relax.read import BoundGraph
 
@@ -45,7 +44,7 @@ def assembled(
     graph: Graph,
     order: Sequence[int],
     placed: Placed,
-    kernels: Kernels,
+    kernels: UnsplitKernels,
 ) -> Assembled:
     """Return the program ``name`` that runs ``graph`` in ``order`` at the places of ``placed``.
 
@@ -76,13 +75,13 @@ def assembled(
 class _Assembly:
     """Collects tensors, constants and steps of a program."""
 
-    def __init__(self, region: BoundGraph, graph: Graph, placed: Placed, kernels: Kernels) -> None:
+    def __init__(
+        self, region: BoundGraph, graph: Graph, placed: Placed, kernels: UnsplitKernels
+    ) -> None:
         self.region = region
         self.graph = graph
-        self.calls = kernels.calls
         self.source = kernels
-        self.written = kernels.written
-        self.tuned = kernels.tuned
+        self.code = kernels.code
         self.permissions = kernels.permissions()
         self.kernels: dict[str, Kernel] = {}
         self.constants = Constants()
@@ -112,25 +111,16 @@ class _Assembly:
 
     def step(self, op: int) -> None:
         described = self.graph.ops[op]
-        if self.calls[op] is None:
+        if op not in self.code:
             return
-        call = self.region.bindings[self.region.run[op]].value
-        arguments: list[Any] = []
-        tuned_call = self.tuned.get(op)
-        for position, argument in enumerate(compat.kernel_arguments(call)):
-            if compat.is_constant(argument):
-                if tuned_call is None:
-                    held = self.source.constants(op, position)
-                    arguments += [Const(self.constants.number(array)) for array in held]
-                continue
-            value = self.region.values.get(argument)
-            if not isinstance(value, int):
+        code = self.code[op]
+        arguments: list[Any] = [Const(self.constants.number(array)) for array in code.constants]
+        for position, value in zip(code.data, self.source.data(op), strict=True):
+            if value is None:
                 raise UnsupportedError(f"op {described.name!r}: an argument is not one tensor")
             if self.graph.tensors[value].role is Role.CONSTANT:
                 raise UnsupportedError(f"op {described.name!r}: weights are parameters; bind them")
-            arguments.append(Data(self.tensor(value)))
-        if tuned_call is not None:
-            arguments += [Const(self.constants.number(array)) for array in tuned_call.constants]
+            arguments.insert(position, Data(self.tensor(value)))
         inputs = tuple(a.tensor for a in arguments if isinstance(a, Data))
         outputs = [t for t in described.outputs if self.graph.tensors[t].size_bytes]
         writes = tuple(self.tensor(t) for t in outputs)
@@ -138,7 +128,7 @@ class _Assembly:
             arguments += [Data(t) for t in writes]
         if op in self.scratch:
             arguments.append(self.scratch[op])
-        kernel = (tuned_call or self.written[described.kind]).kernel
+        (kernel,) = code.kernels
         if self.is_in_place(arguments, writes):
             kernel = replace(kernel, name=f"{kernel.name}_in_place", restrict=False)
         over = self.lying_on(op, arguments, writes)

@@ -31,7 +31,8 @@ from tvm_serenity.firmware.program import (
     Scratch,
     Step,
 )
-from tvm_serenity.firmware.select.rows import LayerCode, RowKernels
+from tvm_serenity.firmware.select.lowered import LoweredLayer
+from tvm_serenity.firmware.select.rows import RowKernels
 from tvm_serenity.rows.split import SOURCE
 from tvm_serenity.rows.stream import Streaming
 
@@ -201,7 +202,7 @@ class ProgramMaker:
             over,
         )
 
-    def over(self, index: int, code: LayerCode) -> tuple[tuple[int, Passage], ...]:
+    def over(self, index: int, code: LoweredLayer) -> tuple[tuple[int, Passage], ...]:
         """What rows of a layer lie on in part in any of its calls, and how it is gone over."""
         layer, found = self.network.layers[index], dict[int, Passage]()
         known = dict(zip(layer.inputs, code.passages, strict=False))
@@ -222,7 +223,7 @@ class ProgramMaker:
         a, b = places[one].offset_bytes, places[two].offset_bytes
         return a < b + tensors[two].size_bytes and b < a + tensors[one].size_bytes
 
-    def whole(self, index: int, code: LayerCode) -> tuple[Any, ...]:
+    def whole(self, index: int, code: LoweredLayer) -> tuple[Any, ...]:
         """What the kernel of whole tensors is called with."""
         layer = self.network.layers[index]
         arguments: list[Any] = [Const(self.constants.number(array)) for array in code.constants]

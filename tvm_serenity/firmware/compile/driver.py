@@ -22,7 +22,7 @@ from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.select.choices import as_called, of_rows
 from tvm_serenity.firmware.select.rows import RowKernels, UncutError, row_kernels
 from tvm_serenity.firmware.select.tiles import in_tiles, tileable
-from tvm_serenity.firmware.select.workspace_rows import with_room_by_rows
+from tvm_serenity.firmware.select.workspace import upgraded_in_bands
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.relax.attributes import rounds_less
@@ -151,7 +151,7 @@ class Maker:
         met = placed.fits and settings.allows(sum(placed.arena_bytes.values()))
         room = rooms(self.board, settings.stack_bytes)
         more = self._more_room(placed, room) if settings.grows and met else {}
-        taken, placed, lying = with_room_by_rows(kernels, best, placed, lying, alignment, more)
+        taken, placed, lying = upgraded_in_bands(kernels, best, placed, lying, alignment, more)
         written = program(taken, lying)
         made = Compiled(
             program=written,

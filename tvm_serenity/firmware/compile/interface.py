@@ -25,11 +25,19 @@ SAME_VALUES = ("relax.reshape", "relax.clip")
 
 @dataclass(frozen=True)
 class Known:
-    """What a model says of an input or output; ``initial`` fills a state before the first run."""
+    """What a model says of an input or output; ``initial`` fills a state before the first run.
+
+    ``shape``: of an output, which may be another one than that of the kernel's result which it is.
+    """
 
     name: str
     quantisation: Quantisation | None = None
     initial: int | None = None
+    shape: tuple[int, ...] | None = None
+
+    def shape_of(self, made: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of a tensor that lies in memory as ``made``."""
+        return made if self.shape is None else self.shape
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,11 @@ def interface(module: tvm.IRModule) -> Interface:
     made += [f"{name}_next" for name in names[first:]]
     scales = _scales(function, OUTPUT_SCALES)
     outputs = [
-        Known(name, next(scales, None) or _output(value, bindings))
+        Known(
+            name,
+            next(scales, None) or _output(value, bindings),
+            shape=compat.static_shape(value.ty, name),
+        )
         for name, value in zip(made, results, strict=True)
     ]
     return Interface(tuple(given), tuple(outputs))
@@ -89,7 +101,7 @@ def named(
     first = sorted(range(len(names)), key=lambda i: known[i] is None)
     given = dict(zip(first, unique(identifier(names[i]) for i in first), strict=True))
     return [
-        Tensor(given[i], shape, dtype, k.quantisation, k.initial)
+        Tensor(given[i], k.shape_of(shape), dtype, k.quantisation, k.initial)
         if k is not None
         else Tensor(given[i], shape, dtype)
         for i, ((_, shape, dtype), k) in enumerate(zip(tensors, known, strict=True))

@@ -28,7 +28,7 @@ def with_every_output(made: Compiled, said: Interface, results: Sequence[int]) -
         name = unique([*taken, identifier(known.name)])[-1]
         shown = tensors[tensor]
         outputs.append(len(tensors))
-        tensors.append(Tensor(name, shown.shape, shown.dtype, known.quantisation))
+        tensors.append(Tensor(name, known.shape_of(shown.shape), shown.dtype, known.quantisation))
         bands.append(bands[tensor])
         sources.append(sources[tensor])
     program = replace(program, tensors=tuple(tensors), bands=tuple(bands), outputs=tuple(outputs))

@@ -14,10 +14,10 @@ from tvm_serenity.firmware.c_names import identifier
 from tvm_serenity.firmware.compile.assembly import assembled
 from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.place.memory_map import largest, place, rooms, with_unread
-from tvm_serenity.firmware.select.choices import as_called, of_whole
-from tvm_serenity.firmware.select.kernels import Kernels
-from tvm_serenity.firmware.select.overlap import Permissions, least_need, ordered
-from tvm_serenity.firmware.select.workspace import Ordered, with_room
+from tvm_serenity.firmware.place.overlap import Permissions, least_need, ordered
+from tvm_serenity.firmware.select.choices import as_called, of_unsplit
+from tvm_serenity.firmware.select.unsplit import UnsplitKernels
+from tvm_serenity.firmware.select.workspace import Ordered, upgraded
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.lean import lean
@@ -83,10 +83,10 @@ def _compiled(
     region = read_function(kernels, workspace=False, external_inputs=False, external_outputs=False)
     _check_weights(region)
     settings.notify("writing kernels")
-    writer = Kernels(kernels, region, settings, board, identifier(name))
+    writer = UnsplitKernels(kernels, region, settings, board, identifier(name))
     settings.notify(f"ordering {len(region.graph.ops)} operators")
     alignment = board.core.alignment_bytes
-    writer, (order, ranges, whole, bound, peak) = with_room(
+    writer, (order, ranges, whole, bound, peak) = upgraded(
         writer,
         lambda tried, wanted: _ordered(tried, settings, alignment, wanted),
         settings.most_bytes(largest(room)) if settings.grows else 0,
@@ -111,7 +111,7 @@ def _compiled(
         lower_bound_bytes=bound,
         kept_float=ready.kept_float,
         folded=ready.folded,
-        choices=as_called(of_whole(writer, order), program),
+        choices=as_called(of_unsplit(writer, order), program),
         compiled_here={} if settings.codegen == "c" else writer.plain,
     )
 
@@ -129,7 +129,9 @@ def _check_weights(region: BoundGraph) -> None:
             raise UnsupportedError(f"op {op.name!r}: {op.kind} has no kernel for firmware")
 
 
-def _ordered(kernels: Kernels, settings: Settings, alignment: int, wanted: int | None) -> Ordered:
+def _ordered(
+    kernels: UnsplitKernels, settings: Settings, alignment: int, wanted: int | None
+) -> Ordered:
     graph = kernels.graph()
     found = _apart(graph, settings, alignment)
     permissions = kernels.permissions()

@@ -75,24 +75,34 @@ clean:
 
 
 def cmake_lists(program: Program, board: Board) -> str:
-    """Return ``CMakeLists.txt``."""
+    """Return ``CMakeLists.txt``: firmware by itself, a library alone as a subdirectory."""
     sources = " ".join([*(file(program, name) for name in SOURCES), *program.objects])
-    return f"""# {program.name} on {board.name}:  cmake -B build --toolchain toolchain.cmake
+    name = program.name
+    return f"""# {name} on {board.name}:  cmake -B build --toolchain toolchain.cmake
+# In a project of your own:  add_subdirectory({name})
+#                            target_link_libraries(app PRIVATE {name}::model)
 cmake_minimum_required(VERSION 3.18)
-project({program.name} C)
+if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
+  project({name} C)
+endif()
 
-set(CMAKE_C_STANDARD 11)
-add_library({program.name}_model {sources})
-target_compile_options({program.name}_model PRIVATE
-  -O2 -ffp-contract=off -ffunction-sections -fdata-sections {WARNINGS})
-target_compile_definitions({program.name}_model PUBLIC SERENITY_REGIONS)
-target_include_directories({program.name}_model PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
+add_library({name}_model STATIC {sources})
+add_library({name}::model ALIAS {name}_model)
+set_target_properties({name}_model PROPERTIES C_STANDARD 11)
+# A product that is added is rounded twice, as the model's own runtime does.
+target_compile_options({name}_model PRIVATE -O2 -ffp-contract=off -ffunction-sections -fdata-sections)
+target_include_directories({name}_model PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
+target_link_libraries({name}_model PUBLIC m)
 
-add_executable(firmware.elf main.c startup.c port_board.c)
-target_link_libraries(firmware.elf PRIVATE {program.name}_model m)
-target_link_options(firmware.elf PRIVATE
-  -nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--gc-sections
-  -Wl,-T,${{CMAKE_CURRENT_SOURCE_DIR}}/link.ld)
+if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
+  target_compile_options({name}_model PRIVATE {WARNINGS})
+  target_compile_definitions({name}_model PUBLIC SERENITY_REGIONS)
+  add_executable(firmware.elf main.c startup.c port_board.c)
+  target_link_libraries(firmware.elf PRIVATE {name}_model)
+  target_link_options(firmware.elf PRIVATE
+    -nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--gc-sections
+    -Wl,-T,${{CMAKE_CURRENT_SOURCE_DIR}}/link.ld)
+endif()
 """
 
 

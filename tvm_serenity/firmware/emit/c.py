@@ -98,11 +98,12 @@ def array_definition(name: str, array: Array, alignment: int, constant: bool = T
 def arenas(program: Program) -> str:
     """Return the definitions of the arenas, one a region.
 
-    With SERENITY_REGIONS they lie in the sections of our linker script, else in bss.
+    With SERENITY_REGIONS each has a section of its own, for a linker script that places memories.
+    Its name begins with ".bss.": under any other script it is zeroed memory, not part of the image.
     """
     lines = [
         "#if defined(SERENITY_REGIONS)",
-        '#define SERENITY_REGION(name) __attribute__((section(".arena_" #name)))',
+        '#define SERENITY_REGION(name) __attribute__((section(".bss.arena_" #name)))',
         "#else",
         "#define SERENITY_REGION(name)",
         "#endif",

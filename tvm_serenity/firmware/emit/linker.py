@@ -18,12 +18,13 @@ def linker_script(program: Program, board: Board, stack_bytes: int) -> str:
             f"  {r.name.upper()} (rw) : ORIGIN = {r.address:#010x}, LENGTH = {r.size_bytes}"
         )
     lines += ["}", "", f"STACK_BYTES = {stack_bytes};", "ENTRY(Reset_Handler)", ""]
-    lines += ["SECTIONS", "{", *_flash_sections(), *_main_sections(main.name)]
-    for one in room[1:]:
+    lines += ["SECTIONS", "{", *_flash_sections()]
+    for one in room[1:]:  # before .bss, whose pattern covers their names
         name = one.region.name
         lines.append(
-            f"  .arena_{name} (NOLOAD) : {{ . = ALIGN(16); *(.arena_{name}) }} >{name.upper()}"
+            f"  .arena_{name} (NOLOAD) : {{ . = ALIGN(16); *(.bss.arena_{name}) }} >{name.upper()}"
         )
+    lines += _main_sections(main.name)
     lines += ["  /DISCARD/ : { *(.ARM.attributes.none) }", "}", ""]
     lines += [
         "ASSERT(stack_top - stack_limit >= STACK_BYTES,",
@@ -47,9 +48,9 @@ def _main_sections(main: str) -> list[str]:
     return [
         "  .data : { . = ALIGN(4); data_start = .; *(.data*) . = ALIGN(4); data_end = .; } "
         f">{region} AT>FLASH",
+        f"  .arena_{main} (NOLOAD) : {{ . = ALIGN(16); *(.bss.arena_{main}) }} >{region}",
         "  .bss (NOLOAD) : { . = ALIGN(4); bss_start = .; *(.bss*) *(COMMON) . = ALIGN(4); "
         f"bss_end = .; }} >{region}",
-        f"  .arena_{main} (NOLOAD) : {{ . = ALIGN(16); *(.arena_{main}) }} >{region}",
         "  stack_limit = ALIGN(8);",
         f"  stack_top = ORIGIN({region}) + LENGTH({region});",
     ]

@@ -12,13 +12,13 @@ from tvm_serenity.firmware.kernels import all_kernels
 from tvm_serenity.firmware.kernels.parts.epilogue import refusal
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer, RoundedConvolution
 from tvm_serenity.firmware.kernels.prices import Prices, prices_for
-from tvm_serenity.firmware.kernels.record import KernelForm, LibraryKernel, NotCovered, Tuned
+from tvm_serenity.firmware.kernels.record import KernelForm, LibraryCall, LibraryKernel, NotCovered
 
 Layer = RoundedConvolution | PlainLayer
 NONE = "has convolutions, dense layers, sums of two tensors, some means and max pools"
 
 
-def candidates(name: str, layer: Layer, core: Extensions) -> tuple[Tuned, ...]:
+def candidates(name: str, layer: Layer, core: Extensions) -> tuple[LibraryCall, ...]:
     """Return the kernels that make a layer, the cheapest first.
 
     Those of rows have one without workspace among them. Raises :class:`NotCovered` where the
@@ -27,7 +27,7 @@ def candidates(name: str, layer: Layer, core: Extensions) -> tuple[Tuned, ...]:
     return _priced(unpriced(name, layer, core), layer, prices_for(core))
 
 
-def unpriced(name: str, layer: Layer, core: Extensions) -> tuple[Tuned, ...]:
+def unpriced(name: str, layer: Layer, core: Extensions) -> tuple[LibraryCall, ...]:
     """Return the same, not in order and without what they cost."""
     records = [k for k in all_kernels() if k.computes == layer.computes and core.isa in k.isa]
     reasons = {record.name: record.refuses(layer) for record in records}
@@ -42,10 +42,10 @@ def unpriced(name: str, layer: Layer, core: Extensions) -> tuple[Tuned, ...]:
     return tuple(found)
 
 
-def _calls(name: str, layer: Layer, records: Sequence[LibraryKernel]) -> list[Tuned]:
+def _calls(name: str, layer: Layer, records: Sequence[LibraryKernel]) -> list[LibraryCall]:
     """The calls of kernels that do not refuse a layer, not priced yet."""
     return [
-        Tuned(
+        LibraryCall(
             KernelForm(record, call.options),
             call.kernel,
             call.constants,
@@ -58,7 +58,9 @@ def _calls(name: str, layer: Layer, records: Sequence[LibraryKernel]) -> list[Tu
     ]
 
 
-def _priced(found: tuple[Tuned, ...], layer: Layer, prices: Prices | None) -> tuple[Tuned, ...]:
+def _priced(
+    found: tuple[LibraryCall, ...], layer: Layer, prices: Prices | None
+) -> tuple[LibraryCall, ...]:
     """The kernels with what they cost, in order of that.
 
     Windows that could be read in place are gathered only where that wins more than prices err.
@@ -73,13 +75,15 @@ def _priced(found: tuple[Tuned, ...], layer: Layer, prices: Prices | None) -> tu
         for one in found
     ]
 
-    def order(one: Tuned) -> tuple[float, int]:
+    def order(one: LibraryCall) -> tuple[float, int]:
         return (one.cost or 0) * (1 + doubt * one.form.options.gathered), one.workspace_bytes
 
     return tuple(sorted(priced, key=order))
 
 
-def least(found: Sequence[Tuned], spread: Callable[[Tuned], int] = lambda _made: 0) -> Tuned:
+def least(
+    found: Sequence[LibraryCall], spread: Callable[[LibraryCall], int] = lambda _made: 0
+) -> LibraryCall:
     """Return the cheapest of the kernels with the least workspace.
 
     ``spread``: bytes that one needs beside it, which count where workspace is the same.

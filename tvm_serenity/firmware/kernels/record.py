@@ -83,7 +83,7 @@ class KernelForm:
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned:
+class LibraryCall:
     """A call of the library for a layer, and what is known of it.
 
     ``products``: how many it sums up; ``passages``: of each tensor it reads. ``refused``: why none

@@ -13,13 +13,14 @@ import numpy as np
 
 from tvm_serenity.firmware.c_names import C_TYPES
 from tvm_serenity.firmware.kernels.parts.calls import COUNT
-from tvm_serenity.firmware.kernels.record import KernelForm, NotCovered, Tuned
+from tvm_serenity.firmware.kernels.record import KernelForm, LibraryCall, NotCovered
 from tvm_serenity.firmware.lower.flatten import flattened
 from tvm_serenity.firmware.lower.inline import Inlined
 from tvm_serenity.firmware.lower.statements import write
 from tvm_serenity.firmware.program import Array, Kernel, LibraryFile, Param
 from tvm_serenity.firmware.select.library import of_rows
-from tvm_serenity.firmware.select.rows import LayerCode, RowKernels
+from tvm_serenity.firmware.select.lowered import LoweredLayer
+from tvm_serenity.firmware.select.rows import RowKernels
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.rows import RowKernel, RowParam
 from tvm_serenity.relax.row_chains import convolutions, sums_of
@@ -57,7 +58,7 @@ class Chained:
         name = f"{last.name}_tiles"
         return LayerKernel(name, (0,), (), rows=last.rows if self._sums else rows)
 
-    def code(self) -> LayerCode:
+    def code(self) -> LoweredLayer:
         """The chain's kernel. Raises :class:`NotCovered`."""
         head = self._plain(self.chain.head)
         borders = self._borders() if head is None else ((0, 0),)
@@ -80,7 +81,7 @@ class Chained:
             )
             for number, lines in enumerate(bodies)
         ]
-        return LayerCode(
+        return LoweredLayer(
             tuple(kernels),
             tuple(self.constants),
             tuple(range(len(sources))),
@@ -169,7 +170,9 @@ class Chained:
         spec = replace(_of_width(spec, width), padding=(top, before, bottom, behind))
         return self._part(self._cheapest(self.chain.window, spec))
 
-    def _cheapest(self, layer: int, spec: Convolution, form: KernelForm | None = None) -> Tuned:
+    def _cheapest(
+        self, layer: int, spec: Convolution, form: KernelForm | None = None
+    ) -> LibraryCall:
         """The library's cheapest kernel of a row without workspace, or the one of a ``form``."""
         kernel = self._known(layer)
         for one in of_rows(kernel.name, spec, kernel.constants, self.kernels.core):
@@ -177,7 +180,7 @@ class Chained:
                 return one
         raise NotCovered("has no kernel of such rows without workspace")
 
-    def _part(self, made: Tuned) -> Inlined:
+    def _part(self, made: LibraryCall) -> Inlined:
         self.support |= dict.fromkeys(made.kernel.support)
         names = tuple(f"constant{self._number(array)}" for array in made.constants)
         return Inlined(made.kernel, names)

@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tvm_serenity.firmware.kernels.prices import unit_of
-from tvm_serenity.firmware.kernels.record import Tuned
+from tvm_serenity.firmware.kernels.record import LibraryCall
 from tvm_serenity.firmware.program import Program
-from tvm_serenity.firmware.select.kernels import Kernels
+from tvm_serenity.firmware.select.lowered import LoweredLayer
 from tvm_serenity.firmware.select.rows import RowKernels
+from tvm_serenity.firmware.select.unsplit import UnsplitKernels
 from tvm_serenity.kernels.opaque import opaque
 
 LIBRARY, TIR, LLVM, USER = "library", "TIR", "LLVM", "user"
@@ -55,7 +56,7 @@ class KernelChoice:
 
     operator: str
     kernel: str
-    made_by: str
+    computed_results: str
     workspace_bytes: int
     candidates: tuple[KernelCandidate, ...] = ()
     others: tuple[str, ...]
@@ -65,7 +66,7 @@ class KernelChoice:
         return {
             "operator": self.operator,
             "kernel": self.kernel,
-            "made_by": self.made_by,
+            "computed_results": self.computed_results,
             "workspace_bytes": self.workspace_bytes,
             "candidates": [asdict(candidate) for candidate in self.candidates],
             "others": list(self.others),
@@ -83,27 +84,26 @@ def as_called(choices: Sequence[KernelChoice], program: Program) -> tuple[Kernel
     return tuple(replace(one, kernel=step.kernels[0]) for one, step in pairs)
 
 
-def of_whole(taken: Kernels, order: Sequence[int]) -> tuple[KernelChoice, ...]:
-    """Return the choices of a network that runs whole, in the ``order`` in which it does."""
-    return tuple(_whole(taken, i) for i in order if taken.calls[i] is not None)
+def of_unsplit(taken: UnsplitKernels, order: Sequence[int]) -> tuple[KernelChoice, ...]:
+    """Return the choices of an unsplit network, in the ``order`` in which it runs."""
+    return tuple(_of_operator(taken, i) for i in order if i in taken.code)
 
 
-def _whole(taken: Kernels, index: int) -> KernelChoice:
-    op = taken.region.graph.ops[index]
-    made = taken.tuned.get(index)
-    if made is not None:
+def _of_operator(taken: UnsplitKernels, index: int) -> KernelChoice:
+    op, code, layer = taken.region.graph.ops[index], taken.code[index], taken.layers[index]
+    assert layer is not None
+    name = code.kernels[0].name
+    if code.call is not None:
         no_room = FULL if taken.settings.grows else GROWS
-        candidates = _beside(taken.candidates[index], made, unit_of(taken.core), no_room)
-        return _of_library(op.name, made, made.kernel.name, candidates)
-    function = taken.functions[op.kind]
-    if opaque(function) is not None:
+        return _of_library(op.name, name, code, taken.least[index], unit_of(taken.core), no_room)
+    if opaque(layer.whole) is not None:
         return _choice(op.name, op.kind, USER, 0, [])
     in_c = taken.settings.codegen == "c"
-    reason = taken.not_covered.get(index, "off") if in_c else "LLVM compiles all kernels"
+    reason = (code.not_covered or "off") if in_c else "LLVM compiles all kernels"
     if op.view_of is not None:
         reason = "has no kernel that overwrites"
-    workspace = taken.written[op.kind].workspace_bytes
-    return _choice(op.name, op.kind, TIR if in_c else LLVM, workspace, [f"library: {reason}"])
+    by = TIR if in_c else LLVM
+    return _choice(op.name, op.kind, by, code.workspace_bytes, [f"library: {reason}"])
 
 
 def of_rows(least: RowKernels, taken: RowKernels, tuned: bool) -> tuple[KernelChoice, ...]:
@@ -117,11 +117,10 @@ def of_rows(least: RowKernels, taken: RowKernels, tuned: bool) -> tuple[KernelCh
         if code is None or kernel is None:
             continue
         name = code.kernels[0].name
-        if code.tuned is not None and little is not None:
-            options = [one.tuned for one in little.candidates if one.tuned is not None]
+        if code.call is not None and little is not None:
             rows = least.network.rows(layer.outputs[0]) if kernel.rows is not None else 1
-            candidates = _beside(options, code.tuned, unit_of(least.core), NO_PLACE, rows)
-            found.append(_of_library(layer.name, code.tuned, name, candidates))
+            unit = unit_of(least.core)
+            found.append(_of_library(layer.name, name, code, little, unit, NO_PLACE, rows))
             continue
         if code.joined:
             how = f"in tiles of columns, with {', '.join(code.joined[:-1])}"
@@ -133,17 +132,26 @@ def of_rows(least: RowKernels, taken: RowKernels, tuned: bool) -> tuple[KernelCh
 
 
 def _of_library(
-    operator: str, made: Tuned, kernel: str, candidates: tuple[KernelCandidate, ...]
+    operator: str,
+    kernel: str,
+    taken: LoweredLayer,
+    least: LoweredLayer,
+    unit: str,
+    no_room: str,
+    calls: int = 1,
 ) -> KernelChoice:
+    assert taken.call is not None
+    options = [one.call for one in least.candidates if one.call is not None]
+    candidates = _beside(options, taken.call, unit, no_room, calls)
     others = [f"library, {one.text}" for one in candidates if one.reason]
-    if made.refused:
-        others.insert(0, f"library for this core: {made.refused}")
+    if taken.not_covered:
+        others.insert(0, f"library for this core: {taken.not_covered}")
     others.append(f"TIR: {BEHIND}")
-    return _choice(operator, kernel, LIBRARY, made.workspace_bytes, others, candidates)
+    return _choice(operator, kernel, LIBRARY, taken.workspace_bytes, others, candidates)
 
 
 def _beside(
-    found: Sequence[Tuned], taken: Tuned, unit: str, no_room: str, calls: int = 1
+    found: Sequence[LibraryCall], taken: LibraryCall, unit: str, no_room: str, calls: int = 1
 ) -> tuple[KernelCandidate, ...]:
     """The candidates of an operator, each with why it was not taken."""
     at = [made.form for made in found].index(taken.form)
@@ -169,7 +177,7 @@ def _choice(
     return KernelChoice(
         operator=operator,
         kernel=kernel,
-        made_by=by,
+        computed_results=by,
         workspace_bytes=workspace,
         candidates=candidates,
         others=tuple(others),

@@ -6,7 +6,7 @@ The code of a function counts once a program, so this is seen for all layers tog
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tvm_serenity.firmware.kernels.record import Tuned
+from tvm_serenity.firmware.kernels.record import LibraryCall
 
 WORTH = 8e-6
 """Of what all layers cost together: a byte of code. 1 KB is taken for 0.8 % of the time."""
@@ -16,14 +16,14 @@ WORTH = 8e-6
 class LayerOptions:
     """The candidates of a layer that could be taken, the one taken first, and its calls."""
 
-    options: Sequence[Tuned]
+    options: Sequence[LibraryCall]
     calls: int = 1
 
 
 Form = tuple[str, ...]
 
 
-def without_little_use(layers: Mapping[int, LayerOptions]) -> dict[int, Tuned]:
+def without_little_use(layers: Mapping[int, LayerOptions]) -> dict[int, LibraryCall]:
     """Return what each layer takes, by its number, of kernels that are worth their code.
 
     One after the other the kernel is left out whose absence saves most, until none does. Layers
@@ -48,7 +48,7 @@ def without_little_use(layers: Mapping[int, LayerOptions]) -> dict[int, Tuned]:
         taken |= least[2]
 
 
-def _without(layers: Mapping[int, LayerOptions], out: set[Form]) -> dict[int, Tuned] | None:
+def _without(layers: Mapping[int, LayerOptions], out: set[Form]) -> dict[int, LibraryCall] | None:
     """The cheapest of each layer without some kernels, None where a layer has no other."""
     found = {}
     for i, layer in layers.items():
@@ -59,7 +59,9 @@ def _without(layers: Mapping[int, LayerOptions], out: set[Form]) -> dict[int, Tu
     return found
 
 
-def _worth(layers: Mapping[int, LayerOptions], taken: Mapping[int, Tuned], total: float) -> float:
+def _worth(
+    layers: Mapping[int, LayerOptions], taken: Mapping[int, LibraryCall], total: float
+) -> float:
     """What layers cost, with that of their code."""
     code: dict[str, int] = {}
     for i in layers:
@@ -68,13 +70,13 @@ def _worth(layers: Mapping[int, LayerOptions], taken: Mapping[int, Tuned], total
     return cost + WORTH * total * sum(code.values())
 
 
-def _cost(made: Tuned, layer: LayerOptions) -> float:
+def _cost(made: LibraryCall, layer: LayerOptions) -> float:
     return layer.calls * (made.cost or 0)
 
 
-def _known(made: Tuned) -> bool:
+def _known(made: LibraryCall) -> bool:
     return made.cost is not None and bool(made.code)
 
 
-def _form(made: Tuned) -> Form:
+def _form(made: LibraryCall) -> Form:
     return tuple(sorted(made.code))

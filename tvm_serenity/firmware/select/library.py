@@ -24,7 +24,7 @@ from tvm_serenity.firmware.kernels.pack import (
     settled,
 )
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer, RoundedConvolution
-from tvm_serenity.firmware.kernels.record import NotCovered, Tuned
+from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.kernels.convolution import Convolution, Dense
 from tvm_serenity.kernels.pool_read import max_pool_of
@@ -37,13 +37,13 @@ FEW_PRODUCTS = 512
 """A network of fewer takes less code, and no more instructions, without the library."""
 
 
-def tuned(
+def library_calls(
     name: str,
     function: tirx.PrimFunc,
     arguments: Sequence[Any],
     rows: RowKernel | None = None,
     core: Extensions = PLAIN,
-) -> tuple[Tuned, ...]:
+) -> tuple[LibraryCall, ...]:
     """Return the library's forms of a kernel and their calls, the fastest first.
 
     ``arguments`` are those of the whole kernel's call, as arrays where they are constants, else
@@ -69,8 +69,8 @@ def tuned(
 
 def of_rows(
     name: str, spec: Convolution, constants: Sequence[Any], core: Extensions = PLAIN
-) -> tuple[Tuned, ...]:
-    """Return the library's kernels of a row of a convolution, as :func:`tuned` does.
+) -> tuple[LibraryCall, ...]:
+    """Return the library's kernels of a row of a convolution, as :func:`library_calls` does.
 
     ``constants`` begin with the weights and the biases.
     """

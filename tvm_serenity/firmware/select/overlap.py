@@ -1,122 +1,27 @@
-"""Where a kernel may write over what it reads, from the kernel that is called: which and how far.
+"""Where the result of a kernel may overlap what the kernel reads, and how far.
 
-Records of the library's kernels say in which order these go over pixels; of kernels from TIR those
-do that make their result line after line (``by_lines``); others stay apart. What is allowed here is
-placed by ``tvm_serenity.plan``, replayed byte by byte by ``firmware.check`` and run, overlapping,
-by the comparisons of the build.
+This follows from the kernel that is called. Records of the library's kernels say in which order
+these go over pixels; of kernels from TIR those do that make the lines of an unsplit result one
+after the other (``by_lines``), and those of a row that read an element where they write it
+(``of_elements``); others stay apart. What is allowed here is placed by ``tvm_serenity.plan``,
+replayed byte by byte by ``firmware.check`` and run, overlapping, by the comparisons of the build.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from tvm import tirx
+from tvm.ir.expr import TensorLoad
 
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.firmware.passage import Passage, distance_bytes, starts_together
-from tvm_serenity.graph import Graph
-from tvm_serenity.kernels.rows import has_rows, row_kernel
-from tvm_serenity.memory import LiveRange
-from tvm_serenity.plan import Buffer, Overlap
-
-Permissions = Mapping[int, Mapping[int, Passage]]
-"""For each operator, the tensors that its result may lie on, and how its kernel goes over them."""
-
-
-@dataclass(frozen=True)
-class Overlaid:
-    """Live ranges under an order, and which may overlap another one: ``over[i]`` is (j, how)."""
-
-    ranges: tuple[LiveRange, ...]
-    over: Mapping[int, tuple[int, Passage]]
-
-    def buffers(self, alignment: int) -> list[Buffer]:
-        """Return the ranges as buffers, each with what it may overlap."""
-        made = []
-        for i, r in enumerate(self.ranges):
-            other, overlap, distance = None, Overlap.START, 0
-            if i in self.over:
-                j, windows = self.over[i]
-                other = f"{j}"
-                far = distance_bytes(windows)
-                if far is not None:
-                    overlap, distance = Overlap.BELOW, -(-far // alignment) * alignment
-            made.append(
-                Buffer(
-                    f"{i}",
-                    r.start,
-                    r.stop,
-                    r.size_bytes,
-                    alignment,
-                    may_overlap=other,
-                    overlap=overlap,
-                    distance_bytes=distance,
-                )
-            )
-        return made
-
-
-def ordered(
-    graph: Graph, order: Sequence[int], ranges: Sequence[LiveRange], allowed: Permissions
-) -> Overlaid:
-    """Return what may overlap under ``order``: operands that die where they are read."""
-    step_of = {op: step for step, op in enumerate(order)}
-    home = {t: i for i, r in enumerate(ranges) for t in r.tensors}
-    kept = {home[t] for t in graph.outputs if t in home}
-    over: dict[int, tuple[int, Passage]] = {}
-    for op, operands in allowed.items():
-        (result,), step = graph.ops[op].outputs, step_of[op]
-        made = home.get(result)
-        if made is None or (ranges[made].start, ranges[made].tensors[0]) != (step, result):
-            continue
-        dying = [
-            (ranges[home[t]].size_bytes, home[t], windows)
-            for t, windows in operands.items()
-            if t in home and home[t] != made and home[t] not in kept
-            if ranges[home[t]].stop == step + 1 and _fills(graph, ranges[home[t]], t)
-        ]
-        if dying and _fills(graph, ranges[made], result):
-            _, other, windows = max(dying, key=lambda d: (d[0], -d[1]))
-            over[made] = (other, windows)
-    return Overlaid(tuple(ranges), over)
-
-
-def _fills(graph: Graph, found: LiveRange, tensor: int) -> bool:
-    """Whether a tensor is all of a range."""
-    return graph.tensors[tensor].size_bytes == found.size_bytes
-
-
-def allowed(windows: Passage) -> bool:
-    """Whether a kernel that goes over its operand like this may write over it at all."""
-    return distance_bytes(windows) is not None or starts_together(windows)
-
-
-def least_need(graph: Graph, permissions: Permissions) -> int:
-    """Return bytes that every order and placement needs: the largest need of one operator.
-
-    Its operands, results and workspace are in memory together, less the most that one permission
-    saves; a result lies over one operand at most.
-    """
-    most = 0
-    for op, found in enumerate(graph.ops):
-        if found.view_of is not None or op in graph.constant_ops:
-            continue
-        roots = {graph.storage[t] for t in (*found.inputs, *found.outputs) if graph.in_profile[t]}
-        taken = {graph.storage[t] for t in found.in_place}
-        need = sum(graph.tensors[r].size_bytes for r in roots) + found.workspace_bytes
-        saved = [graph.tensors[r].size_bytes for r in taken & roots]
-        saved += [_saved(w) for w in permissions.get(op, {}).values()]
-        most = max(most, need - max(saved, default=0))
-    return most
-
-
-def _saved(w: Passage) -> int:
-    read, far = w.height * w.width * w.bytes, distance_bytes(w)
-    if far is None:
-        return min(read, w.out_size)
-    return read + w.out_size - max(far + read, w.out_size)
+from tvm_serenity.firmware.kernels.record import Passages
+from tvm_serenity.firmware.passage import Passage, least_distance
+from tvm_serenity.kernels.nodes import parts, same
+from tvm_serenity.kernels.rows import RowKernel, has_rows, row_kernel
+from tvm_serenity.rows.network import Network
 
 
 def by_lines(kernel: Any) -> Passage | None:
@@ -162,3 +67,66 @@ def _straight(rows: Sequence[Sequence[int | None]]) -> int | None:
     """The step from line to line that all rows have in common, None where they have none."""
     steps = {b - a for slot in rows for a, b in pairwise(slot) if a is not None and b is not None}
     return steps.pop() if len(steps) == 1 else None
+
+
+def of_elements(rows: RowKernel, network: Network, layer: int) -> Passages:
+    """Return how a row kernel from TIR goes over rows: known where it is elementwise.
+
+    Elements of one size are each read where they are written; of others, one is of one byte, which
+    C lets alias, and the loops ascend.
+    """
+    found = network.layers[layer]
+    made = network.features[found.outputs[0]]
+    if len(rows.variants) != 1 or len(rows.slots) != len(found.inputs) or not made.dtype:
+        return (None,) * len(found.inputs)
+    passages: list[Passage | None] = []
+    for index, read in enumerate(network.features[f] for f in found.inputs):
+        size, out_size = (np.dtype(f.dtype or made.dtype).itemsize for f in (read, made))
+        passage = None
+        if read.row_bytes // size == made.row_bytes // out_size:
+            if read.dtype == made.dtype and elementwise(rows.variants[0], index):
+                passage = Passage(1, 1, made.row_bytes, 1, 1, made.row_bytes, planes=True)
+            elif 1 in (size, out_size) and elementwise(rows.variants[0], index, ascending=True):
+                count = made.row_bytes // out_size
+                passage = Passage(1, count, size, 1, count, out_size)
+        passages.append(passage)
+    return tuple(passages)
+
+
+def elementwise(kernel: tirx.PrimFunc, parameter: int, *, ascending: bool = False) -> bool:
+    """Whether each element of the result is written once, and read of ``parameter`` there alone.
+
+    ``kernel`` is lowered to loops. ``ascending``: in the order in which elements lie.
+    """
+    taken, stores = kernel.params[parameter], parts(kernel.body, tirx.BufferStore)
+    if len(stores) != 1 or not stores[0].buffer.same_as(kernel.params[-1]):
+        return False
+    indices = [i for i in stores[0].indices if not isinstance(i, tirx.IntImm)]
+    loops = [loop.loop_var for loop in reversed(parts(kernel.body, tirx.For))]
+    if len(loops) != len(indices):
+        return False
+    pairs = zip(loops, indices, strict=True)
+    ordered = all(i.same_as(v) for v, i in pairs)
+    if not ordered and (ascending or not all(any(i.same_as(v) for i in indices) for v in loops)):
+        return False
+
+    def reads(node: tirx.Stmt | tirx.Expr) -> list[Any]:
+        return [r for r in parts(node, TensorLoad) if r.source.same_as(taken)]
+
+    inside = reads(stores[0].value)
+    here = all(same(r.indices, stores[0].indices) for r in inside)
+    return bool(inside) and here and len(inside) == len(reads(kernel.body))
+
+
+def distances(passages: Passages) -> tuple[int | None, ...]:
+    """Return how far below a row of each input a row of the result must begin; None: apart."""
+    return tuple(None if p is None else least_distance(p) for p in passages)
+
+
+def farther(one: Sequence[int | None], two: Sequence[int | None]) -> tuple[int | None, ...] | None:
+    """Return distances that do for both, None where one stays apart from what the other does."""
+    if any((a is None) != (b is None) for a, b in zip(one, two, strict=True)):
+        return None
+    return tuple(
+        None if a is None or b is None else max(a, b) for a, b in zip(one, two, strict=True)
+    )

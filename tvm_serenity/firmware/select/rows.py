@@ -1,19 +1,14 @@
-"""The kernels of a network that runs by rows, in C: of rows where a layer has them."""
+"""The kernels of a network that runs by rows: which make rows, and what these may lie over."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.isa import PLAIN, Extensions
-from tvm_serenity.firmware.kernels.candidates import least
-from tvm_serenity.firmware.kernels.record import NotCovered, Passages, Tuned
-from tvm_serenity.firmware.lower.flatten import flattened
-from tvm_serenity.firmware.lower.narrow_rows import narrowed
-from tvm_serenity.firmware.lower.statements import Written, write
-from tvm_serenity.firmware.program import Array, Kernel
-from tvm_serenity.firmware.select.library import tuned as from_library
-from tvm_serenity.firmware.select.overlap_rows import distances, farther, of_elements
+from tvm_serenity.firmware.program import Kernel
+from tvm_serenity.firmware.select.lowered import LoweredLayer, Lowering, in_c, lower
+from tvm_serenity.firmware.select.overlap import distances, farther, of_elements
 from tvm_serenity.relax.rows_read import LayerKernel, RowModule
 from tvm_serenity.rows.network import Network
 
@@ -29,30 +24,6 @@ class UncutError(UnsupportedError):
 
 
 @dataclass(frozen=True)
-class LayerCode:
-    """The kernels of a layer, one a variant, and the constants they take, in C.
-
-    ``data`` are the positions of tensors among tensors and constants: before all constants where
-    ``library`` says that the kernel is the library's, which knows rows outside of a tensor as NULL;
-    ``not_covered`` why it is not, or not one for the board's core alone; ``tuned``: which of the
-    library's. ``candidates``: all there are in its place, the cheapest first. ``passages``: how it
-    goes over a row of each input, where rows may lie over what they are made of. ``joined``: the
-    layers that a chain in tiles is made of.
-    """
-
-    kernels: tuple[Kernel, ...]
-    constants: tuple[Array, ...]
-    data: tuple[int, ...]
-    workspace_bytes: int = 0
-    library: bool = False
-    not_covered: str = ""
-    tuned: Tuned | None = None
-    candidates: "tuple[LayerCode, ...]" = ()
-    passages: Passages = ()
-    joined: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class RowKernels:
     """The kernels of a module's layers in C; ``network`` knows the workspace they need.
 
@@ -61,7 +32,7 @@ class RowKernels:
 
     rows: RowModule
     network: Network
-    code: tuple[LayerCode | None, ...]
+    code: tuple[LoweredLayer | None, ...]
     core: Extensions = PLAIN
     joined: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
@@ -80,49 +51,30 @@ def row_kernels(
 
     Raises :class:`UncutError` where row kernels need workspace.
     """
+    lowered = lower(rows.kernels, Lowering(write=in_c(alignment), core=core, library=tuned))
     uncut: dict[str, str] = {}
-    reasons = [""] * len(rows.kernels)
-    code: list[LayerCode | None] = [None] * len(rows.kernels)
-    for index, kernel in enumerate(rows.kernels if tuned else ()):
-        try:
-            code[index] = _from_library(kernel, core)
-        except NotCovered as reason:
-            reasons[index] = str(reason)
-    others = [k if c is None else None for k, c in zip(rows.kernels, code, strict=True)]
-    others = narrowed(others)
-    written = _written(others, alignment)
-    layers, found = list(rows.network.layers), []
+    layers, code = list(rows.network.layers), list(lowered.layers)
     shared: dict[Any, Kernel] = {}
-    for index, (made, kernel) in enumerate(zip(code, others, strict=True)):
-        if kernel is not None:
-            parts = [written[name] for name in _names(kernel)]
-            needed = max(part.workspace_bytes for part in parts)
-            made = LayerCode(
-                tuple(p.kernel for p in parts),
-                kernel.constants,
-                kernel.data,
-                needed,
-                not_covered=reasons[index],
-            )
-        if made is not None:
-            cut = rows.kernels[index]
-            if made.workspace_bytes and cut is not None and cut.rows is not None:
-                uncut[cut.name] = NEEDS_WORKSPACE
-            if overlap and _splits(rows.kernels[index]):
-                made, far = _lying(made, rows, index)
-                layers[index] = replace(layers[index], over=far)
-            same = tuple(shared.setdefault((k.params, k.body), k) for k in made.kernels)
-            made = replace(made, kernels=same)
-            layers[index] = replace(layers[index], workspace_bytes=made.workspace_bytes)
-        found.append(made)
+    for index, made in enumerate(lowered.layers):
+        if made is None:
+            continue
+        cut = rows.kernels[index]
+        if made.workspace_bytes and cut is not None and _splits(cut):
+            uncut[cut.name] = NEEDS_WORKSPACE
+        if overlap and _splits(cut):
+            made, far = _overlapping(made, rows, index)
+            layers[index] = replace(layers[index], over=far)
+        same = tuple(shared.setdefault((k.params, k.body), k) for k in made.kernels)
+        code[index] = made = replace(made, kernels=same)
+        layers[index] = replace(layers[index], workspace_bytes=made.workspace_bytes)
     if uncut:
         raise UncutError(uncut)
-    return RowKernels(rows, replace(rows.network, layers=tuple(layers)), tuple(found), core)
+    return RowKernels(rows, replace(rows.network, layers=tuple(layers)), tuple(code), core)
 
 
-def _lying(
-    made: LayerCode, rows: RowModule, index: int
-) -> tuple[LayerCode, tuple[int | None, ...]]:
+def _overlapping(
+    made: LoweredLayer, rows: RowModule, index: int
+) -> tuple[LoweredLayer, tuple[int | None, ...]]:
     """The kernels of a layer that say how they go over rows, and how far apart these must be.
 
     Others than that with the least workspace are left out where they stay apart and it does not.
@@ -132,10 +84,10 @@ def _lying(
     assert kernel.rows is not None
     if len(layer.outputs) != 1 or layer.sums or len(set(layer.inputs)) != len(layer.inputs):
         return made, ()
-    if made.tuned is None:
+    if made.call is None:
         gone = of_elements(kernel.rows, rows.network, index)
         return replace(made, passages=gone), distances(gone)
-    if len(made.tuned.passages) != len(layer.inputs):
+    if len(made.call.passages) != len(layer.inputs):
         return made, ()
     made = _known(made)
     far, kept = distances(made.passages), []
@@ -147,49 +99,11 @@ def _lying(
     return replace(made, candidates=tuple(kept)), far
 
 
-def _known(made: LayerCode) -> LayerCode:
+def _known(made: LoweredLayer) -> LoweredLayer:
     """The kernel with how it goes over rows, as its record says."""
-    assert made.tuned is not None
-    return replace(made, passages=made.tuned.passages)
+    assert made.call is not None
+    return replace(made, passages=made.call.passages)
 
 
 def _splits(kernel: LayerKernel | None) -> bool:
     return kernel is not None and kernel.rows is not None
-
-
-def _from_library(kernel: LayerKernel | None, core: Extensions) -> LayerCode | None:
-    if kernel is None or kernel.source is None:
-        return None
-    name = f"{kernel.name}_{'whole' if kernel.rows is None else 'row'}"
-    found = from_library(name, kernel.source, kernel.arguments, kernel.rows, core)
-    first = tuple(range(len(kernel.data)))
-
-    codes = tuple(
-        LayerCode((c.kernel,), c.constants, first, c.workspace_bytes, True, c.refused, c)
-        for c in found
-    )
-    return replace(codes[found.index(least(found))], candidates=codes)
-
-
-def _written(kernels: Sequence[LayerKernel | None], alignment: int) -> dict[str, Written]:
-    functions: dict[str, Any] = {}
-    for kernel in kernels:
-        if kernel is not None:
-            functions.update(zip(_names(kernel), _functions(kernel), strict=True))
-    flat = flattened(functions) if functions else {}
-    return {name: write(name, function, alignment) for name, function in flat.items()}
-
-
-def _functions(kernel: LayerKernel) -> tuple[Any, ...]:
-    """The kernels in TIR that a layer calls."""
-    if kernel.rows is None:
-        return (kernel.whole,)
-    numbered = kernel.rows.numbered
-    return kernel.rows.variants if numbered is None else (numbered,)
-
-
-def _names(kernel: LayerKernel) -> tuple[str, ...]:
-    if kernel.rows is None:
-        return (f"{kernel.name}_whole",)
-    count = len(_functions(kernel))
-    return tuple(f"{kernel.name}_row{i if count > 1 else ''}" for i in range(count))

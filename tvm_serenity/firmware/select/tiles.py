@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from tvm_serenity.firmware.kernels.record import NotCovered
 from tvm_serenity.firmware.select.chains import Chained
-from tvm_serenity.firmware.select.rows import LayerCode, RowKernels
+from tvm_serenity.firmware.select.lowered import LoweredLayer
+from tvm_serenity.firmware.select.rows import RowKernels
 from tvm_serenity.relax.row_chains import chains
 from tvm_serenity.relax.rows_read import LayerKernel
 from tvm_serenity.rows.tiles import Chain, Tiled, tiled
@@ -34,7 +35,7 @@ def in_tiles(kernels: RowKernels, tiles: Sequence[Tiled]) -> RowKernels:
     network, came_from = tiled(kernels.network, tiles)
     known = {one.chain.layers[-1]: one for one in tiles}
     layers: list[LayerKernel | None] = []
-    code: list[LayerCode | None] = []
+    code: list[LoweredLayer | None] = []
     joined: dict[int, tuple[int, ...]] = {}
     for new, old in enumerate(came_from):
         if old not in known:

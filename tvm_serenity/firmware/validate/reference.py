@@ -24,7 +24,7 @@ from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.program import Array, Program
 from tvm_serenity.firmware.trace import expected, expected_windows, written
 from tvm_serenity.relax.read import BoundGraph
-from tvm_serenity.validation.drawn import allowed_inputs, random_inputs
+from tvm_serenity.validation.network_inputs import allowed_inputs, random_inputs
 
 
 def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[str, Array]:
@@ -34,7 +34,7 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
     memory of its own; each result is copied right after the call that made it. Rows are cut out of
     whole tensors. States have their first values. What the runtime of a ``model`` file computes is
     there, too: its outputs as ``litert<i>``, the steps whose tensors it has as ``litert_steps``
-    (``firmware.reference_runtime``).
+    (``firmware.check.reference_runtime``).
     """
     program = made.program
     if program.moving is not None:
@@ -82,7 +82,7 @@ def _own_outputs(made: Compiled, inputs: Sequence[Array]) -> dict[str, Array]:
 
 
 def drawn_from(made: Compiled) -> dict[str, Any]:
-    """Return what ``metadata.json`` says of how inputs are drawn (``firmware.more``)."""
+    """Return how inputs are drawn, as ``metadata.json`` says (``check.drawn_inputs``)."""
     tensors = [made.program.tensors[t] for t in made.program.given]
     allowed = allowed_inputs(made.lowered)
     return {

@@ -53,7 +53,7 @@ try:
     from tvm.relax.frontend.tflite.tflite_frontend import OperatorConverter, from_tflite
 except ImportError as error:
     raise MissingPartError(
-        f"importing .tflite files needs {error.name}: pip install 'tvm-serenity[tflite]'"
+        f"importing .tflite files needs {error.name}: pip install tflite flatbuffers"
     ) from None
 
 

@@ -28,13 +28,13 @@ class LiteRT:
         self.keep = keep
         kinds = litert.OpResolverType
         kind = kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES if fast else kinds.BUILTIN_REF
-        self._made: Callable[[], Any] = lambda: litert.Interpreter(
+        self._interpreter: Callable[[], Any] = lambda: litert.Interpreter(
             model_content=_with_axes_in_range(data),
             experimental_op_resolver_type=kind,
             experimental_preserve_all_tensors=keep,
         )
         self._variables = has_variables(data)
-        self.interpreter = self._made()
+        self.interpreter = self._interpreter()
         self.interpreter.allocate_tensors()
         self.entries = self.interpreter.get_input_details()
         self.results = self.interpreter.get_output_details()
@@ -46,7 +46,7 @@ class LiteRT:
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[int, Array]]:
         """Return outputs and kept tensors for ``inputs``, with states reset."""
         if self._variables:  # reset_all_variables does not know resources
-            self.interpreter = self._made()
+            self.interpreter = self._interpreter()
             self.interpreter.allocate_tensors()
         self.interpreter.reset_all_variables()
         return self.step(inputs)

@@ -22,11 +22,11 @@ class Micro:
 
         del keep
         size = max(10 * len(data), _ARENA_BYTES)
-        self._made: Callable[[], Any] = lambda: runtime.Interpreter.from_bytes(
+        self._interpreter: Callable[[], Any] = lambda: runtime.Interpreter.from_bytes(
             data, arena_size=size
         )
         self._variables = has_variables(data)
-        self.interpreter = self._made()
+        self.interpreter = self._interpreter()
         main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]
         self.counts = [len(main.ints(f)) for f in (SubgraphField.INPUTS, SubgraphField.OUTPUTS)]
 
@@ -39,7 +39,7 @@ class Micro:
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[int, Array]]:
         """Return the outputs for ``inputs``, with states reset."""
         if self._variables:  # CALL_ONCE is not run again
-            self.interpreter = self._made()
+            self.interpreter = self._interpreter()
         self.interpreter.reset()
         return self.step(inputs)
 

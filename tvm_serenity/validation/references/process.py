@@ -24,12 +24,12 @@ T = TypeVar("T")
 LIMIT_S = 60.0
 """Seconds a reference runtime may take for one request."""
 _PACKAGES = {
-    "litert": ("LiteRT", "pip install 'tvm-serenity[tflite]'"),
-    "fast": ("LiteRT", "pip install 'tvm-serenity[tflite]'"),
+    "litert": ("LiteRT", "pip install 'tvm-serenity[run]'"),
+    "fast": ("LiteRT", "pip install 'tvm-serenity[run]'"),
     "tflm": ("TensorFlow Lite for Microcontrollers", "pip install tflite-micro"),
-    "onnxruntime": ("onnxruntime", "pip install 'tvm-serenity[onnx]'"),
-    "qlinear": ("onnxruntime", "pip install 'tvm-serenity[onnx]'"),
-    "exact": ("onnx's reference evaluator", "pip install 'tvm-serenity[onnx]'"),
+    "onnxruntime": ("onnxruntime", "pip install 'tvm-serenity[run]'"),
+    "qlinear": ("onnxruntime", "pip install 'tvm-serenity[run]'"),
+    "exact": ("onnx's reference evaluator", "pip install onnx"),
     "torch": ("PyTorch", "pip install 'tvm-serenity[torch]'"),
     "double": ("PyTorch in float64", "pip install 'tvm-serenity[torch]'"),
 }

@@ -1,22 +1,22 @@
-"""Whose fault it is where a network's results are not a runtime's."""
+"""The decision whether our results or a runtime's are wrong where they differ."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tvm_serenity.validation.doubt import Run, conditioned, widened
 from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.reference_spec import ReferenceSpec
 from tvm_serenity.validation.report import Difference, Tolerance, first_difference
-from tvm_serenity.validation.second import error, excuses, maker, second_opinion
+from tvm_serenity.validation.runtime_rounding import Run, conditioned, widened
+from tvm_serenity.validation.second_reference import error, excuses, maker, second_opinion
 
 
 @dataclass(frozen=True)
-class Settled:
-    """Whose fault a difference is.
+class Disagreement:
+    """The outcome of a comparison with a runtime, and which side is wrong.
 
-    ``difference``: of run ``number`` (from 0) and ours; None: ours are not wrong, by ``tolerance``.
-    ``operator`` makes the result that differs; ``second`` is what a second reference says, "" where
-    none was needed.
+    ``difference``: the first error of ours, in run ``number`` (from 0); None if ours are right
+    within ``tolerance``. ``operator`` computes the result that differs. ``second``: what a second
+    reference says, "" if none was needed.
     """
 
     tolerance: Tolerance
@@ -27,41 +27,44 @@ class Settled:
 
     @property
     def said(self) -> str:
-        """What is said beside a difference, "" where there is none."""
+        """The explanation of the difference, "" if there is none."""
         parts = (self.operator, self.second) if self.difference else ()
         return "; ".join(part for part in parts if part)
 
 
-def settled(
+def disagreement(
     spec: ReferenceSpec, answers: Sequence[Run], results: Sequence[Sequence[Array]]
-) -> Settled:
-    """Return whose fault it is where ``results`` differ from a runtime's ``answers``.
+) -> Disagreement:
+    """Return whether ``results`` that differ from a runtime's ``answers`` are wrong.
 
-    A runtime may be as far from us as from itself (``doubt``); then a second reference decides
-    (``second``). Raises nothing: what has no answer excuses nobody.
+    The tolerance first widens to the runtime's own rounding error (``runtime_rounding``); then a
+    second reference decides (``second_reference``). Raises nothing: a reference without an answer
+    confirms neither side.
     """
     allowed = spec.tolerance
     if _first(answers, results, allowed) is None:
-        return Settled(allowed)
+        return Disagreement(allowed)
     allowed = widened(allowed, spec.runtime, spec.model, answers)
     allowed = _conditioned(spec, answers, results, allowed)
     found = _first(answers, results, allowed)
     if found is None:
-        return Settled(allowed)
+        return Disagreement(allowed)
     number, difference = found
     operator = maker(spec.model, difference.output)
     inputs = [inputs for inputs, _ in answers]
     opinion = second_opinion(spec, inputs)
     if opinion is None:
-        return Settled(allowed, number, difference, operator)
+        return Disagreement(allowed, number, difference, operator)
     said = opinion.of(number, difference)
     if not opinion.reason:
         triples = zip(opinion.outputs, answers, results, strict=True)
         if all(excuses(s, run[1], ours, allowed, opinion.steps) for s, run, ours in triples):
             apart = _largest(answers, results)
             allowed = replace(allowed, absolute=max(allowed.absolute, apart), steps=int(apart))
-            return Settled(allowed, operator=operator, second=f"{said}, ours {difference.got:g}")
-    return Settled(allowed, number, difference, operator, said)
+            return Disagreement(
+                allowed, operator=operator, second=f"{said}, ours {difference.got:g}"
+            )
+    return Disagreement(allowed, number, difference, operator, said)
 
 
 def _conditioned(
@@ -70,7 +73,7 @@ def _conditioned(
     results: Sequence[Sequence[Array]],
     allowed: Tolerance,
 ) -> Tolerance:
-    """What rounding inputs makes of the first run that differs and of those before it."""
+    """Return the tolerance widened to input rounding, for the first run that differs."""
     found = _first(answers, results, allowed)
     if found is None:
         return allowed
@@ -81,7 +84,7 @@ def _conditioned(
 def _first(
     answers: Sequence[Run], results: Sequence[Sequence[Array]], allowed: Tolerance
 ) -> tuple[int, Difference] | None:
-    """The first run that differs, and where."""
+    """Return the first run that differs, and the difference."""
     for number, ((_, want), have) in enumerate(zip(answers, results, strict=True)):
         difference = first_difference(want, have, allowed)
         if difference is not None:

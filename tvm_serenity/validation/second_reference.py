@@ -1,4 +1,4 @@
-"""A second opinion where results differ from a runtime's: a runtime can be wrong, too.
+"""A second reference that decides if results differ from a runtime's: runtimes can be wrong.
 
 The second reference shares no kernel with the first. Floats are compared with float64: our results
 are right if their error is within the runtime's tolerance, or smaller than the runtime's own error.
@@ -27,16 +27,16 @@ NAMES = {
     "fast": "LiteRT with its fast kernels",
 }
 ROUNDS_ONCE = {"fast": 1.0}
-"""Steps that a second reference of integers may be off, where it rounds once and others twice."""
+"""Allowed steps of integers from a second reference that rounds once where others round twice."""
 ROUNDED = 0.02
-"""Of the largest number: a runtime that is further from float64 does not round, it is wrong."""
+"""A runtime further from float64 than this share of the largest number is wrong, not rounding."""
 
 
 @dataclass(frozen=True)
 class Opinion:
-    """What a second reference has as outputs of each run, or why it has none.
+    """The outputs of a second reference for each run, or the reason why it has none.
 
-    ``steps``: how far integers of its own may be off.
+    ``steps``: the error that its own integers may have.
     """
 
     reference: str
@@ -45,7 +45,7 @@ class Opinion:
     steps: float = 0.0
 
     def of(self, run: int, difference: Difference) -> str:
-        """Return in words what it says of the element that differs in a run."""
+        """Return in words its value of the element that differs in a run."""
         if self.reason:
             return f"no second reference ({self.reason})"
         array = self.outputs[run][difference.output]
@@ -81,9 +81,9 @@ def excuses(
     allowed: Tolerance,
     steps: float = 0.0,
 ) -> bool:
-    """Return whether a second reference sides with ``ours`` against a runtime's results.
+    """Return whether a second reference confirms ``ours`` against a runtime's results.
 
-    ``steps``: how far its integers may be off.
+    ``steps``: the error that integers of the second reference may have.
     """
     return all(
         _excuses(s.reshape(o.shape), t, o, allowed, steps) if s.size == o.size == t.size else False
@@ -106,7 +106,7 @@ def _excuses(second: Array, theirs: Array, ours: Array, allowed: Tolerance, step
 
 
 def error(exact: Array, found: Array) -> float:
-    """Return the largest error of ``found``; NaN and infinity must be where ``exact`` has them."""
+    """Return the largest error of ``found``; infinite unless NaN and infinity match ``exact``."""
     wide, got = exact.astype(np.float64), found.astype(np.float64)
     with np.errstate(invalid="ignore"):
         apart = np.where((wide == got) | ((wide != wide) & (got != got)), 0.0, np.abs(wide - got))
@@ -114,7 +114,7 @@ def error(exact: Array, found: Array) -> float:
 
 
 def maker(model: Path | bytes, output: int) -> str:
-    """Return the operator that makes an output of a model, in words; "" where it is not known.
+    """Return in words the operator that computes an output of a model; "" if it is unknown.
 
     ``model``: a file, or the bytes of an exported program.
     """

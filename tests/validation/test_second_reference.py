@@ -15,7 +15,7 @@ from tests.firmware.projects import needs_host
 from tests.validation.test_network import small_file
 from tvm_serenity.operators import mean
 from tvm_serenity.quantize.fixed import multiplier
-from tvm_serenity.validation import doubt, rules
+from tvm_serenity.validation import rules, runtime_rounding
 from tvm_serenity.validation.network import (
     compared_with_reference,
     reference_for,
@@ -157,7 +157,7 @@ def test_floats_are_compared_by_their_error_against_float64(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Results nearer to float64 than the runtime's are not wrong; others are."""
-    monkeypatch.setattr(doubt, "NUDGES", ())
+    monkeypatch.setattr(runtime_rounding, "NUDGES", ())
     if kind == "onnx":
         spec = reference_for(str(normalised(tmp_path / "norm.onnx")))
     else:

@@ -1,9 +1,9 @@
-"""How far a runtime is from itself: what its own rounding makes of a network.
+"""The rounding error of a reference runtime itself: results may differ from it by as much.
 
-onnxruntime runs a quantised network in two ways: with integer operators, and node by node in
-floats. Both are right, and normalisations and attention carry what they differ by to the end. A
-float network that cancels large numbers (the normalisation of a row that hardly varies) multiplies
-the rounding of its inputs: any order of sums gives another result, and all are right.
+onnxruntime runs a quantised network in two modes: with integer operators, or node by node in
+floats. Both are right, and normalisation and attention carry their difference to the outputs. A
+float network that cancels large numbers (the normalisation of an almost constant row) amplifies the
+rounding of its inputs: each order of summation gives another right result.
 """
 
 from collections.abc import Sequence
@@ -20,26 +20,26 @@ from tvm_serenity.validation.rules import multiplies_bytes, stores_steps
 from tvm_serenity.validation.tolerances import HALF
 
 Run = tuple[Sequence[Array], Sequence[Array]]
-"""Inputs as the runtime has them, and its outputs."""
+"""Inputs in the runtime's shapes, and its outputs."""
 QLINEAR, PLAIN, EXACT = "qlinear", "onnxruntime", "exact"
 TIMES = 2.0
-"""How often further a third way may be from one of both than the other is."""
+"""Allowed error of our results, as a multiple of the difference between a runtime's two modes."""
 NUDGES = (2.0**-20, 2.0**-20, 2.0**-22, 2.0**-22)
-"""Of an input, in either direction: the largest is what a sum of a thousand float32 terms loses."""
+"""Relative input perturbations; the largest is the rounding error of 1,000 float32 terms."""
 TIMES_NUDGED = 4.0
-"""How often further than on nudged inputs results may be."""
+"""Allowed error of our results, as a multiple of the effect of perturbed inputs."""
 JUMPS = 0.5
-"""Results that a fourth of a nudge moves by more than this share of what a nudge does are steps."""
+"""A result is discontinuous if a quarter of a perturbation moves it by more than this share."""
 
 
 def widened(
     tolerance: Tolerance, runtime: str, model: Path | bytes, runs: Sequence[Run]
 ) -> Tolerance:
-    """Return ``tolerance``, or more where ``runtime`` itself is further apart on the same inputs.
+    """Return ``tolerance``, widened to the difference between the two modes of ``runtime``.
 
-    Runtimes that have one way keep theirs, and so do those whose other way has no answer.
-    onnxruntime without its optimisations lets sums of bytes' products saturate: where a network has
-    some, onnx's reference evaluator is the other way.
+    Only onnxruntime with integer operators has a second mode; if that has no answer, the tolerance
+    stays. Without its optimisations onnxruntime saturates sums of byte products: for networks with
+    such sums, onnx's reference evaluator is the second mode.
     """
     if runtime != QLINEAR:
         return tolerance
@@ -64,11 +64,11 @@ def widened(
 def conditioned(
     tolerance: Tolerance, runtime: str, model: Path | bytes, runs: Sequence[Run]
 ) -> Tolerance:
-    """Return ``tolerance``, or more where rounding the inputs of a float network shows that much.
+    """Return ``tolerance``, widened to the effect of input rounding on a float network.
 
-    The runtime computes ``runs``, each from the states of the one before, again on inputs that are
-    a little off; the last one counts. Networks that round to steps keep their tolerance, and so do
-    those whose results jump: that is no error of rounding.
+    The runtime computes ``runs`` again on perturbed inputs, each run from the states of the
+    previous one; the last run counts. The tolerance stays for networks that round to quantisation
+    steps, and for discontinuous results: a jump is no rounding error.
     """
     inputs, outputs = runs[-1]
     rounds = stores_steps(model, runtime) or tolerance.relative == HALF.relative
@@ -90,14 +90,14 @@ def conditioned(
 
 
 def _nudged(array: Array, nudge: float, rng: np.random.Generator) -> Array:
-    """An input with each of its floats a little off."""
+    """Return an input with each float perturbed by a relative ``nudge``."""
     if array.dtype.kind != "f":
         return array
     return np.asarray(array * (1 + nudge * rng.choice([-1.0, 1.0], array.shape)), array.dtype)
 
 
 def _largest(one: Array, other: Array) -> float:
-    """The largest difference of elements that are numbers in both."""
+    """Return the largest difference over elements that are finite in both arrays."""
     if one.dtype.kind not in "fiu" or one.size != other.size:
         return 0.0
     apart = np.abs(one.reshape(-1).astype(np.float64) - other.reshape(-1).astype(np.float64))

@@ -1,4 +1,4 @@
-"""Seeded inputs of a network that is known by the shapes and types of its parameters alone."""
+"""Seeded inputs of a network, drawn from the shapes and types of its parameters alone."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,8 +15,8 @@ def drawn_inputs(
 ) -> list[Array]:
     """Return an array for each of ``parameters``, which are shapes and types.
 
-    Standard normal floats; integers over the whole range of their type, or within what is
-    ``allowed`` at their position.
+    Floats are standard normal; integers cover their type, or the range ``allowed`` at their
+    position.
     """
     rng = np.random.default_rng(seed)
     result = []

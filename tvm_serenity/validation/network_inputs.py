@@ -1,4 +1,4 @@
-"""Seeded inputs of a network: within what they index, states as they are at first."""
+"""Seeded inputs of a Relax network: indices stay in range, states have their initial values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,9 +7,9 @@ import numpy as np
 import tvm
 
 from tvm_serenity.relax.attributes import STATES
-from tvm_serenity.validation.draws import drawn_inputs
 from tvm_serenity.validation.inputs import Range
 from tvm_serenity.validation.ranges import input_ranges, parameters_of
+from tvm_serenity.validation.seeded_inputs import drawn_inputs
 
 
 def random_inputs(
@@ -17,7 +17,7 @@ def random_inputs(
 ) -> list[np.ndarray[Any, Any]]:
     """Return seeded inputs for the parameters of a module's function.
 
-    Standard normal floats; integers over the whole range of their type, or within what they index.
+    Floats are standard normal; integers cover their type, or the range they may index.
     """
     parameters = parameters_of(module[function])
     known = [(shape, dtype) for _, shape, dtype in parameters]
@@ -25,7 +25,7 @@ def random_inputs(
 
 
 def allowed_inputs(module: tvm.IRModule, function: str = "main") -> dict[int, Range]:
-    """Return what integers among the parameters of a function must lie within, by position."""
+    """Return the allowed range of each integer parameter that is an index, by position."""
     types = [dtype for _, _, dtype in parameters_of(module[function])]
     if any(np.dtype(dtype).kind in "iu" and dtype[-1] != "8" for dtype in types):
         return input_ranges(module, function)  # 8 bits index nothing, as importers go
@@ -33,14 +33,14 @@ def allowed_inputs(module: tvm.IRModule, function: str = "main") -> dict[int, Ra
 
 
 def states_of(module: tvm.IRModule, function: str = "main") -> tuple[int, ...]:
-    """Return what fills each state at first: the last parameters and results are states."""
+    """Return the initial value of each state; states are the last parameters and results."""
     return tuple(int(v) for v in (module[function].attrs or {}).get(STATES, ()))
 
 
 def network_inputs(
     module: tvm.IRModule, seed: int = 0, results: Sequence[np.ndarray[Any, Any]] | None = None
 ) -> list[np.ndarray[Any, Any]]:
-    """Return seeded inputs; states are as at first, or as the ``results`` of a run left them."""
+    """Return seeded inputs; states are initial, or those that a run left in ``results``."""
     inputs, states = random_inputs(module, seed), states_of(module)
     first = len(inputs) - len(states)
     for i, value in enumerate(states):

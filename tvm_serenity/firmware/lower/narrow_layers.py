@@ -1,4 +1,4 @@
-"""Constants of layers that run by rows, in fewer bytes."""
+"""Constants of layers, unsplit or in rows, in fewer bytes."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -12,12 +12,12 @@ pytest.importorskip("onnxruntime")
 import onnx
 from onnx import TensorProto, helper
 
-from tvm_serenity.validation.doubt import TIMES, widened
 from tvm_serenity.validation.network import compared_with_reference
 from tvm_serenity.validation.reference_spec import ReferenceSpec
 from tvm_serenity.validation.references import ReferenceRuntime
 from tvm_serenity.validation.report import Tolerance
 from tvm_serenity.validation.rules import rule_for
+from tvm_serenity.validation.runtime_rounding import TIMES, widened
 
 LAYERS = 12
 

@@ -1,0 +1,151 @@
+"""The layers of a network, lowered: the C kernels of each, the library's where it has them.
+
+A layer is a call of a kernel of a whole tensor or one of rows (``LayerKernel``). An unsplit network
+and one in bands of rows are lowered alike.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tvm_serenity.firmware.isa import PLAIN, Extensions
+from tvm_serenity.firmware.kernels.candidates import least
+from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered, Passages
+from tvm_serenity.firmware.lower.flatten import flattened
+from tvm_serenity.firmware.lower.narrow_layers import narrowed
+from tvm_serenity.firmware.lower.statements import Written, write
+from tvm_serenity.firmware.program import Array, Kernel
+from tvm_serenity.firmware.select.library import library_calls
+from tvm_serenity.relax.rows_read import LayerKernel
+
+Layers = Sequence[LayerKernel | None]
+"""The layers of a network; None: a view, or one that has no kernel."""
+Write = Callable[[Mapping[str, Any]], Mapping[str, Written]]
+"""Kernels from TIR by name, as they are written or compiled."""
+
+
+@dataclass(frozen=True, eq=False)
+class LoweredLayer:
+    """The kernels of a layer, one a variant, and the constants they take, in C.
+
+    ``data`` are the positions of tensors among tensors and constants: before all constants where
+    ``library`` says that the kernel is the library's, which knows rows outside of a tensor as NULL;
+    ``not_covered`` why it is not, or not one for the board's core alone; ``call``: which of the
+    library's. ``candidates``: all there are in its place, the cheapest first. ``passages``: how it
+    goes over each input (of a layer in rows over a row of it), where its result may lie over what
+    it is made of. ``joined``: the layers that a chain in tiles is made of.
+    """
+
+    kernels: tuple[Kernel, ...]
+    constants: tuple[Array, ...]
+    data: tuple[int, ...]
+    workspace_bytes: int = 0
+    library: bool = False
+    not_covered: str = ""
+    call: LibraryCall | None = None
+    candidates: "tuple[LoweredLayer, ...]" = ()
+    passages: Passages = ()
+    joined: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lowering:
+    """How layers are lowered: for which core, and which of them the library may make.
+
+    ``spread``: bytes that a call of a layer needs beside its workspace, which count where that is
+    the same. ``named``: the name of a layer's kernel in C, "whole" or "row" given.
+    """
+
+    write: Write
+    core: Extensions = PLAIN
+    library: bool = True
+    spread: Callable[[int, LibraryCall], int] = lambda _layer, _call: 0
+    named: Callable[[str, str], str] = lambda name, form: f"{name}_{form}"
+    least_products: int = 0
+    """A network of fewer products has no kernel of the library."""
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """Layers as they were lowered, and the kernels from TIR among them, by layer."""
+
+    layers: tuple[LoweredLayer | None, ...]
+    from_tir: Mapping[int, LayerKernel] = field(repr=False)
+
+
+def in_c(alignment: int) -> Write:
+    """Return what writes kernels from TIR as C sources."""
+
+    def written(functions: Mapping[str, Any]) -> dict[str, Written]:
+        flat = flattened(functions) if functions else {}
+        return {name: write(name, function, alignment) for name, function in flat.items()}
+
+    return written
+
+
+def lower(layers: Layers, how: Lowering) -> Lowered:
+    """Return ``layers`` with their kernels in C: the library's of the least workspace, or TIR's."""
+    found, reasons = _from_library(layers, how)
+    others = narrowed([None if i in found else kernel for i, kernel in enumerate(layers)])
+    from_tir = {i: kernel for i, kernel in enumerate(others) if kernel is not None}
+    functions: dict[str, Any] = {}
+    for kernel in from_tir.values():
+        functions.update(zip(_names(kernel, how), _functions(kernel), strict=True))
+    written = how.write(functions)
+    for i, kernel in from_tir.items():
+        parts = [written[name] for name in _names(kernel, how)]
+        found[i] = LoweredLayer(
+            tuple(part.kernel for part in parts),
+            kernel.constants,
+            kernel.data,
+            max(part.workspace_bytes for part in parts),
+            not_covered=reasons.get(i, ""),
+        )
+    return Lowered(tuple(found.get(i) for i in range(len(layers))), from_tir)
+
+
+def _from_library(layers: Layers, how: Lowering) -> tuple[dict[int, LoweredLayer], dict[int, str]]:
+    """What the library makes, by layer, and why it does not make the others."""
+    found: dict[int, LoweredLayer] = {}
+    reasons: dict[int, str] = {}
+    products = 0
+    for i, kernel in enumerate(layers if how.library else ()):
+        if kernel is None or kernel.source is None:
+            continue
+        name = how.named(kernel.name, "whole" if kernel.rows is None else "row")
+        try:
+            calls = library_calls(name, kernel.source, kernel.arguments, kernel.rows, how.core)
+        except NotCovered as reason:
+            reasons[i] = str(reason)
+            continue
+        first = tuple(range(len(kernel.data)))
+        candidates = tuple(of_call(call, first) for call in calls)
+        taken = least(calls, lambda call, layer=i: how.spread(layer, call))  # type: ignore[misc]
+        found[i] = replace(candidates[calls.index(taken)], candidates=candidates)
+        products += calls[0].products
+    if products >= how.least_products:
+        return found, reasons
+    little = f"serves networks of {how.least_products} products or more"
+    return {}, {**reasons, **dict.fromkeys(found, little)}
+
+
+def of_call(call: LibraryCall, data: tuple[int, ...]) -> LoweredLayer:
+    """Return a layer that a call of the library makes."""
+    return LoweredLayer(
+        (call.kernel,), call.constants, data, call.workspace_bytes, True, call.refused, call
+    )
+
+
+def _functions(kernel: LayerKernel) -> tuple[Any, ...]:
+    """The kernels in TIR that a layer calls."""
+    if kernel.rows is None:
+        return (kernel.whole,)
+    numbered = kernel.rows.numbered
+    return kernel.rows.variants if numbered is None else (numbered,)
+
+
+def _names(kernel: LayerKernel, how: Lowering) -> tuple[str, ...]:
+    if kernel.rows is None:
+        return (how.named(kernel.name, "whole"),)
+    count = len(_functions(kernel))
+    return tuple(how.named(kernel.name, f"row{i if count > 1 else ''}") for i in range(count))
