@@ -45,10 +45,10 @@ def build_command(model: Model, board: Board, options: BuildOptions, shown: Show
     project is linked, measured and compared with the reference in a temporary folder.
 
     By default build takes the fastest firmware that fits the board. It searches the order of the
-    operators, in-place kernels and overlap, rewriting, kernels with more workspace, constants in
-    RAM, and bands of rows. --minimise, --ram, --flash and --deadline change the goal, and other
-    options force what they name; serenity fit prints all candidates. If none fits, nothing is
-    written and the exit status is 1.
+    operators, in-place kernels and overlap, rewriting, workspace upgrades, constants in RAM, and
+    bands of rows. --minimise, --ram, --flash and --deadline change the goal, and other options fix
+    the choices that they name; serenity fit prints all candidates. If none fits, nothing is written
+    and the exit status is 1.
 
     [dim]Examples[/dim]
       serenity build kws.tflite --board netduinoplus2 -o kws
@@ -86,18 +86,18 @@ def _show(model: str, project: "Project", options: BuildOptions, shown: ShownBui
 
 
 def _search(project: "Project", model: str, output: str) -> dict[str, str]:
-    """Return the chosen build with its cost, the alternatives, and the command that pins it."""
+    """Return the chosen build with its cost, the alternatives, and the command that repeats it."""
     search = project.facts["search"]
     if search is None:
         return {}
     others = "; ".join(map(_cost, search["alternatives"]))
     rows = {
         f"least {search['minimise']}": _cost(search["build"]),
-        "alternatives": others or "no build that was tried has less of anything",
+        "alternatives": others or "no tried build is faster or smaller",
         "same build": pinned(project, model, output),
     }
     if not search["complete"]:
-        rows["not finished"] = "the time limit ended the search: the best so far"
+        rows["unfinished"] = "time limit: the best so far"
     return rows
 
 

@@ -53,12 +53,13 @@ class BuildOptions(Settings, SearchedOrSet):
 def build(
     model: str, board: str, options: BuildOptions | None = None, tell: Progress = silent
 ) -> "Project":
-    """Return the firmware project of ``model`` for ``board``, written where ``output`` says.
+    """Return the firmware project of ``model`` for ``board``, after writing it to ``output``.
 
-    The build is the one that has least of ``options.minimise`` and keeps within the memories of the
-    board and all limits; options force what they name. With ``minimise="off"``, for windows that
-    move and for kernels by LLVM it is ``firmware.build`` of the options as they are.
-    ``facts["search"]`` says what was chosen from, None where nothing was searched.
+    The search minimises ``options.minimise`` among the builds that fit the memories of the board
+    and keep all limits; options fix the choices that they name. With ``minimise="off"``, for
+    incremental inference and for kernels compiled by LLVM, there is no search: the result is that
+    of ``firmware.build`` with the same options. ``facts["search"]`` describes the search; None
+    without one.
 
     Raises the errors of ``firmware.build``, and :class:`FitError` if no build keeps the limits.
     """
@@ -85,27 +86,27 @@ def build(
 
 
 def pinned(project: "Project", model: str, output: str) -> str:
-    """Return the command that builds the same as a search has found, without the search."""
+    """Return the command that repeats the build of a search without the search."""
     words = ["serenity", "build", model, "--board", project.metadata["board"], "--minimise", OFF]
     return shlex.join([*words, *project.facts["search"]["options"], "-o", output])
 
 
 def _best(read: Any, board: "Board", goal: FitGoal, settings: Settings) -> "Project":
-    """The project of the best build, and in its facts what there was to choose from."""
+    """Return the project of the best build, with the alternatives in its facts."""
     from tvm_serenity import firmware
     from tvm_serenity.fitting.search import build_chosen, fitted
 
     found = fitted(read, board, goal, settings, every=False)
     if found.chosen is None:
         unwritten = replace(settings, output=None, check=False)
-        nearest = firmware.build(read, board, unwritten)  # or what stands in the way
+        nearest = firmware.build(read, board, unwritten)  # for the sizes in the error
         raise FitError(_beyond(found), {**nearest.facts, "fits": False})
     project = build_chosen(found, settings)
     return replace(project, facts={**project.facts, "search": _search(found, project)})
 
 
 def _search(found: "Fitted", project: "Project") -> dict[str, Any]:
-    """What JSON says of a search: the build as it is linked, and the best of the others."""
+    """Return a search as JSON: the linked build, and the Pareto front of the others."""
     from tvm_serenity.fitting.measure import unlinked
 
     assert found.chosen is not None

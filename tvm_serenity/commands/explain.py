@@ -157,7 +157,7 @@ def channel_claims(opened: ModelSource) -> list[Claim]:
 
 
 def _channels_name(opened: ModelSource) -> str:
-    """The cache's name of what is said of a file's channels: it takes TVM, which takes a second."""
+    """Return the cache key of the channels of a file; the import of TVM takes a second."""
     file = opened.file()
     beside = [file.path.parent / name for name in getattr(file, "data_files", ())]
     read = [path.read_bytes() for path in (file.path, *beside)]
@@ -167,7 +167,7 @@ def _channels_name(opened: ModelSource) -> str:
 
 
 def _channels_json(opened: ModelSource) -> bytes:
-    """How many channels there are, how many go, and of which tensors."""
+    """Return the number of channels, of skipped channels, and those of each tensor, as JSON."""
     from tvm_serenity.relax.pipeline import folded_channels  # TVM takes a second to import
 
     found = folded_channels(opened.module())

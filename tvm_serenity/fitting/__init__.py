@@ -1,4 +1,4 @@
-"""The best build of a network for a board, found by trying what there is to choose.
+"""The search for the best build of a network for a board.
 
     from tvm_serenity.fitting import FitGoal, fitted
 
@@ -24,7 +24,7 @@ _LAZY = {
     "build_chosen": "tvm_serenity.fitting.search",
     "fitted": "tvm_serenity.fitting.search",
 }
-"""Where public names are made; imported on first use."""
+"""The modules of the public names, which are imported at first use."""
 __all__ = ["FitGoal", "Fitted", "build_chosen", "fitted"]
 
 

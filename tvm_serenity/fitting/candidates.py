@@ -1,6 +1,6 @@
-"""The ways a network can be built: whole, rewritten, in place, written over, in bands of rows.
+"""The candidate builds of a network: unsplit, rewritten, in place, overlap, bands of rows.
 
-Each is compiled with its order and placement, so its arena is known; nothing is linked yet.
+Each candidate is ordered, placed and compiled, so its arena is known; it is not linked yet.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,15 +25,15 @@ from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Streaming, stream
 
 EQUAL_BANDS = (8, 4, 2, 1)
-"""Rows a band that are tried for all tensors alike."""
+"""Band heights in rows that are tried for all tensors alike."""
 
 
 @dataclass(frozen=True)
 class BuildCandidate:
-    """A network compiled in one way: ``how`` in words, and the settings that make it so.
+    """A network compiled with one strategy.
 
-    ``settings`` are those of a build that comes to this by itself; of bands that differ from
-    tensor to tensor there are none but "auto", so a candidate is finished as it is.
+    ``how``: the strategy as text. ``settings``: the settings with which ``build`` arrives at
+    the same result; for bands that differ between tensors they only say "auto".
     """
 
     how: str
@@ -42,7 +42,7 @@ class BuildCandidate:
 
     @property
     def streamed(self) -> bool:
-        """Whether rows of the input arrive one by one."""
+        """Whether input rows arrive one by one."""
         return self.settings.stream_input
 
     @property
@@ -52,24 +52,24 @@ class BuildCandidate:
 
     @property
     def work(self) -> float:
-        """How many times the products of its convolutions and dense layers it computes."""
+        """Multiply-accumulates as a multiple of those without recomputation."""
         chosen = self.made.chosen
         again = None if chosen is None else chosen.recomputed
         return 1.0 if again is None else again.work.factor
 
     @property
     def ordered(self) -> tuple[Streaming, ...]:
-        """The bands that were ordered to make it."""
+        """The bands that were ordered during the search."""
         chosen = self.made.chosen
         return () if chosen is None else (chosen.best, *chosen.tried)
 
     @property
     def calls(self) -> int:
-        """Calls of kernels in one run."""
+        """Kernel calls in one run."""
         return len(self.made.program.calls)
 
 
-def whole(maker: NetworkCompiler) -> Iterator[BuildCandidate]:
+def unsplit(maker: NetworkCompiler) -> Iterator[BuildCandidate]:
     """Yield the network operator by operator: as it is, rewritten, in place, written over.
 
     Then with faster kernels, and with constants in RAM, where the board has room for them.
@@ -78,14 +78,14 @@ def whole(maker: NetworkCompiler) -> Iterator[BuildCandidate]:
     ways = [way for way in UNSPLIT_STRATEGIES if way.keeps(settings)]
     for way in ways:
         if not way.rewritten or (settings.order == BEST and maker.changes("all")):
-            one = whole_as(maker, way, workspace=settings.workspace, constants=settings.constants)
+            one = unsplit_as(maker, way, workspace=settings.workspace, constants=settings.constants)
             yield one
-    grown = whole_as(maker, ways[0], workspace=GROW, constants=settings.constants)
-    copied = whole_as(maker, ways[0], workspace=GROW, constants=RAM)
+    grown = unsplit_as(maker, ways[0], workspace=GROW, constants=settings.constants)
+    copied = unsplit_as(maker, ways[0], workspace=GROW, constants=RAM)
     yield from (one for one in (grown, copied) if one.made.placed.fits)
 
 
-def whole_as(
+def unsplit_as(
     maker: NetworkCompiler, way: UnsplitStrategy, *, workspace: str = LEAST, constants: str = FLASH
 ) -> BuildCandidate:
     """Return the network operator by operator, with what ``way`` says.

@@ -1,4 +1,4 @@
-"""Which build is best for a goal, and which no other beats."""
+"""The best build for a goal, and the Pareto front of all builds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ ORDERS = {
     RAM: (0, 1, 2, 3),
     FLASH: (1, 0, 2, 3),
 }
-"""Which of RAM, flash, time and calls counts first, for each objective."""
+"""The order in which RAM, flash, time and calls count, by objective."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Fitted:
 
 
 def front_of(points: Sequence[BuildFigures]) -> tuple[BuildFigures, ...]:
-    """Return the points that no other beats in RAM, flash and time, least RAM first.
+    """Return the Pareto front of ``points`` in RAM, flash and time, by ascending RAM.
 
     A run that was not timed is no quicker than any other; of equals the first is kept.
     """
@@ -54,7 +54,7 @@ def front_of(points: Sequence[BuildFigures]) -> tuple[BuildFigures, ...]:
 
 
 def best_of(points: Sequence[BuildFigures], goal: FitGoal) -> BuildFigures | None:
-    """Return the point that is best for ``goal`` among those that keep within its limits.
+    """Return the best point for ``goal`` among the points that keep its limits.
 
     Runs that were not timed come after those that were, fewer calls first.
     """

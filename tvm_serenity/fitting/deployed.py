@@ -1,4 +1,4 @@
-"""What a network takes on a board as ``build`` makes it, in numbers that can be sent around."""
+"""The figures of a network on a board, as plain numbers that processes can exchange."""
 
 import tempfile
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Deployed:
 
 
 def deployed(model: "Model", board: str, time_limit_s: float | None = None) -> Deployed:
-    """Return what ``model`` (as of ``firmware.build``) takes on ``board``, and how long it runs.
+    """Return the sizes and the run time of ``model`` (as for ``firmware.build``) on ``board``.
 
     ``time_limit_s`` is for each search, and for the run. Raises what ``firmware.build`` raises,
     but nothing where it does not fit: the figures say so.

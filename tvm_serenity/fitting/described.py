@@ -1,4 +1,4 @@
-"""What was found, as JSON has it."""
+"""The result of a search as JSON."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tvm_serenity.fitting.measure import BuildFigures
 
 
 def described(found: Fitted) -> dict[str, Any]:
-    """Return what was found, every build with its figures."""
+    """Return the result of a search as JSON, with the figures of each build."""
     goal = found.goal
     return {
         "model": found.origin.file,
@@ -32,7 +32,7 @@ def described(found: Fitted) -> dict[str, Any]:
 
 
 def boards(found: Fitted) -> tuple[str, ...]:
-    """Return the known boards that one of the builds fits, least RAM first."""
+    """Return the known boards that at least one build fits, by ascending RAM."""
     names: dict[str, None] = {}
     for one in sorted(found.points, key=lambda one: one.arena_bytes):
         stack = one.candidate.settings.stack_bytes

@@ -1,4 +1,4 @@
-"""The builds that may be the fastest on a board: few, so that they are found in seconds.
+"""A few builds that can be the fastest on a board, which are compiled within seconds.
 
 An unsplit network calls each kernel once. Bands of rows cost more calls and never save one, so they
 are tried only where no unsplit build fits, the coarsest that do. Of unsplit builds the first that
@@ -21,7 +21,7 @@ from tvm_serenity.fitting.candidates import (
     as_asked,
     coarsest_rows,
     goes_by_rows,
-    whole_as,
+    unsplit_as,
 )
 from tvm_serenity.options.memory import BEST, FLASH, RAM
 from tvm_serenity.options.speed import GROW
@@ -30,7 +30,7 @@ from tvm_serenity.rows.limits import Limits
 
 
 def fastest(maker: NetworkCompiler, limits: Limits) -> Iterator[BuildCandidate]:
-    """Yield the unsplit builds that may be the fastest; bands of rows where none of them fits.
+    """Yield the unsplit builds that can be the fastest; bands of rows if none of them fits.
 
     ``maker.settings`` may force what the search chooses: ``in_place``, ``overlap``, ``rewrite``,
     ``constants="ram"`` and ``rows="off"``. ``limits`` are those of each search for bands.
@@ -50,7 +50,7 @@ def fastest(maker: NetworkCompiler, limits: Limits) -> Iterator[BuildCandidate]:
             continue
         complete = True
         for constants in tuple(places):
-            one = whole_as(maker, way, workspace=GROW, constants=constants)
+            one = unsplit_as(maker, way, workspace=GROW, constants=constants)
             yield one
             allowed = fits_board(one, settings)
             fits |= allowed
@@ -71,22 +71,22 @@ def fastest(maker: NetworkCompiler, limits: Limits) -> Iterator[BuildCandidate]:
             if fits_board(one, settings):
                 return
     except (InputError, UnsupportedError) as error:
-        settings.notify(f"not by rows: {error}")
+        settings.notify(f"no bands of rows: {error}")
 
 
 def fits_board(one: BuildCandidate, settings: Settings) -> bool:
-    """Whether the memories of the board, and the limits that are set, hold a candidate."""
+    """Return whether a candidate fits the memories of the board and the given limits."""
     made = one.made
     return made.placed.fits and settings.allows(one.arena_bytes, made.program.copied_bytes)
 
 
 def has_cheapest_kernels(one: BuildCandidate) -> bool:
-    """Whether no operator goes without its cheapest kernel for lack of memory."""
+    """Return whether each operator has its cheapest kernel, none rejected for lack of memory."""
     return not any(k.reason == FULL for choice in one.made.choices for k in choice.candidates)
 
 
 def reads_flash_slowly(board: Board) -> bool:
-    """Whether the board is known to wait for its flash at its clock."""
+    """Return whether the timing model of the board has wait states for flash."""
     timing = board_timing(board)
     if timing is None:
         return False

@@ -1,4 +1,4 @@
-"""The builds of a network as points: RAM against the time of one run, or against flash."""
+"""A figure of the builds of a network: RAM against the time of one run, or against flash."""
 
 from tvm_serenity.fitting.choose import Fitted
 from tvm_serenity.fitting.measure import BuildFigures
@@ -6,7 +6,7 @@ from tvm_serenity.system.plots import new_figure, open_frame, write_figure
 
 
 def plot_front(title: str, found: Fitted, path: str) -> None:
-    """Write RAM and time of every build to ``path``; flash where no run was timed."""
+    """Write a figure of RAM and time of each build to ``path``; of flash without timed runs."""
     figure = new_figure(6, 4)
     axes = figure.add_subplot()
     ran = [one for one in found.points if one.run is not None]

@@ -1,4 +1,4 @@
-"""What is wanted of a build: asked and checked before anything heavy is imported."""
+"""The goal of a build; its options are checked before the slow imports."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NO, YES, EITHER = "no", "yes", "either"
 ARRIVALS = {NO: (False,), YES: (True,), EITHER: (False, True)}
-"""Whether rows of the input arrive one by one, for each value of ``FitGoal.stream_input``."""
+"""The tried values of streamed input, for each value of ``FitGoal.stream_input``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +60,14 @@ class FitGoal(BuildGoal, Recompute):
     jobs: int = option(2, differing(JOBS, help="Programs linked or run at a time."))
 
     def check_board(self, board: Board) -> None:
-        """Raise :class:`InputError` where nothing about ``board`` can answer the goal."""
+        """Raise :class:`InputError` if the goal needs a timing model that ``board`` lacks."""
         if self.deadline_ms is not None and board.timing is None:
             raise InputError(
                 f"--deadline: {board.name} has no [timing], so that no run can be timed"
             )
 
     def met(self, one: "BuildFigures") -> bool:
-        """Whether a build keeps within all limits."""
+        """Return whether a build keeps all limits."""
         return (
             one.fits
             and (self.ram_bytes is None or one.ram_bytes <= self.ram_bytes)

@@ -1,4 +1,4 @@
-"""What a candidate takes of a board: flash as it is linked, RAM, and the time of one run."""
+"""The figures of a candidate on a board: linked flash, RAM and the time of one run."""
 
 import signal
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ CYCLES, INSTRUCTIONS = "cycles", "instructions"
 
 @dataclass(frozen=True)
 class Spending:
-    """What one run takes, least and most, in ``unit``: cycles, or instructions alone.
+    """The minimum and maximum cost of one run in ``unit``: cycles or instructions.
 
     ``milliseconds`` are those of cycles at the board's clock.
     """
@@ -62,7 +62,7 @@ class BuildFigures:
 
     @property
     def how(self) -> str:
-        """How it is built, in words."""
+        """The strategy of the build as text."""
         return self.candidate.how
 
     @property
@@ -71,7 +71,7 @@ class BuildFigures:
         return self.candidate.arena_bytes
 
     def within(self, milliseconds: float) -> bool:
-        """Whether a run is known to take no longer than that."""
+        """Return whether a run provably takes at most ``milliseconds``."""
         known = None if self.run is None else self.run.milliseconds
         return known is not None and known[1] <= milliseconds
 
@@ -79,7 +79,7 @@ class BuildFigures:
 def unlinked(
     board: Board, candidate: BuildCandidate, code_bytes: int | None = None
 ) -> BuildFigures:
-    """Return what ``candidate`` takes of ``board``; ``code_bytes``: of flash beside constants."""
+    """Return the figures of ``candidate`` on ``board``; ``code_bytes``: flash of the code."""
     made = candidate.made
     stack, constants = candidate.settings.stack_bytes, made.program.constant_bytes
     taken = fit(board, made.placed, constants, stack, code_bytes, made.program.copied_bytes)
@@ -98,7 +98,7 @@ def unlinked(
 def linked(
     board: Board, shared: SharedConstants, candidate: BuildCandidate, place: Path
 ) -> BuildFigures:
-    """Return the same with the code it is linked to; its files are written to ``place``."""
+    """Return the figures of a linked candidate; its files are written to ``place``."""
     program, stack = candidate.made.program, candidate.settings.stack_bytes
     layout = Layout(board, stack, candidate.settings.external_arena)
     place.mkdir()
@@ -122,7 +122,7 @@ def all_linked(
 
 
 def untimeable(board: Board) -> str:
-    """Return why no run on ``board`` can be timed or counted, "" where one can."""
+    """Return the reason why runs on ``board`` can be neither timed nor counted, or ""."""
     if not image.linkable():
         return "no compiler for the board is installed"
     if board.timing is not None and installed():
@@ -144,7 +144,7 @@ def timed(
     ]
     try:
         for child in children:
-            next(child)  # it runs now
+            next(child)  # starts the run
         for index, one in enumerate(found):
             try:
                 run = next(children[index % jobs])
@@ -153,7 +153,7 @@ def timed(
             yield replace(one, untimed=run) if isinstance(run, str) else replace(one, run=run)
     finally:
         for child in children:
-            child.close()  # which ends the process
+            child.close()  # ends the process
 
 
 def _runs(
@@ -172,7 +172,7 @@ def _runs(
 
 
 def _run(candidate: BuildCandidate, board: Board, place: Path) -> Spending:
-    """One run of the project in ``place``: priced where the board has a timing, else counted."""
+    """Return the cost of one run: priced if the board has a timing model, else counted."""
     program, stack = candidate.made.program, candidate.settings.stack_bytes
     about = metadata(program, Layout(board, stack, candidate.settings.external_arena))
     arrays = _inputs(program)
@@ -186,7 +186,7 @@ def _run(candidate: BuildCandidate, board: Board, place: Path) -> Spending:
 
 
 def _inputs(program: Program) -> list[Array]:
-    """Inputs drawn with a fixed seed: how long a network runs hardly depends on them."""
+    """Return inputs drawn with a fixed seed; the run time hardly depends on them."""
     draw = np.random.default_rng(0)
     found = []
     for tensor in (program.tensors[t] for t in program.given):

@@ -1,4 +1,4 @@
-"""The search for the best build: candidates, what they take, and a bound, within a time limit."""
+"""The search for the best build: candidates, their figures and a bound, within a time limit."""
 
 import tempfile
 import time
@@ -25,7 +25,7 @@ from tvm_serenity.fitting.candidates import (
     as_asked,
     by_rows,
     goes_by_rows,
-    whole,
+    unsplit,
     worth_it,
 )
 from tvm_serenity.fitting.choose import Fitted, best_of, front_of
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from tvm_serenity.firmware.compile.model import Model
 
 WHOLE_SECONDS = 60.0
-"""What orders and placements of whole operators may take together."""
+"""Seconds for all orders and placements of unsplit operators."""
 LONGEST = 1e6
-"""Seconds of all runs that are timed, where there is no limit."""
+"""Seconds for all timed runs without a time limit."""
 BANDS_SHARE = 0.4
-"""What part of the limit the searches for bands may take; linking and timing need the rest."""
+"""Share of the time limit for the search for bands; linking and timing take the rest."""
 SEARCHES = 30
 """Time limits that are used up for one kind of input: of orders, placements, coarser bands."""
 
@@ -64,7 +64,7 @@ def fitted(
     *,
     every: bool = True,
 ) -> Fitted:
-    """Return the best build of ``model`` for ``board``, and what there was to choose from.
+    """Return the best build of ``model`` for ``board``, and all measured builds.
 
     ``model`` and ``board`` are those of ``firmware.build``; ``settings`` say what all candidates
     have in common (types, channels, stack), and leave rewriting, overwriting and rows to the
@@ -94,7 +94,8 @@ def fitted(
         points = search.points(Path(folder))
     if not points:
         raise InputError(
-            f"{name}: the time limit of {goal.time_limit_s} s was over before anything was measured"
+            f"{name}: the time limit of {goal.time_limit_s} s ended before any build was measured; "
+            "give a longer --time-limit"
         )
     return Fitted(
         board=target,
@@ -111,7 +112,7 @@ def fitted(
 
 
 def build_chosen(found: Fitted, settings: Settings) -> Project:
-    """Return the firmware project of what was chosen, linked and compared as by ``build``.
+    """Return the firmware project of the chosen build, linked and compared as by ``build``.
 
     ``settings``: where it is written and how it is checked. Raises what ``firmware.build`` raises,
     and :class:`InputError` where nothing was chosen.
@@ -127,7 +128,7 @@ def build_chosen(found: Fitted, settings: Settings) -> Project:
 
 
 def _check_free(settings: Settings) -> None:
-    """Raise :class:`InputError` where settings decide what the search is for."""
+    """Raise :class:`InputError` if ``settings`` fix a choice of the search."""
     plain = Settings()
     for name in searched(Settings):
         if getattr(settings, name) != getattr(plain, name):
@@ -147,16 +148,16 @@ class _Search:
 
     @property
     def left(self) -> float:
-        """Seconds that are left."""
+        """The remaining seconds."""
         return self.deadline - time.perf_counter()
 
     @property
     def bound_bytes(self) -> int:
-        """The least arena that any candidate of the kinds that were tried can have."""
+        """The lower bound of the arena over all tried kinds of candidates."""
         return min(self.bounds, default=0)
 
     def points(self, folder: Path) -> list[BuildFigures]:
-        """The candidates that are worth it, measured and timed as far as time allows."""
+        """Return the undominated candidates, measured and timed within the time limit."""
         notify, board = self.maker.settings.notify, self.maker.board
         found: list[BuildCandidate] = []
         points: list[BuildFigures] = []
@@ -168,7 +169,7 @@ class _Search:
                 flash_is_enough = constants_fit(board, one.made.program.constant_bytes)
                 if not flash_is_enough:
                     self.bounds.clear()  # of the ways that were tried alone
-                    break  # no way has less constants
+                    break  # no strategy has fewer constants
                 if self.left <= 0:
                     self.complete = False
                     break
@@ -194,7 +195,7 @@ class _Search:
             yield one
 
     def measure(self, points: list[BuildFigures], folder: Path) -> None:
-        """Link and time ``points``, each in its place, as far as time allows."""
+        """Link and time ``points`` in place, within the time limit."""
         board, jobs = self.maker.board, self.goal.jobs
         candidates = [one.candidate for one in points]
         for index, one in enumerate(all_linked(candidates, board, folder, jobs)):
@@ -212,7 +213,7 @@ class _Search:
         self.complete &= all(one.run is not None for one in points if one.fits)
 
     def candidates(self) -> Iterator[BuildCandidate]:
-        """The builds that are tried, plain ones first, with the bounds they show."""
+        """Yield the tried builds, unsplit builds first, and collect their bounds."""
         if not self.every and self.goal.minimise in (TIME, ENERGY):
             limit = min(self.maker.settings.search_seconds, BANDS_SHARE * self.left / SEARCHES)
             yield from fastest(self.maker, Limits(limit))
@@ -231,7 +232,7 @@ class _Search:
             limits = Limits(share / SEARCHES)
             if not streamed:
                 self.until = now + min(share, WHOLE_SECONDS)
-                for one in whole(self.maker):
+                for one in unsplit(self.maker):
                     self.bounds.append(one.made.lower_bound_bytes)
                     fits |= one.made.placed.fits
                     yield one

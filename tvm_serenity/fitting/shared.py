@@ -1,4 +1,4 @@
-"""Constants compiled once for all builds that have the same."""
+"""Constants that are compiled once for all builds that share them."""
 
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -12,7 +12,7 @@ from tvm_serenity.firmware.program import Program
 
 @dataclass
 class _Text:
-    """One text of constants: the first object of it, and who may compile it."""
+    """One source text of constants: its object file, and the lock of its compilation."""
 
     lock: Lock = field(default_factory=Lock)
     compiled: bytes | None = None
@@ -20,7 +20,7 @@ class _Text:
 
 @dataclass
 class SharedConstants:
-    """Objects of ``weights.c``, for projects that are compiled alike, from several threads."""
+    """Object files of ``weights.c`` that several threads share for projects of equal flags."""
 
     known: dict[bytes, _Text] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""Which networks fit which boards, and by which lever first: a sweep over pairs.
+"""A sweep over pairs of networks and boards: the first strategy that fits each pair.
 
 A pair is looked at in a child process, so that one that crashes or runs out of time is a row that
 says so. Pairs of one model share what does not depend on the board.
@@ -20,7 +20,7 @@ from tvm_serenity.firmware.board.fit import boards_that_do
 from tvm_serenity.firmware.c_names import identifier
 from tvm_serenity.firmware.compile.fallback import UNSPLIT_STRATEGIES
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.fitting.candidates import BuildCandidate, coarsest_rows, whole_as
+from tvm_serenity.fitting.candidates import BuildCandidate, coarsest_rows, unsplit_as
 from tvm_serenity.fitting.measure import BuildFigures, linked, unlinked
 from tvm_serenity.fitting.shared import SharedConstants
 from tvm_serenity.rows.limits import Limits
@@ -69,7 +69,7 @@ class ModelOnBoards:
     arriving: bool = False
 
     def key(self) -> str:
-        """Return a digest of everything that decides the rows; of a file, its content too."""
+        """Return a digest of all inputs of the rows, including the content of a model file."""
         names = [one.name for one in fields(Settings) if one.name != "notify"]
         how = [getattr(self.settings, name) for name in names]
         said = repr((self.model, self.boards, how, self.seconds, self.arriving)).encode()
@@ -121,7 +121,7 @@ class ModelOnBoards:
             yield {**row, "seconds": round(time.perf_counter() - started, 2)}
 
     def pair(self, maker: "NetworkCompiler") -> Row:
-        """Return the row of the first build that fits, or of the one that needs least RAM."""
+        """Return the row of the first build that fits, or of the build with the least RAM."""
         tried: list[BuildFigures] = []
         refused: list[str] = []
         with tempfile.TemporaryDirectory(prefix="serenity.") as folder:
@@ -138,7 +138,7 @@ class ModelOnBoards:
                     return self.row(maker.board, lever, one)
                 tried.append(one)
                 if _flash_is_short(one):
-                    break  # nothing that follows has fewer constants
+                    break  # no later strategy has fewer constants
         least = min(tried, key=lambda one: one.ram_bytes)
         lines = [line for line in least.taken.lines if line.shortfall_bytes]
         short = [f"{line.region} {line.shortfall_bytes:,}" for line in lines]
@@ -146,14 +146,14 @@ class ModelOnBoards:
         return self.row(maker.board, None, least, "; ".join(said))
 
     def ways(self, maker: "NetworkCompiler") -> Iterator[tuple[str, Callable[[], BuildCandidate]]]:
-        """Yield the ways to build the network, each with the lever that it needs."""
+        """Yield the strategies of the build in turn, each with its name."""
         limits = Limits(self.settings.search_seconds)
         plain, *others = UNSPLIT_STRATEGIES
-        yield WHOLE, partial(whole_as, maker, plain)
+        yield WHOLE, partial(unsplit_as, maker, plain)
         yield ROWS, partial(coarsest_rows, maker, False, limits)
         for way in others:
             if not way.rewritten or maker.changes("all"):
-                yield FIT, partial(whole_as, maker, way)
+                yield FIT, partial(unsplit_as, maker, way)
         if self.arriving:
             yield FIT, partial(coarsest_rows, maker, True, limits)
 
@@ -164,7 +164,7 @@ class ModelOnBoards:
         one: BuildFigures | None = None,
         why_not: str = "",
     ) -> Row:
-        """Return what is said of one pair."""
+        """Return the row of one pair."""
         said: Row = dict.fromkeys(COLUMNS)
         said |= {"model": self.model, "board": board.name, "fits_by": lever, "seconds": 0.0}
         said |= {"why_not": why_not or None, "boards": []}
@@ -178,7 +178,7 @@ class ModelOnBoards:
 
 
 def _measured(board: Board, candidate: BuildCandidate, place: Path) -> BuildFigures:
-    """What a candidate takes: with its code where that can decide."""
+    """Return the figures of a candidate; linked with its code if the code decides the fit."""
     one = unlinked(board, candidate)
     if not one.fits or not image.linkable():
         return one
@@ -196,7 +196,7 @@ def points(
     seconds: float,
     arriving: bool = False,
 ) -> list[ModelOnBoards]:
-    """Return what is worked out for all pairs; :class:`InputError` where there is none."""
+    """Return the work of all pairs; raise :class:`InputError` if there is no pair."""
     if not models or not boards:
         raise InputError("no pairs: name at least one model and one board")
     named = tuple(boards)
@@ -206,11 +206,11 @@ def points(
 
 
 def counts(rows: Sequence[Row]) -> dict[str, int]:
-    """Return how many pairs fit with each lever, those of the levers before it included."""
+    """Return the cumulative number of pairs that fit with each strategy."""
     by = [LEVERS.index(row["fits_by"]) for row in rows if row["fits_by"] is not None]
     return {lever: sum(one <= index for one in by) for index, lever in enumerate(LEVERS)}
 
 
 def point_file(path: Path) -> PointFile:
-    """Return ``path`` as a file of finished points of such a sweep."""
+    """Return the file ``path`` of finished points of a sweep."""
     return PointFile(path, "fit_points", COLUMNS)
