@@ -6,12 +6,17 @@ from typing import Any
 
 import pytest
 
-from tests.firmware.projects import HELLO, KWS, build, needs_board, project
+from tests.firmware.projects import HELLO, KWS, build, model, needs_board, project
 from tests.firmware.test_workspace_growth import module
+from tvm_serenity import firmware
 from tvm_serenity.boards import Board, board
-from tvm_serenity.firmware import Settings
+from tvm_serenity.firmware import Settings, building, kept
+from tvm_serenity.firmware.check import loaded_constants
+from tvm_serenity.firmware.check.loaded_constants import check_constants
+from tvm_serenity.firmware.check.report import CheckReport
 from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.firmware.compile import fallback
+from tvm_serenity.firmware.program import Program
 
 BOARD = "mps2-an386"
 
@@ -75,3 +80,24 @@ def test_they_are_where_kernels_read_them(name: str, target: str, tmp_path: Path
     held = in_ram["flash"]["const_bytes"]
     assert in_flash["flash"]["const_bytes"] - held <= more
     assert more >= build(name, target).facts["constant_bytes"]
+
+
+@needs_board
+def test_constants_of_zeros_are_where_the_start_up_code_zeroes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MCUNet has such: compilers put arrays of zeros that may change into .bss."""
+    skipped = (CheckReport(skipped="left out"), dict[str, Any]())
+    monkeypatch.setattr(building._Work, "checked", lambda _self, _texts: skipped)
+    monkeypatch.setattr(kept, "entries", lambda: None)
+    counted = []
+
+    def counting(image: Path, program: Program) -> int:
+        counted.append(check_constants(image, program))
+        assert any(not constant.array.any() for constant in program.constants)
+        return counted[-1]
+
+    monkeypatch.setattr(loaded_constants, "check_constants", counting)
+    settings = Settings(constants="ram", workspace="grow", output=tmp_path / "made")
+    firmware.build(model("mcunet/mcunet_vww_int8.tflite"), "nucleo-l4r5zi", settings)
+    assert counted[0] > 50
