@@ -6,7 +6,7 @@ import typer
 
 from tvm_serenity.options.option import HelpGroup
 
-BOARD_HELP = "Board or its chip (serenity boards), CORE:RAM:FLASH (cortex-m4:256K:1M), or a .toml file."
+BOARD_HELP = "Board or its chip (serenity boards), CORE:RAM:FLASH, or a .toml file."
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="File, or zoo:NAME?param=value.")]
 Board = Annotated[
