@@ -15,8 +15,8 @@ from typing import Any
 from tvm_serenity import zoo
 from tvm_serenity.boards import board
 from tvm_serenity.firmware import Settings
-from tvm_serenity.firmware.compile.driver import Maker
-from tvm_serenity.firmware.compile.fallback import WholeWay
+from tvm_serenity.firmware.compile.driver import NetworkCompiler
+from tvm_serenity.firmware.compile.fallback import UnsplitStrategy
 from tvm_serenity.zoo.net import module
 from tvm_serenity.zoo.quantised import QuantisedNet
 from tvm_serenity.zoo.window import POINT, Window, same
@@ -93,10 +93,10 @@ NETWORKS: dict[str, tuple[Callable[[], Any], float]] = {
 
 def row(name: str) -> str:
     make, stated = NETWORKS[name]
-    maker = Maker(make(), "net", board(BOARD), Settings(time_limit_s=10, rows="off"))
+    maker = NetworkCompiler(make(), "net", board(BOARD), Settings(time_limit_s=10, rows="off"))
     plain, over = (
-        maker.whole(way.settings(maker.settings))
-        for way in (WholeWay(), WholeWay(in_place=True, overlap=True))
+        maker.unsplit(way.settings(maker.settings))
+        for way in (UnsplitStrategy(), UnsplitStrategy(in_place=True, overlap=True))
     )
     arenas = [sum(made.placed.arena_bytes.values()) for made in (plain, over)]
     ranges = over.placed.ranges

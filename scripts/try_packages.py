@@ -86,7 +86,7 @@ def _tried(folder: Path, python: str, source: Path, compiler: bool) -> str:
     wheels.mkdir(exist_ok=True)
     clean = _environment(folder / f"{_version(python)}-{compiler}", python)
     wheel = _wheel(clean, wheels, source, compiler)
-    _run(clean, "-m", "pip", "install", "--quiet", str(wheel))
+    _run(clean, "-m", "pip", "install", "--quiet", f"{wheel}[run]")
     _run(clean, "-m", "pip", "check")
     found = json.loads(_run(clean, "-c", IMPORTED))
     assert found["file"].startswith(found["prefix"]), found

@@ -21,7 +21,12 @@ pytest.importorskip("scikit_build_core")
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = {"tvm_serenity": "tvm_serenity", "passes": "tvm_serenity/passes",
            "targets": "tvm_serenity/targets"}  # fmt: skip
-BUILD = "import sys; from scikit_build_core import build; print(getattr(build, sys.argv[1])({!r}))"
+BUILD = """
+import sys
+sys.path.insert(0, "scripts")
+import serenity_build
+print(getattr(serenity_build, sys.argv[1])({!r}))
+"""
 
 
 def run(*command: str, cwd: Path, **more: str) -> str:
@@ -139,3 +144,46 @@ def test_no_version_is_shut_out_but_one() -> None:
         ("run", "apache-tvm"),
         ("tune", "apache-tvm-ffi"),
     }
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no checkout")
+def test_a_checkout_without_symbolic_links_is_installed_editable(tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    run("git", "clone", "-q", "-c", "core.symlinks=false", str(ROOT), str(checkout), cwd=tmp_path)
+    assert (checkout / "tvm_serenity" / "targets").is_file()
+    missing = {"CC": "/nonexistent/cc", "CXX": "/nonexistent/c++"}
+    wheel = built("build_editable", tmp_path / "wheel", checkout, **missing)
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    start = "import site, sys; site.addsitedir(sys.argv[1]); sys.path.append(sys.argv[2])\n"
+    start += "import tvm_serenity.passes, tvm_serenity.targets\n"
+    start += "from tvm_serenity.boards import names\n"
+    start += "print(tvm_serenity.passes.__file__, 'nucleo-l4r5zi' in names())"
+    purelib = sysconfig.get_paths()["purelib"]
+    told = [sys.executable, "-S", "-c", start, str(tmp_path / "site"), purelib]
+    said = run(*told, cwd=tmp_path).split()
+    assert said == [str(checkout / "tvm_serenity" / "passes" / "__init__.py"), "True"]
+    assert run("git", "status", "--porcelain", "tvm_serenity", cwd=checkout) == ""
+
+
+def test_no_extra_but_those_of_pytorch_brings_cuda() -> None:
+    """On Linux PyPI's ``torch`` brings CUDA: no user gets it who did not ask for PyTorch."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = extras["optional-dependencies"]
+
+    def brought(items: list[str]) -> set[str]:
+        found = set()
+        for item in items:
+            inner = re.fullmatch(r"tvm-serenity\[(.*)\]", item)
+            if inner is None:
+                found.add(re.split(r"[<>=!;\[ ]", item)[0])
+            else:
+                found |= set().union(*(brought(named[name]) for name in inner[1].split(",")))
+        return found
+
+    heavy = {"torch", "torchao", "executorch"}
+    asking = {name for name, items in named.items() if brought(items) & heavy}
+    assert asking == {"torch", "executorch", "test"}
+    base = brought(extras["dependencies"])
+    assert {"tflite", "onnx", "plotly"} <= base
+    assert not base & {*heavy, "apache-tvm", "onnxruntime", "ai-edge-litert"}
+    assert {"apache-tvm", "unicorn", "ai-edge-litert"} <= brought(named["firmware"])

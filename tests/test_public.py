@@ -53,7 +53,7 @@ def test_help_fits_a_few_screens() -> None:
 def test_the_surface_of_firmware_is_pinned() -> None:
     """``build`` is the function, whatever was imported before."""
     code = """
-from tvm_serenity.firmware import building, image
+from tvm_serenity.firmware import building, kept
 from tvm_serenity import firmware
 assert dir(firmware) == firmware.__all__ == ["Project", "Settings", "build", "load"]
 assert all(callable(getattr(firmware, name)) for name in firmware.__all__)

@@ -72,7 +72,7 @@ def test_what_is_no_size_is_refused(text: str, said: str) -> None:
 
 def test_a_size_may_have_a_least() -> None:
     assert size_bytes("1", 1) == 1
-    with pytest.raises(InputError, match="size '0': from 1 to"):
+    with pytest.raises(InputError, match="size '0': out of range; write from 1 to"):
         size_bytes("0", 1)
 
 

@@ -123,7 +123,8 @@ def test_another_tvm_is_refused_in_one_line(line: str, tvm: str, tmp_path: Path)
     assert done.returncode == 2
     assert said in done.stderr
     assert "apache-tvm 0.27" in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert said in done.stderr.splitlines()[-1]  # what takes more than a second says what it does
+    assert done.stderr.count("serenity: ") < 3
 
 
 def test_a_command_imports_no_other(tmp_path: Path) -> None:
@@ -171,7 +172,7 @@ def integer_chain(folder: Path) -> Path:
     return path
 
 
-GRAPH_ALONE = ("schedule", "explain", "plan", "offchip", "report -o {out}.html", "rows --graph")
+GRAPH_ALONE = ("schedule", "explain", "inspect", "offchip", "report -o {out}.html", "rows --graph")
 
 
 @pytest.mark.parametrize("line", GRAPH_ALONE)

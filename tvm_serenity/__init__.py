@@ -93,7 +93,7 @@ def _function(name: str) -> property:
         return getattr(import_module(f"{__name__}.{name}"), name)
 
     def keep(_package: ModuleType, value: Any) -> None:
-        if not isinstance(value, ModuleType):  # the import system names what it has imported
+        if not isinstance(value, ModuleType):  # the import system sets submodules as attributes
             raise AttributeError(f"{__name__}.{name} cannot be set")
 
     return property(get, keep)

@@ -1,8 +1,8 @@
-"""Boards: what a microcontroller has, from ``targets/*.toml`` or a file of the user's own.
+"""Boards: the core and memory of a microcontroller, from ``targets/*.toml`` or a user's file.
 
     board("nucleo-f767zi"), board("stm32f767"), board("my-board.toml"), board("cortex-m4:256K:1M")
 
-Each file names the source of its numbers; what could not be sourced is listed in ``unsourced``.
+Each file names the source of its numbers; numbers without a source are listed in ``unsourced``.
 """
 
 import difflib
@@ -21,13 +21,13 @@ from tvm_serenity.system.files import read_text
 from tvm_serenity.system.sizes import size_bytes
 
 KINDS = ("flash", "sram", "dtcm", "itcm", "ccm", "psram")
-"""Kinds of memory: flash holds code and constants, the others data; psram is slow and outside."""
+"""Kinds of memory: flash holds code and constants, the others data; psram is external and slow."""
 
 MAX_FILE_BYTES = 2**20
 ANY_BOARD = "mps2-an386"
-"""Where memory lies on a chip of which nothing is known: at Arm's usual addresses."""
+"""The board whose memory addresses, Arm's usual ones, serve for an unknown chip."""
 LARGEST_BYTES = 2**28
-"""Of the flash, and of the RAM, of a board that is given by its sizes."""
+"""The limit on flash, and on RAM, of a board that is given by its sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class MemoryRegion:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """The processor as the board has it, by its file (``tvm_serenity.cores``).
+    """The processor of a board, by its core file (``tvm_serenity.cores``).
 
-    ``instructions``: the sets it executes; ``prices`` and ``cycles``: the cores whose kernel prices
-    and timing hold for it, "" for none. Tensors are aligned to ``alignment_bytes``.
+    ``instructions``: the instruction sets that it executes. ``prices`` and ``cycles``: the cores
+    whose kernel prices and timing apply, "" for none. Tensors are aligned to ``alignment_bytes``.
     """
 
     name: str
@@ -56,16 +56,16 @@ class Core:
     cycles: str = ""
 
     def has(self, instructions: str) -> bool:
-        """Whether it executes a set of instructions of ``cores.INSTRUCTIONS``."""
+        """Return whether it executes an instruction set of ``cores.INSTRUCTIONS``."""
         return instructions in self.instructions
 
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """A board: core, memory, the compilers with their flags, and QEMU's machine if there is one.
+    """A board: core, memory, compilers with flags, and QEMU's machine if there is one.
 
-    ``aliases``: the names of its chip, and other names that users write for the board.
-    ``timing`` is the table of that name as it stands in ``file`` (``tvm_serenity.cycles.board``).
+    ``aliases``: the names of its chip, and other names that users write for the board. ``timing``
+    is the table of that name in ``file`` (``tvm_serenity.cycles.board``).
     """
 
     name: str
@@ -95,14 +95,14 @@ class Board:
 
 
 def names() -> tuple[str, ...]:
-    """Return the boards that come with the package, sorted."""
-    found = resources.files("tvm_serenity.targets").iterdir()
-    return tuple(sorted(f.name.removesuffix(".toml") for f in found if f.name.endswith(".toml")))
+    """Return the names of the boards in the package, sorted."""
+    files = resources.files("tvm_serenity.targets").iterdir()
+    return tuple(sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml")))
 
 
 @cache
 def aliases() -> Mapping[str, str]:
-    """Return the board that each alias stands for."""
+    """Return the board name of each alias."""
     return {alias: name for name in names() for alias in _known(name).aliases}
 
 
@@ -112,14 +112,14 @@ def board(spec: str) -> Board:
     ``spec`` is one of ``names()`` or ``aliases()``, in any case, the path of a TOML file, or
     "CORE:RAM:FLASH" for any chip with a known core (:func:`board_of_cpu`).
 
-    Raises :class:`InputError` naming the file and what is wrong or missing in it, or the boards
-    whose names are most like ``spec``.
+    Raises :class:`InputError`, which names the file and its error, or the boards with the most
+    similar names.
     """
     if spec.endswith(".toml"):
         path = Path(spec)
         try:
             if path.stat().st_size > MAX_FILE_BYTES:
-                raise InputError(f"{spec}: larger than {MAX_FILE_BYTES} bytes")
+                raise InputError(f"{spec}: the file is larger than {MAX_FILE_BYTES} bytes")
             return _parse(path.stem, spec, read_text(path))
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
@@ -150,46 +150,49 @@ def _unknown(spec: str, wanted: str) -> str:
 
 
 def board_of_cpu(cpu: str, ram_bytes: int, flash_bytes: int) -> Board:
-    """Return a board with the core ``cpu``, so much RAM and so much flash, in bytes.
+    """Return a board with the core ``cpu`` and the given RAM and flash, in bytes.
 
-    ``cpu`` is a core of ``cores.core_files()`` or the path of a core's ``.toml`` file. Memory lies
-    where the machine of QEMU that runs the core has it, or ``ANY_BOARD`` where there is none, and
-    tensors are aligned as there. The clock is that machine's; no wait states are known, so no
-    milliseconds are estimated. A board with more memory than its machine is not emulated.
+    ``cpu`` is a core of ``cores.core_files()`` or the path of a core's ``.toml`` file. Memory
+    addresses, clock and alignment are those of the QEMU machine that runs the core, or of
+    ``ANY_BOARD`` without one. Wait states are unknown, so no milliseconds are estimated. A board
+    with more memory than its machine is not emulated.
 
-    Raises :class:`InputError` for an unknown core, and for sizes that are not positive or above
+    Raises :class:`InputError` if the core is unknown, or a size is not positive or above
     ``LARGEST_BYTES``.
     """
     model = core_model(cpu)
     machine = next((b for b in map(_known, names()) if b.qemu and b.qemu == model.qemu), None)
     like = machine or _known(ANY_BOARD)
-    whole = model.variants[0]
+    variant = model.variants[0]
     flash = next(r for r in like.regions if r.kind == "flash")
     internal = (r for r in like.regions if r.kind in ("sram", "dtcm"))
     ram = max(internal, key=lambda r: r.size_bytes)
     regions, emulated = [], machine is not None
     for name, region, size in (("flash", flash, flash_bytes), ("ram", ram, ram_bytes)):
         if not 0 < size <= LARGEST_BYTES:
-            raise InputError(f"{cpu} with {size:,} bytes of {name}: from 1 to {LARGEST_BYTES:,}")
+            raise InputError(
+                f"{cpu} with {size:,} bytes of {name}: write a size from 1 to {LARGEST_BYTES:,} "
+                "bytes"
+            )
         emulated &= size <= region.size_bytes
         regions.append(replace(region, name=name, size_bytes=size))
     return Board(
         name=f"{cpu}:{ram_bytes}:{flash_bytes}",
         title=f"{model.title}, {ram_bytes:,} bytes of RAM, {flash_bytes:,} of flash",
-        source=f"sizes as they were given; addresses and clock of {like.name}",
+        source=f"sizes as given; addresses and clock of {like.name}",
         core=Core(
             model.name,
-            whole.instructions,
+            variant.instructions,
             like.core.clock_mhz,
             like.core.alignment_bytes,
-            whole.prices,
+            variant.prices,
             model.cycles,
         ),
         regions=tuple(regions),
         compiler=model.compiler,
-        gcc=whole.gcc,
-        llvm_triple=whole.llvm_triple,
-        llvm_attributes=whole.llvm_attributes,
+        gcc=variant.gcc,
+        llvm_triple=variant.llvm_triple,
+        llvm_attributes=variant.llvm_attributes,
         qemu=like.qemu if emulated else None,
         file=f"{cpu}:{ram_bytes}:{flash_bytes}",
     )
@@ -223,25 +226,26 @@ def _parse(name: str, where: str, text: str) -> Board:
 
 
 def _core(reader: "_Reader", data: Mapping[str, Any]) -> tuple[Core, CoreIsa, str]:
-    """The core as the board has it, what compiles for it, and the compiler.
+    """Return the core of a board, its compiler flags, and its compiler.
 
-    A board says which sets of instructions its core lacks (``dsp = false``), and flags of its own.
+    A board may list instruction sets that its core lacks (``dsp = false``), and flags of its own.
     """
     table = reader.table(data, "core")
     path = Path(reader.where)
     model = core_model(reader.text(table, "name"), path.parent if path.is_file() else None)
-    whole, given = model.variants[0], {i for i in INSTRUCTIONS if i in table}
+    full, given = model.variants[0], {i for i in INSTRUCTIONS if i in table}
     said = {i: bool(reader.get(table, i, bool)) for i in given}
-    has = tuple(i for i in INSTRUCTIONS if said.get(i, i in whole.instructions))
+    has = tuple(i for i in INSTRUCTIONS if said.get(i, i in full.instructions))
     own = reader.table(data, "toolchain") if "toolchain" in data else {}
     isa = model.variant(has)
     if isa is None and not {"gcc", "llvm_triple"} <= set(own):
         kinds = "; ".join(", ".join(v.instructions) for v in model.variants)
         raise ParseError(
             f"{reader.where}: {model.name} with {', '.join(has)}: no compiler flags are known for "
-            f"it, only with: {kinds}; write 'gcc' and 'llvm_triple' into [toolchain]"
+            f"these instruction sets, only for: {kinds}; write 'gcc' and 'llvm_triple' in "
+            "[toolchain]"
         )
-    isa = isa or whole
+    isa = isa or full
     isa = replace(
         isa,
         gcc=reader.text(own, "gcc") if "gcc" in own else isa.gcc,
@@ -269,8 +273,8 @@ class _Reader:
         return value
 
     def table(self, data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.get(data, key, dict)
-        return found
+        value: Mapping[str, Any] = self.get(data, key, dict)
+        return value
 
     def text(self, table: Mapping[str, Any], key: str) -> str:
         return str(self.get(table, key, str))
@@ -283,11 +287,11 @@ class _Reader:
 
     def region(self, table: object) -> MemoryRegion:
         if not isinstance(table, dict):
-            raise ParseError(f"{self.where}: 'regions' is a list of tables")
+            raise ParseError(f"{self.where}: 'regions' must be a list of tables")
         kind = self.text(table, "kind")
         if kind not in KINDS:
             raise ParseError(
-                f"{self.where}: kind {kind!r} of a region; there are {', '.join(KINDS)}"
+                f"{self.where}: unknown kind {kind!r} of a region; there are {', '.join(KINDS)}"
             )
         return MemoryRegion(
             self.text(table, "name"),
@@ -299,10 +303,10 @@ class _Reader:
 
 def _check(where: str, board: Board) -> None:
     if len({r.name for r in board.regions}) != len(board.regions):
-        raise ParseError(f"{where}: two regions have one name")
+        raise ParseError(f"{where}: two regions have the same name; rename one")
     by_address = sorted(board.regions, key=lambda r: r.address)
     for left, right in pairwise(by_address):
         if left.address + left.size_bytes > right.address:
             raise ParseError(f"{where}: regions {left.name!r} and {right.name!r} overlap")
     if board.flash_bytes == 0 or board.ram_bytes == 0:
-        raise ParseError(f"{where}: a board needs a region of flash and one of RAM")
+        raise ParseError(f"{where}: the board needs a region of flash and one of RAM; add it")

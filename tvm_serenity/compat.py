@@ -21,7 +21,7 @@ from tvm_serenity.errors import SerenityError, UnsupportedError
 
 for _error in vars(errors).values():
     if isinstance(_error, type) and issubclass(_error, SerenityError):
-        tvm_ffi.error.register_error(_error)  # so that passes raise them through TVM unchanged
+        tvm_ffi.error.register_error(_error)  # passes then raise these errors through TVM unchanged
 
 ARENA_ALIGNMENT = 64
 """Alignment in bytes of TVM's own allocations, which kernels may assume."""
@@ -31,7 +31,7 @@ def lower_and_fuse(target: tvm.target.Target) -> Any:
     """Return TVM's own passes from a fresh module to fused ``call_tir`` in dataflow form."""
     return tvm.transform.Sequential(
         [
-            legalized({"relax.topk"}),  # before it becomes a call of TVM's runtime
+            legalized({"relax.topk"}),  # otherwise it becomes a call of TVM's runtime
             *cpu.library_dispatch_passes(target),
             *cpu.legalize_passes(target),
             relax.transform.DeadCodeElimination(),
@@ -242,7 +242,7 @@ def kernel_arguments(call: relax.Call) -> list[Any]:
     """Return the arguments that ``call_tir`` passes to its kernel, without the results."""
     arguments = call.args[1]
     if len(call.args) > 2:
-        raise UnsupportedError(f"kernel {call.args[0].name_hint!r}: takes symbolic sizes")
+        raise UnsupportedError(f"kernel {call.args[0].name_hint!r}: symbolic sizes are unsupported")
     return list(arguments.fields) if isinstance(arguments, relax.Tuple) else [arguments]
 
 
@@ -290,7 +290,7 @@ def overwritten(call: relax.Expr) -> Any:
     indices = [int(i) for i in call.attrs.inplace_indices]
     if len(indices) != 1 or indices[0] < 0 or is_tuple(call.ty):
         kernel = call.args[0].name_hint
-        raise UnsupportedError(f"kernel {kernel!r}: only one result, in place, is supported")
+        raise UnsupportedError(f"kernel {kernel!r}: an in-place kernel may have only one result")
     return kernel_arguments(call)[indices[0]]
 
 

@@ -1,9 +1,9 @@
-"""Cores: what a processor executes, and what compiles, prices and emulates it.
+"""Cores: the instruction sets of a processor, with its compiler, kernel prices and emulator.
 
     core_model("cortex-m33"), core_model("my-core.toml")
 
-One file each, ``targets/cores/*.toml`` or one of the user's own, is all that is known of a core:
-its table ``[isa]`` is read here, its timing by ``tvm_serenity.cycles.core``.
+One file each, ``targets/cores/*.toml`` or a user's own, holds all facts of a core: this module
+reads its table ``[isa]``, ``tvm_serenity.cycles.core`` its timing.
 """
 
 import tomllib
@@ -18,24 +18,24 @@ from tvm_serenity.system.files import read_text
 from tvm_serenity.system.toml_table import TomlTable
 
 INSTRUCTIONS = {
-    "thumb1": "Thumb-1: 16-bit instructions, of registers r0 to r7",
+    "thumb1": "Thumb-1: 16-bit instructions on registers r0 to r7",
     "thumb2": "Thumb-2",
-    "dsp": "the DSP extension: two products of 16 bits an instruction",
-    "mve": "vectors of 128 bits (Helium)",
+    "dsp": "the DSP extension: two 16-bit products per instruction",
+    "mve": "128-bit vectors (Helium)",
     "fpu": "floats in hardware",
 }
-"""Sets of instructions that kernels, or the C library, are chosen by."""
+"""Instruction sets by which kernels, or the C library, are selected."""
 
 TIMING = ("model", "pipeline", "instructions")
-"""Keys of a core's file that are of its timing."""
+"""Keys of a core's file that describe its timing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreIsa:
-    """A set of instructions, and what compiles for it.
+    """A combination of instruction sets, and its compiler flags.
 
-    ``gcc``: the compiler's flags; ``llvm_attributes``: what LLVM does not know by its triple and
-    the core's name. ``prices``: the core whose prices of kernels hold, "" for none.
+    ``gcc``: the compiler's flags; ``llvm_attributes``: attributes that LLVM does not derive from
+    its triple and the core's name. ``prices``: the core whose kernel prices apply, "" for none.
     """
 
     instructions: tuple[str, ...]
@@ -47,10 +47,10 @@ class CoreIsa:
 
 @dataclass(frozen=True, kw_only=True)
 class CoreModel:
-    """A core: ``variants`` are the whole core, then what chips make of it that leave some out.
+    """A core: ``variants`` are the full core, then variants of chips that lack some instructions.
 
-    ``compiler``: the program that compiles C for it; ``cycles``: the core whose timing table holds,
-    "" for none; ``qemu``: a machine of QEMU that runs its programs, None without one.
+    ``compiler``: the C compiler's program; ``cycles``: the core whose timing table applies, "" for
+    none; ``qemu``: a QEMU machine that runs its programs, None without one.
     """
 
     name: str
@@ -62,21 +62,21 @@ class CoreModel:
     variants: tuple[CoreIsa, ...]
 
     def variant(self, instructions: Iterable[str]) -> CoreIsa | None:
-        """Return the variant that has exactly ``instructions``, None where there is none."""
+        """Return the variant with exactly these instruction sets, or None."""
         wanted = set(instructions)
         return next((v for v in self.variants if set(v.instructions) == wanted), None)
 
 
 def core_files() -> tuple[str, ...]:
-    """Return the names of the cores that come with the package, sorted."""
-    found = (resources.files("tvm_serenity.targets") / "cores").iterdir()
-    return tuple(sorted(f.name.removesuffix(".toml") for f in found if f.name.endswith(".toml")))
+    """Return the names of the cores in the package, sorted."""
+    files = (resources.files("tvm_serenity.targets") / "cores").iterdir()
+    return tuple(sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml")))
 
 
 def core_table(spec: str, beside: Path | None = None) -> TomlTable:
     """Return the file of the core ``spec``: one of ``core_files()``, or a ``.toml`` file.
 
-    A file is looked for in the folder ``beside``. Raises :class:`InputError` naming it.
+    A file is searched in the folder ``beside``. Raises :class:`InputError`, which names the file.
     """
     if spec.endswith(".toml"):
         path = Path(spec) if beside is None else beside / spec
@@ -88,8 +88,8 @@ def core_table(spec: str, beside: Path | None = None) -> TomlTable:
     if spec not in core_files():
         known = ", ".join(core_files())
         raise InputError(
-            f"unknown core {spec!r}; there are {known}; describe yours in a file with a table "
-            "[isa], and name that .toml file"
+            f"unknown core {spec!r}; there are {known}; or describe yours in a .toml file with a "
+            "table [isa], and name that file"
         )
     file = resources.files("tvm_serenity.targets") / "cores" / f"{spec}.toml"
     return _parsed(f"cores/{file.name}", file.read_text(encoding="utf-8"))
@@ -104,17 +104,17 @@ def _parsed(where: str, text: str) -> TomlTable:
 
 
 def core_model(spec: str, beside: Path | None = None) -> CoreModel:
-    """Return the core that ``spec`` names, as :func:`core_table` finds it.
+    """Return the core that ``spec`` names, from the file of :func:`core_table`.
 
-    Raises :class:`ParseError` naming file and key.
+    Raises :class:`ParseError`, which names file and key.
     """
     top = core_table(spec, beside)
     isa = top.table("isa")
     if isa is None:
-        raise top.error("'isa' is missing: which instructions the core has, and who compiles them")
+        raise top.error("the table 'isa' is missing; it lists the instruction sets and compiler")
     isa.only(*CoreIsa.__dataclass_fields__, "compiler", "cycles", "qemu", "without")
     name = top.text("name")
-    whole = _whole(isa)
+    full = _full_core(isa)
     return CoreModel(
         name=name,
         title=top.text("title"),
@@ -122,11 +122,11 @@ def core_model(spec: str, beside: Path | None = None) -> CoreModel:
         compiler=isa.text("compiler"),
         cycles=isa.text("cycles", spec if "pipeline" in top.data else ""),
         qemu=isa.text("qemu", "") or None,
-        variants=(whole, *(_without(t, whole) for t in isa.tables("without"))),
+        variants=(full, *(_without(t, full) for t in isa.tables("without"))),
     )
 
 
-def _whole(isa: TomlTable) -> CoreIsa:
+def _full_core(isa: TomlTable) -> CoreIsa:
     return CoreIsa(
         instructions=_names(isa, INSTRUCTIONS),
         gcc=isa.text("gcc"),
@@ -136,31 +136,31 @@ def _whole(isa: TomlTable) -> CoreIsa:
     )
 
 
-def _without(table: TomlTable, whole: CoreIsa) -> CoreIsa:
-    """A variant: ``instructions`` are those that it lacks, the rest is as in the whole core."""
+def _without(table: TomlTable, full: CoreIsa) -> CoreIsa:
+    """Return a variant that lacks the table's ``instructions`` and else equals the full core."""
     table.only(*CoreIsa.__dataclass_fields__)
-    out = _names(table, whole.instructions)
+    out = _names(table, full.instructions)
     return CoreIsa(
-        instructions=tuple(i for i in whole.instructions if i not in out),
-        gcc=table.text("gcc", whole.gcc),
-        llvm_triple=table.text("llvm_triple", whole.llvm_triple),
-        llvm_attributes=_texts(table, "llvm_attributes", whole.llvm_attributes),
-        prices=table.text("prices", whole.prices),
+        instructions=tuple(i for i in full.instructions if i not in out),
+        gcc=table.text("gcc", full.gcc),
+        llvm_triple=table.text("llvm_triple", full.llvm_triple),
+        llvm_attributes=_texts(table, "llvm_attributes", full.llvm_attributes),
+        prices=table.text("prices", full.prices),
     )
 
 
 def _names(table: TomlTable, known: Iterable[str]) -> tuple[str, ...]:
-    found = _texts(table, "instructions", None)
-    for name in found:
+    names = _texts(table, "instructions", None)
+    for name in names:
         if name not in known:
             raise table.error(f"'instructions' has {name!r}; there are {', '.join(known)}")
-    return found
+    return names
 
 
 def _texts(table: TomlTable, key: str, default: tuple[str, ...] | None) -> tuple[str, ...]:
     if default is not None and key not in table.data:
         return default
-    found = table.get(key, list)
-    if not all(isinstance(one, str) for one in found):
+    values = table.get(key, list)
+    if not all(isinstance(one, str) for one in values):
         raise table.error(f"{key!r} is a list of strings")
-    return tuple(found)
+    return tuple(values)

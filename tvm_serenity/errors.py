@@ -1,18 +1,18 @@
 """All errors that the library raises on purpose.
 
     SerenityError
-    ├── InputError              a model, file, graph or option that cannot be used
-    │   ├── GraphError          a graph that is not well formed (names the op or tensor)
-    │   │   └── CycleError      operators that wait for each other
-    │   ├── ParseError          a text or CSV line that cannot be read (names the line)
-    │   └── UnsupportedError    well formed, but outside of what is supported (names the op)
+    ├── InputError              an unusable model, file, graph or option
+    │   ├── GraphError          an ill-formed graph (names the operator or tensor)
+    │   │   └── CycleError      a cycle of operators
+    │   ├── ParseError          an unreadable line of a text or CSV file (names the line)
+    │   └── UnsupportedError    a well-formed input beyond what is supported (names the operator)
     ├── FitError                a network that needs more memory than its board has (figures)
     ├── CheckError              a result that an independent checker rejects
-    │   └── WrongResultError    compiled code that computes something else (names what, and where)
-    └── MissingPartError        an optional package or tool is not installed (says which)
+    │   └── WrongResultError    compiled code whose result is wrong (names the kernel and element)
+    └── MissingPartError        an optional package or tool that is not installed (names it)
 
-The command line turns each into one line on standard error and exit status 2; a wrong result, or
-what does not fit, is the answer no: exit status 1.
+The command line prints each error as one line on standard error. The exit status is 1 for a wrong
+result and for a network that does not fit, 2 for all other errors.
 """
 
 from collections.abc import Mapping

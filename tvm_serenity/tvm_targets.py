@@ -156,7 +156,7 @@ def target_of(text: str) -> Any:
         return native()
     try:
         return tvm.target.Target(json.loads(text) if text.startswith("{") else text)
-    except Exception as error:  # whatever TVM's parser raises
+    except Exception as error:  # TVM's parser raises many types
         raise InputError(f"--target {text}: {str(error).strip().splitlines()[-1]}") from error
 
 

@@ -10,6 +10,7 @@ import pytest
 from tvm_serenity.cli import app, show
 from tvm_serenity.cli.commands import register
 from tvm_serenity.graph.text import dump, parse
+from tvm_serenity.system.counted import Counted
 
 register()
 CONTROL = "\x1b\x07\x08\x0c\x7f\x85\x9b\x90\u200e\u202e\u2066\ufeff"
@@ -81,7 +82,7 @@ def test_what_takes_long_says_so_without_a_terminal(
         line.step("placing")
     said = capsys.readouterr().err.splitlines()
     assert len(said) >= 3
-    assert said[0] == r"serenity: reading\x1b[2J: 0 s"
+    assert said[0] == r"serenity: reading\x1b[2J"
     assert "serenity: placing" in said
     assert not sys.stderr.isatty()
 
@@ -90,3 +91,33 @@ def test_what_is_short_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with show.progress("ordering"):
         pass
     assert capsys.readouterr() == ("", "")
+
+
+def test_what_is_counted_is_a_bar_on_a_terminal() -> None:
+    shown: list[str] = []
+
+    class Status:
+        def update(self, text: str) -> None:
+            shown.append(text)
+
+    line = show.ProgressLine("compiling m", show.PlainConsole(quiet=True), Status())  # type: ignore[arg-type]
+    for count in (1, 4, 8):
+        line.step(Counted("validating kernels", count, 8))
+    full, empty = "\u2588", "\u2591"
+    assert shown == [
+        f"compiling m: {full * 3 * n}{empty * (24 - 3 * n)} validating kernels: {n} of 8"
+        for n in (1, 4, 8)
+    ]
+
+
+def test_what_is_counted_is_one_line_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    line = show.ProgressLine("compiling m", show.PlainConsole(stderr=True))
+    for count in range(1, 9):
+        line.step(Counted("validating kernels", count, 8))
+    assert capsys.readouterr().err == "serenity: validating kernels: 8 of 8\n"
+
+
+def test_a_command_names_its_stage_within_a_second(capsys: pytest.CaptureFixture[str]) -> None:
+    with show.progress("reading m.tflite"):
+        time.sleep(1.6)
+    assert capsys.readouterr().err.splitlines()[0] == "serenity: reading m.tflite"

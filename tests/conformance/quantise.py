@@ -2,7 +2,7 @@
 
 Ranges are those of the float network on a few random inputs. Operators that compare or move
 values have one scale on all sides; where one side is fixed (softmax, logistic), a QUANTIZE stands
-between. Weights are symmetric, with a scale a channel (uint8: asymmetric, one scale); a bias has
+between. Weights are symmetric, with a scale per channel (uint8: asymmetric, one scale); a bias has
 the scale of the products.
 """
 

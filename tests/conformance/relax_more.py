@@ -263,8 +263,8 @@ def windows(g: Growing) -> bool:
         most = (g.between(1, x.shape[2]), g.between(1, x.shape[3]))
         return g.emit(nn.adaptive_avg_pool2d(x.var, most), x.bound) is not None
     w = g.weight((channels, made, 2, 3), "float32", 1)
-    computed_results = nn.conv2d_transpose(x.var, w.var, strides=g.one([(1, 1), (2, 2), (2, 1)]))
-    return g.emit(computed_results, x.bound * channels * 6) is not None
+    result = nn.conv2d_transpose(x.var, w.var, strides=g.one([(1, 1), (2, 2), (2, 1)]))
+    return g.emit(result, x.bound * channels * 6) is not None
 
 
 def places(g: Growing) -> bool:

@@ -1,13 +1,14 @@
 """Pages say who they are for, words and names are the glossary's, help fits 80 columns."""
 
 import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.run import serenity
-from tests.docs.pages import DOCS, ROOT
+from tests.docs.pages import DOCS, PAGES, ROOT
 from tvm_serenity.cli import derive
 from tvm_serenity.cli.commands import register
 from tvm_serenity.options.option import options_of
@@ -34,6 +35,16 @@ def test_the_first_two_lines_say_who_a_page_is_for(page: Path) -> None:
     assert reader.startswith("For ")
     assert gives
     assert (empty, end) == ("", "")
+
+
+FOLDERS = ("", "tvm_serenity", "tvm_serenity/firmware", "tvm_serenity/sparse")
+SOURCE = re.compile(r"`((?:\w+/)+\w+\.py)`")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_sources_that_a_page_names_are_there(page: str) -> None:
+    named = SOURCE.findall((ROOT / page).read_text(encoding="utf-8"))
+    assert [n for n in named if not any((ROOT / f / n).is_file() for f in FOLDERS)] == []
 
 
 def test_pages_use_the_terms_of_the_glossary(lint: Any) -> None:

@@ -19,7 +19,7 @@ from tests.firmware.test_mutants import wrong
 from tvm_serenity import firmware
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.check.verify_report import report
-from tvm_serenity.firmware.compile import banded, interface, unsplit
+from tvm_serenity.firmware.compile import banded_program, interface, unsplit
 from tvm_serenity.firmware.emit import c, calls, header, linker, model, walker
 from tvm_serenity.firmware.emit import sources as emitted
 from tvm_serenity.firmware.kernels import sources as library
@@ -380,7 +380,7 @@ FAULTS: dict[str, Fault] = {
     "a smaller arena": Fault("planner", wrong(unsplit, "place", _smaller_arena)),
     "a dropped row": Fault("rows", wrong(walker, "_library", _one_row_fewer), settings={"rows": 2}),
     "the first kernel for all rows": Fault(
-        "rows", wrong(banded.ProgramMaker, "step", _first_variant), settings={"rows": 2}
+        "rows", wrong(banded_program.BandedMaker, "step", _first_variant), settings={"rows": 2}
     ),
     "kept rows move too far": Fault(
         "streaming", wrong(walker, "blocks", _less_kept), stream, M4, STREAM

@@ -89,7 +89,7 @@ def build(
 
     monkeypatch.setattr(ModelSource, "check_operators", lambda *_: None)
     monkeypatch.setattr(ModelSource, "to_build", lambda opened: opened.spec)
-    made = model.Opened(network, "net", "net")
+    made = model.OpenedModel(network, "net", "net")
     monkeypatch.setattr(model, "opened", lambda _model, _settings: made)
     monkeypatch.setattr(image, "linkable", lambda: linked)  # else no image for the board
     arguments = ["build", "net", "--board", "mps2-an386", "-o", str(where / "made"), *options]

@@ -26,7 +26,7 @@ from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.board.toolchain import make
 from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.firmware.compile import driver, unsplit
-from tvm_serenity.firmware.compile.assembly import Assembled, assembled
+from tvm_serenity.firmware.compile.unsplit_program import Assembled, assembled
 from tvm_serenity.firmware.program import Bands, Data, Program
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.validation.references import ReferenceRuntime

@@ -103,7 +103,8 @@ def test_what_does_not_fit_whole_is_built_in_a_way_that_does(tmp_path: Path) -> 
     assert refused["rows"] is None
     reasons = [one["reason"] for one in refused["tried"] if one["reason"]]
     assert reasons == [
-        "--rows auto does not take --in-place: bands are placed separately; "
+        "--rows auto does not take --in-place: bands are placed separately, so that no kernel "
+        "overwrites one; "
         "leave out --in-place or --rows"
     ]
     assert build(*limited[:-2], "--force")["tried"] == []

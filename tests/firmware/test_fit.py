@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tvm_serenity.boards import MemoryRegion, board
 from tvm_serenity.firmware.board.fit import fit
-from tvm_serenity.firmware.place.memory_map import Placed, Room, place
+from tvm_serenity.firmware.place.memory_map import MemoryMap, Room, place
 from tvm_serenity.memory import LiveRange
 from tvm_serenity.plan import Buffer, plan
 
@@ -18,7 +18,7 @@ def test_the_worst_step_is_the_one_with_most_alive(drawn: list[tuple[int, int, i
         LiveRange(f"r{i}", size, start, start + length, (i,))
         for i, (start, length, size) in enumerate(drawn)
     )
-    placed = Placed(lives, ("ram",) * len(lives), (0,) * len(lives), {"ram": 0}, True)
+    placed = MemoryMap(lives, ("ram",) * len(lives), (0,) * len(lives), {"ram": 0}, True)
     found = fit(board("mps2-an500"), placed, 0, 0)
     alive = [{r for r in lives if r.start <= step < r.stop} for step in range(20)]
     most = max(sum(r.size_bytes for r in there) for there in alive)

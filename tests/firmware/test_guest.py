@@ -1,7 +1,10 @@
-"""The generated project as a guest: a CMake subdirectory of an application with its own linker script."""
+"""The generated project as a guest in an application with its own CMake and linker script."""
 
+import hashlib
+import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,18 +12,29 @@ pytest.importorskip("tvm")
 
 from tests.firmware.projects import KWS, model, needs_board
 from tvm_serenity import firmware
+from tvm_serenity.firmware import kept
 from tvm_serenity.firmware.board.toolchain import have
+from tvm_serenity.firmware.emit.origin import LICENSED
+from tvm_serenity.firmware.emit.project import METADATA
 from tvm_serenity.firmware.settings import Settings
 
 pytestmark = [needs_board, pytest.mark.skipif(not have("cmake"), reason="needs CMake")]
 
 APPLICATION = """
 #include "net_model.h"
-int main(void) { const net_inputs in = {0}; const net_outputs out = {0}; return net_run(&in, &out); }
+int main(void)
+{
+    const net_inputs in = {0};
+    const net_outputs out = {0};
+    return net_run(&in, &out);
+}
 void start(void) { (void)main(); for (;;) { } }
 """
 SCRIPT = """
-MEMORY { ROM (rx) : ORIGIN = 0x08000000, LENGTH = 1M  RAM (rw) : ORIGIN = 0x20000000, LENGTH = 128K }
+MEMORY {
+  ROM (rx) : ORIGIN = 0x08000000, LENGTH = 1M
+  RAM (rw) : ORIGIN = 0x20000000, LENGTH = 128K
+}
 ENTRY(start)
 SECTIONS {
   .text : { *(.text*) *(.rodata*) } >ROM
@@ -76,3 +90,31 @@ def test_a_subdirectory_has_no_application_of_its_own(application: Path) -> None
     linked(application, "alone")
     built = {path.name for path in (application / "alone").rglob("*.elf")}
     assert built == {"app.elf"}
+
+
+def test_every_text_says_its_licence_and_the_notice_says_where_it_is_from(
+    application: Path,
+) -> None:
+    folder = application / "net"
+    texts = [f for f in folder.iterdir() if f.suffix in (".c", ".h", ".ld", ".cmake")]
+    for file in (*texts, folder / "Makefile", folder / "CMakeLists.txt"):
+        assert LICENSED in file.read_text().splitlines()[0], file.name
+    notice, about = (folder / "NOTICE").read_text(), json.loads((folder / METADATA).read_text())
+    digest = hashlib.sha256(Path(model(KWS)).read_bytes()).hexdigest()
+    assert about["model_sha256"] == digest
+    assert digest in notice
+    assert "Apache License" in (folder / "LICENSE").read_text()
+    command = "serenity build kws_dscnn_int8.tflite --board nucleo-l4r5zi --minimise off"
+    assert f"{command} --name net -o net" == about["command"]
+    assert about["command"] in notice
+
+
+def test_equal_builds_are_equal_byte_for_byte(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(kept, "entries", lambda: None)  # else the second is the first
+    made = []
+    for name in ("one", "two"):
+        settings = Settings(output=tmp_path / name, name="net", check=False)
+        firmware.build(model(KWS), "nucleo-l4r5zi", settings)
+        files = (f for f in (tmp_path / name).iterdir() if f.is_file())
+        made.append({f.name: f.read_bytes() for f in files})
+    assert made[0] == made[1]

@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -214,7 +215,10 @@ def test_a_result_that_begins_too_near_is_noticed(core: str, tmp_path: Path) -> 
 
 
 PARTS = {"split", "rsplit", "replace", "partition", "rpartition", "endswith", "startswith"}
-NAMED = re.compile(r"\b(form|kernel|support|include|header|file)s?(\.(name|path))?(\[.*\])?$")
+NAMED = re.compile(
+    r"\b(form|kernel|support|include|header|file|rounding)s?(\.(name|path))?(\[.*\])?$"
+)
+IS_NAME = re.compile(r"\b(form|kernel|rounding)s?(\[.*\])?\.name$")
 
 
 def told_from_names(source: str) -> list[str]:
@@ -228,14 +232,26 @@ def told_from_names(source: str) -> list[str]:
             word = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
             if word and NAMED.search(ast.unparse(node.comparators[0])):
                 found.append(ast.unparse(node))
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq):
+            sides = [node.left, *node.comparators]
+            if any(isinstance(s, ast.Constant) for s in sides) and any(
+                IS_NAME.search(ast.unparse(s)) for s in sides
+            ):
+                found.append(ast.unparse(node))
     return found
 
 
 def test_nothing_is_told_from_the_name_of_a_kernel_or_a_file() -> None:
-    models = FIRMWARE / "tir" / "opened.py"  # which tells a network of the zoo from a file
+    models = FIRMWARE / "compile" / "model.py"  # which tells a network of the zoo from a file
     paths = set(FIRMWARE.rglob("*.py")) - {models}
     found = {p.name: told_from_names(p.read_text()) for p in paths}
     assert {name: told for name, told in found.items() if told} == {}
+
+
+def test_no_folder_has_more_than_twenty_files() -> None:
+    count = Counter(p.parent for p in FIRMWARE.rglob("*") if p.is_file() and p.suffix != ".pyc")
+    assert len(count) > 20
+    assert {str(folder): n for folder, n in count.items() if n > 20} == {}
 
 
 @pytest.mark.parametrize(
@@ -246,6 +262,8 @@ def test_nothing_is_told_from_the_name_of_a_kernel_or_a_file() -> None:
         'doubt * ("gathered" in one.form)',
         'BLOCKINGS[made.form.split(",")[0]]',
         'made.kernel.name.startswith("conv")',
+        'not layer.rounding.name.endswith("_SMALL")',
+        'one.form.kernel.name == "conv_mve"',
     ],
 )
 def test_what_is_told_from_a_name_is_noticed(code: str) -> None:

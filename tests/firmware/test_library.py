@@ -190,11 +190,11 @@ def test_why_a_kernel_was_taken() -> None:
 
     for rows in ("off", 1):
         found = choices(windows(), rows=rows)
-        assert {c["computed_results"] for c in found} == {"library"}
+        assert {c["made_by"] for c in found} == {"library"}
         plain = choices(windows(), rows=rows, tuned=False)
-        assert {c["computed_results"] for c in plain} == {"TIR"}
+        assert {c["made_by"] for c in plain} == {"TIR"}
         assert {tuple(c["others"]) for c in plain} == {("library: off",)}
     (one,) = choices(apart())
-    assert one["computed_results"] == "TIR"
+    assert one["made_by"] == "TIR"
     (other,) = one["others"]
     assert other.startswith("library: has convolutions, dense layers")

@@ -14,7 +14,7 @@ import pytest
 
 from tests.firmware.projects import needs_host
 from tests.firmware.small import apart, build, counting, positions, windows
-from tvm_serenity.firmware.compile import banded, driver, unsplit
+from tvm_serenity.firmware.compile import banded_program, driver, unsplit
 from tvm_serenity.firmware.emit import walker
 from tvm_serenity.firmware.kernels.parts import calls, epilogue, fours, pairs, planes
 from tvm_serenity.firmware.place import memory_map
@@ -56,7 +56,7 @@ def _moved_line(lines: dict[str, int]) -> dict[str, int]:
     return {**lines, "top": lines["top"] - 1} if lines["top"] else lines
 
 
-def _overlapping(placed: memory_map.Placed) -> memory_map.Placed:
+def _overlapping(placed: memory_map.MemoryMap) -> memory_map.MemoryMap:
     return replace(placed, offsets=(placed.offsets[0], placed.offsets[0], *placed.offsets[2:]))
 
 
@@ -105,7 +105,7 @@ MUTANTS = {
     "wrong variant": (
         positions,
         ("--rows", "1"),
-        wrong(banded.ProgramMaker, "step", _first_variant),
+        wrong(banded_program.BandedMaker, "step", _first_variant),
     ),
     "transposed weight": (windows, (), wrong(pairs, "paired_words", _transposed)),
     "transposed byte": (windows, M3, wrong(fours, "in_fours", _transposed)),

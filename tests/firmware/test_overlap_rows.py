@@ -49,7 +49,7 @@ def compiled(name: str, **options: Any) -> Any:
 
 
 def network(overlap: bool = True) -> Any:
-    maker = making.Maker(module(), "net", board("mps2-an386"), Settings())
+    maker = making.NetworkCompiler(module(), "net", board("mps2-an386"), Settings())
     return maker.rows(overlap).network
 
 

@@ -18,7 +18,7 @@ from tvm_serenity.errors import CheckError, InputError, SerenityError, WrongResu
 from tvm_serenity.firmware.check.calls import check
 from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.firmware.compile import sliding
-from tvm_serenity.firmware.compile.driver import Maker
+from tvm_serenity.firmware.compile.driver import NetworkCompiler
 from tvm_serenity.sliding.steady import WINDOWS
 
 BOARD = "mps2-an386"
@@ -28,7 +28,7 @@ SPEECH = "tflm/micro_speech_quantized.tflite"
 
 def compiled(module: Any, step: int) -> Any:
     return sliding.in_steps(
-        Maker(module, "net", board(BOARD), firmware.Settings(sliding=step, check=False))
+        NetworkCompiler(module, "net", board(BOARD), firmware.Settings(sliding=step, check=False))
     )
 
 

@@ -26,7 +26,7 @@ from tvm_serenity.cycles.emulate import installed
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware import Settings
 from tvm_serenity.firmware.check.verify import difference, run_host
-from tvm_serenity.firmware.compile.driver import Maker
+from tvm_serenity.firmware.compile.driver import NetworkCompiler
 from tvm_serenity.firmware.result import load
 from tvm_serenity.fitting import FitGoal, Fitted, build_chosen, fitted
 from tvm_serenity.fitting.candidates import unsplit
@@ -96,7 +96,7 @@ def test_constants_are_in_ram_where_flash_is_slow() -> None:
 
 def test_every_way_to_build_whole_is_a_candidate() -> None:
     """The least of them is what the same options build."""
-    maker = Maker(written_over(), "net", board(BOARD), Settings())
+    maker = NetworkCompiler(written_over(), "net", board(BOARD), Settings())
     arenas = {one.how: one.arena_bytes for one in unsplit(maker)}
     assert {"whole", "whole, in place", "whole, in place, written over"} <= set(arenas)
     asked = Settings(in_place=True, overlap=True, name="net", rows="off", check=False)

@@ -19,7 +19,7 @@ from tvm_serenity.boards import board
 from tvm_serenity.commands.rows import network_of
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware import Settings
-from tvm_serenity.firmware.compile.driver import Maker
+from tvm_serenity.firmware.compile.driver import NetworkCompiler
 from tvm_serenity.firmware.compile.model import opened
 from tvm_serenity.fitting import FitGoal, Fitted, fitted
 from tvm_serenity.graph import complete_order
@@ -89,7 +89,7 @@ def test_vww_is_written_over_by_rows_with_the_usual_effort() -> None:
     """It was seen to end with rows apart, 28,032 bytes, where other programs ran."""
     file = str(model("mlperf_tiny/vww_mobilenetv1_96_int8.tflite"))
     module = opened(file, Settings()).module
-    network = Maker(module, "vww", board(BOARD), Settings()).rows(overlap=True).network
+    network = NetworkCompiler(module, "vww", board(BOARD), Settings()).rows(overlap=True).network
     found = stream(network, heights_of(network, 1))
     assert found.arena_bytes == found.lower_bound_bytes == 27_762
 
@@ -136,5 +136,5 @@ def test_steps_end_a_placement_with_the_best_so_far(seed: int) -> None:
         check_plan(found.buffers, found.offsets, found.arena_bytes)
         arenas.append(found.arena_bytes)
     assert all(more <= less for less, more in pairwise(arenas))
-    with pytest.raises(InputError, match="steps -1: 0 or more"):
+    with pytest.raises(InputError, match="steps must be 0 or more, got -1"):
         PlanOptions(steps=-1)

@@ -112,8 +112,8 @@ def test_processes_find_the_same(small: str) -> None:
 
 def test_options_of_one_model_are_refused(small: str) -> None:
     for asked, words in (
-        (["--boards", "microbit", "--ram", "8K"], "--ram goes with one model and one board"),
-        (["--resume", "x"], "--resume goes with --boards or several models"),
+        (["--boards", "microbit", "--ram", "8K"], "--ram is for one model and one board"),
+        (["--resume", "x"], "--resume is for --boards or several models"),
         (["--boards", "microbit", "--stream-input", "yes"], "a sweep cannot require it"),
     ):
         run = CliRunner().invoke(app, ["fit", small, *asked])

@@ -306,7 +306,7 @@ def test_a_format_is_its_record_alone(toy: Format, tmp_path: Path) -> None:
     built = firmware.build(str(path), "mps2-an386", Settings(name="toy"))
     assert built.facts["fits"]
     assert reference_for(str(path)) is None
-    with pytest.raises(InputError, match="no runtime computes such a file"):
+    with pytest.raises(InputError, match="files of this format have no reference runtime"):
         runtime_for(path, b"")
     (tmp_path / "net.unknown").write_text(TEXT)
     with pytest.raises(InputError, match=r"known model files end in .*\.graph, \.toy"):
@@ -322,7 +322,9 @@ def test_a_format_that_cannot_compile_must_say_so(toy: Format, tmp_path: Path) -
     model = load(path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules[f"{formats.__name__}.toy"], "FORMAT", replace(toy, to_relax=None))
-        with pytest.raises(UnsupportedError, match="a Toy file has nothing that can be compiled"):
+        with pytest.raises(
+            UnsupportedError, match="a Toy file has no operators that can be compiled"
+        ):
             to_relax(model)
 
 

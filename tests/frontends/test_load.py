@@ -70,7 +70,7 @@ def test_absurd_sizes_are_refused_before_reading(tmp_path: Path) -> None:
     path = tmp_path / "huge.onnx"
     with path.open("wb") as file:
         file.truncate(5 * 2**30)
-    with pytest.raises(InputError, match=f"more than {4 * 2**30} bytes"):
+    with pytest.raises(InputError, match=f"larger than the limit of {4 * 2**30} bytes"):
         load(path)
 
 
@@ -81,7 +81,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_dims_are_for_what_a_file_leaves_open(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no open dimension is called"):
+    with pytest.raises(InputError, match="no unknown dimension is called"):
         load(bad(tmp_path, "m.tflite", small_tflite()), {"N": 1})
     with pytest.raises(InputError, match="no named dimensions"):
         load(bad(tmp_path, "m.graph", DIAMOND.encode()), {"N": 1})

@@ -203,7 +203,7 @@ def test_an_unknown_branch_with_other_shapes_is_refused_by_name(tmp_path: Path) 
     options = {"thenSubgraphIndex": 1, "elseSubgraphIndex": 2}
     nodes = [Node("IF", [1, 0], [2], options)]
     data = tflite([VALUE, T((1,), "bool"), VALUE], nodes, [0, 1], [2], inside)
-    with pytest.raises(UnsupportedError, match=r"operator IF.*known at run time only"):
+    with pytest.raises(UnsupportedError, match=r"operator IF.*known only at run time"):
         loaded(data, tmp_path / "if.tflite").check_operators()
 
 

@@ -217,7 +217,7 @@ def test_what_a_body_computes_of_constants_is_computed_once(tmp_path: Path) -> N
 REFUSED = {
     "of an unknown count": (
         net(LOOP, inputs="float[3,4] x, int64[1] n"),
-        r"operator Loop \(output 'y'\): how often it runs is known at run time only; export it",
+        r"operator Loop \(output 'y'\): how often it runs is known only at run time; export it",
     ),
     "too long": (
         net(f"<int64 n = {{41}}> {LOOP}"),
@@ -227,7 +227,7 @@ REFUSED = {
         net("""<int64 n = {3}> { y = Loop (n, , x) <body = b (int64 i, bool c, float[3,4] s) =>
             (bool c2, float[3,4] t)
             { m = ReduceMean<keepdims = 0>(s) z = Abs(m) c2 = Less(m, z) t = Tanh(s) }> }"""),
-        r"operator Loop \(output 'y'\): whether it runs again is known at run time only",
+        r"operator Loop \(output 'y'\): whether it runs again is known only at run time",
     ),
     "that never runs": (
         net(
@@ -245,7 +245,7 @@ REFUSED = {
             else_branch = e () => (float[3,4] o) { o = Neg(x) }> }""",
             outputs="float[3,4] y",
         ),
-        r"operator If \(output 'y'\): its condition is known at run time only, and its branches",
+        r"operator If \(output 'y'\): its condition is known only at run time, and its branches",
     ),
     "within another": (
         net(
@@ -254,7 +254,7 @@ REFUSED = {
             else_branch = e () => (float[3,4] o) {{ o = Neg(x) }}> }}""",
             inputs="float[3,4] x, int64[1] n",
         ),
-        r"operator Loop \(output 'y:taken/o'\): how often it runs is known at run time only",
+        r"operator Loop \(output 'y:taken/o'\): how often it runs is known only at run time",
     ),
 }
 

@@ -61,7 +61,7 @@ def test_every_command_takes_it(model: Path, tmp_path: Path) -> None:
 def test_what_is_none_is_refused(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "bad.pt2"
     path.write_bytes(data)
-    with pytest.raises(InputError, match=r"bad\.pt2: no PyTorch program that can be read"):
+    with pytest.raises(InputError, match=r"bad\.pt2: not a readable PyTorch program"):
         load(path)
 
 

@@ -117,9 +117,13 @@ REFUSED: dict[str, tuple[bytes, type[SerenityError], str]] = {
     "move": (program(calls=((MOVE, 0, (0,)),)), UnsupportedError, "instruction 0 moves a value"),
     "free": (program(calls=((FREE, 0, (0,)),)), UnsupportedError, "instruction 0 frees"),
     "unknown": (program(calls=((77, 0, (0,)),)), UnsupportedError, "instruction 0 is unknown"),
-    "kernel": (program(calls=((KERNEL, 5, (0,)),)), InputError, "calls what is not there"),
-    "value": (program(calls=((KERNEL, 0, (9,)),)), InputError, "value 9 is not there"),
-    "output": (program(outputs=(77,)), InputError, "value 77 is not there"),
+    "kernel": (
+        program(calls=((KERNEL, 5, (0,)),)),
+        InputError,
+        "calls a function that does not exist",
+    ),
+    "value": (program(calls=((KERNEL, 0, (9,)),)), InputError, "value 9 does not exist"),
+    "output": (program(outputs=(77,)), InputError, "value 77 does not exist"),
     "memory": (program(memories=(0, 47)), InputError, "ends at byte 48 of memory 1, which has 47"),
     "none": (program(memories=(0,)), InputError, "of memory 1, which has 0"),
     "negative": (program(memories=(0, -1)), InputError, "a negative size"),
@@ -134,7 +138,7 @@ REFUSED: dict[str, tuple[bytes, type[SerenityError], str]] = {
     "unmade": (
         program((Held(), Held()), ((KERNEL, 0, (1, 0, 0)),), (), (0,)),
         InputError,
-        "value 1 is read, and nothing makes it",
+        "value 1 is read, but no instruction computes it",
     ),
 }
 

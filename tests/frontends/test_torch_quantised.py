@@ -97,5 +97,5 @@ def test_integers_are_two_steps_from_pytorch_at_most(
 def test_scales_of_the_run_are_refused_by_name() -> None:
     torch.manual_seed(0)
     exported = program(Dense(), (1, 12), dynamic=True)
-    with pytest.raises(UnsupportedError, match="chooses a scale at run time"):
+    with pytest.raises(UnsupportedError, match="computes a scale at run time"):
         to_relax(exported)

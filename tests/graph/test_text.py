@@ -84,7 +84,7 @@ def test_names_of_any_kind_are_quoted() -> None:
         ("input x[1]\ninput x[2]", "line 2: tensor 'x' is declared twice"),
         ("input x[1", "line 1: ']' is missing"),
         ("input x[2,3]", "a shape needs a type"),
-        ("input x[1]\na b c: x -> y[1]", "an operator is written"),
+        ("input x[1]\na b c: x -> y[1]", "an operator line must be"),
         ("input x[1]\na: x -> y[1]; fast", "unknown option 'fast'"),
         ("input x[1]\na: x -> y[1]; workspace many", "line 2: invalid literal"),
         ("frobnicate", "expected 'input'"),

@@ -50,8 +50,8 @@ def test_a_loaded_library_computes_the_same(
     name: str, one_file: bool, linked: bool, tmp_path: Path
 ) -> None:
     module = zoo.build(name)
-    computed_results = compiled.built if linked else in_memory
-    built = computed_results(module, LLVM, serenity_pipeline(validate=False))
+    compile_module = compiled.built if linked else in_memory
+    built = compile_module(module, LLVM, serenity_pipeline(validate=False))
     relax.VirtualMachine(built.executable, tvm.cpu())  # leaves its mark in the executable
     library.write(built, tmp_path, REPORT, one_file)
     made = {p.name for p in tmp_path.iterdir()}

@@ -142,7 +142,7 @@ def test_a_library_is_not_loaded_where_instructions_are_missing(
     with pytest.raises(UnsupportedError, match="is for riscv64"):
         library.load(out)
     (out / "report.json").write_text("{}")
-    with pytest.raises(InputError, match="no report"):
+    with pytest.raises(InputError, match="not a report"):
         library.load(out)
 
 

@@ -43,10 +43,10 @@ def test_refusals() -> None:
         first, second, third = peak_bytes_batch([graph, [], graph], jobs=jobs)
         assert first == third == peak_bytes(graph)
         assert isinstance(second, InputError)
-        assert "a list is no Graph" in str(second)
-    with pytest.raises(InputError, match="1 networks have 2 parents"):
+        assert "a list is neither a Graph nor a file" in str(second)
+    with pytest.raises(InputError, match="2 parents for 1 networks"):
         peak_bytes_batch([graph], parents=[None, None])
-    with pytest.raises(InputError, match="jobs=0"):
+    with pytest.raises(InputError, match="jobs must be 1 or more, got 0"):
         peak_bytes_batch([random_graph(random.Random(1), 5)], jobs=0)
     alike = peak_bytes_batch([threading.Lock(), graph] * 40, jobs=2)  # locks cannot be sent
     assert [str(one) for one in alike] == [str(one) for one in alike[:2]] * 40

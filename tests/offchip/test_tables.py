@@ -23,15 +23,18 @@ def test_energy_and_time_by_hand() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[a]\nbytes_per_s = 1.0", "state the source"),
+        ("[a]\nbytes_per_s = 1.0", "its figures have no source"),
         ('[a]\nsource = "s"', "neither energy nor bandwidth"),
-        ('[a]\nsource = "s"\nread_pj_per_byte = 1.0', "both reading and writing"),
-        ('[a]\nsource = "s"\nbytes_per_s = -1', "is not above 0"),
-        ('[a]\nsource = "s"\nbytes_per_s = "fast"', "figures are numbers"),
+        (
+            '[a]\nsource = "s"\nread_pj_per_byte = 1.0',
+            "set both read_pj_per_byte and write_pj_per_byte",
+        ),
+        ('[a]\nsource = "s"\nbytes_per_s = -1', "must be above 0"),
+        ('[a]\nsource = "s"\nbytes_per_s = "fast"', "all figures must be numbers"),
         ('[a]\nsource = "s"\nspeed = 1', "fields are"),
         ("a = 1", "fields are"),
         ("", "has no region"),
-        ("[", "cannot be read"),
+        ("[", "not a readable table"),
     ],
 )
 def test_bad_tables_are_refused(text: str, message: str, tmp_path: Path) -> None:

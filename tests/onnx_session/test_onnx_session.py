@@ -139,7 +139,7 @@ def test_a_file_that_computes_something_else_is_found(tmp_path: Path) -> None:
 
 def test_what_onnxruntime_refuses_is_said(tmp_path: Path) -> None:
     path = chain(tmp_path / "chain.onnx", "NoSuchOperator")
-    with pytest.raises(UnsupportedError, match=r"onnxruntime refuses it: .*NoSuchOperator"):
+    with pytest.raises(UnsupportedError, match=r"onnxruntime refuses the model: .*NoSuchOperator"):
         optimise(path, tmp_path / "optimised.onnx", LEVELS["onnxruntime"])
 
 

@@ -28,7 +28,7 @@ ELSEWHERE = {
     "relax/channel_moves.py": "how channels run through Relax's moves, and these written of fewer",
     "relax/cortex_m.py": "regions between dequantize and quantize, as patterns of TVM's registry",
     "relax/quantize_rules.py": "rules for regions of Relax between dequantize and quantize",
-    "relay/rewrite_emit.py": "which constants of Relay's operators are one number a channel",
+    "relay/rewrite_emit.py": "which constants of Relay's operators are one number per channel",
     "sparse/perceptron.py": "names of layers of PyTorch and ONNX that a perceptron may have",
 }
 """Files with such collections that are no facts of operators."""

@@ -20,7 +20,7 @@ def split(module: Any) -> Any:
     with tvm.target.Target("llvm"):
         made, found = by_rows(module, limits=Limits(0.2))
     found.check()
-    assert not found.banded.network.left_whole
+    assert not found.banded.network.unsplit
     return made
 
 

@@ -61,7 +61,10 @@ def test_float_is_refused_for_a_module_of_integers(single: Any) -> None:
         ({"quantized": "maybe"}, "quantized='maybe': there are auto, off"),
         ({"rounding": "up"}, "rounding='up': there are auto, tflite, single, float"),
         ({"rows": True, "rewrite": "all"}, "rows and rewrite"),
-        ({"rows": True, "layout": "given"}, "layout='given': rows are cut with channels last"),
+        (
+            {"rows": True, "layout": "given"},
+            "layout='given': a split into rows needs channels last",
+        ),
         ({"rewrite": "residual, rows", "layout": "given"}, "layout='given': rows are cut"),
     ],
 )

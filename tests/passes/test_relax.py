@@ -131,11 +131,11 @@ def test_trivial_functions_have_an_empty_plan() -> None:
 
 def test_what_cannot_be_planned_says_so() -> None:
     planned = SerenityPlanMemory()(nets.build("views"))
-    with pytest.raises(UnsupportedError, match="'main' has its arena already"):
+    with pytest.raises(UnsupportedError, match="'main' already has a planned arena"):
         SerenityPlanMemory()(planned)
     with pytest.raises(InputError, match="no function 'main'"):
         SerenityPlanMemory()(tvm.IRModule({}))
-    with pytest.raises(InputError, match="there are 'fresh' and 'arena'"):
+    with pytest.raises(InputError, match="choose 'fresh' or 'arena'"):
         SerenityPlanMemory(outputs="mine")(nets.build("views"))
     packed = nets.module(
         (4,),

@@ -70,7 +70,7 @@ def test_columns_refuse_what_a_buffer_refuses() -> None:
         FreeBuffers(replace(good, size_bytes=wrong))
     with pytest.raises(InputError, match="'b': lifetime starts at 1, after its end -1"):
         FreeBuffers(replace(good, upper=np.array([2, -1])))
-    with pytest.raises(InputError, match="'a': alignment 0"):
+    with pytest.raises(InputError, match="'a': its alignment 0"):
         FreeBuffers(replace(good, alignment=wrong))
     with pytest.raises(InputError, match="differ in length"):
         FreeBuffers(replace(good, name=["a"]))

@@ -68,7 +68,7 @@ SCALES = replace(WEIGHTS, scale=[0.01 + 0.002 * i for i in range(6)])
 SAME = made(1, 4, 7, 6)
 FORMS: dict[str, tuple[Any, ...]] = {
     "conv": ("Conv", [X, drawn(WEIGHTS), bias(WEIGHTS)], made(1, 6, 7, 6, scale=0.3), PADS),
-    "conv, a scale a channel": (
+    "conv, a scale per channel": (
         *("Conv", [X, drawn(SCALES), bias(SCALES)], made(1, 6, 4, 3, scale=0.3)),
         *({**PADS, "strides": [2, 2]}, ("Relu",)),
     ),

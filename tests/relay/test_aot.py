@@ -116,5 +116,5 @@ def test_pools_of_a_given_size() -> None:
         assert 0 < workspace_bytes(built) <= 2 * half
         with pytest.raises(InputError, match="fast, slow are too small"):
             build_aot(mod, pools={"fast": 64, "slow": 64})
-    with pytest.raises(InputError, match="expected what build_aot makes"):
+    with pytest.raises(InputError, match="expected the result of build_aot"):
         workspace_bytes(mod)

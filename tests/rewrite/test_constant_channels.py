@@ -8,10 +8,10 @@ import pytest
 
 from tvm_serenity.rewrite import constant_channels
 from tvm_serenity.rewrite.constant_channels import (
-    Apart,
     ChannelNet,
     Interval,
     Mixing,
+    PerChannel,
     Superfluous,
     spared,
     superfluous,
@@ -35,13 +35,13 @@ def drawn(seed: int) -> ChannelNet:
     """Two convolutions or three, one of which keeps channels apart, of an input of one channel."""
     rng = np.random.default_rng(seed)
     channels = [1]
-    layers: list[Mixing | Apart] = []
+    layers: list[Mixing | PerChannel] = []
     for number in range(int(rng.integers(2, 5))):
         apart = number > 0 and rng.integers(0, 3) == 0
         count = channels[-1] if apart else int(rng.integers(1, 8))
         if apart:
             read = (np.arange(count),)
-            layers.append(Apart(sources=(number,), result=number + 1, read=read, bounds=same))
+            layers.append(PerChannel(sources=(number,), result=number + 1, read=read, bounds=same))
         else:
             taps = int(rng.choice([1, 3]))
             weights = rng.integers(-2, 3, (taps, channels[-1], count))
@@ -69,7 +69,7 @@ def run(net: ChannelNet, image: constant_channels.Ints) -> list[constant_channel
     made = [image]
     for layer in net.layers:
         (source,) = layer.sources
-        if isinstance(layer, Apart):
+        if isinstance(layer, PerChannel):
             made.append(made[source])
         else:
             made.append(stored(summed(layer, made[source], layer.bias)))
@@ -94,7 +94,7 @@ def run_without(
     for layer in net.layers:
         (source,) = layer.sources
         gone, left = found.gone[source], found.gone[layer.result]
-        if isinstance(layer, Apart):
+        if isinstance(layer, PerChannel):
             result = made[source].copy()
         else:
             folded = gone & spared(layer, found.intervals)
@@ -164,14 +164,14 @@ def no_border(layer: Mixing, intervals: Sequence[Interval]) -> tuple[Interval, b
     return made, exact
 
 
-def one_sided(layer: Apart, gone: list[constant_channels.Flags]) -> None:
+def one_sided(layer: PerChannel, gone: list[constant_channels.Flags]) -> None:
     """A fault: what is read goes, what is made of it stays."""
     for source, read in zip(layer.sources, layer.read, strict=True):
         gone[source][read[read >= 0]] &= True
 
 
 _SUMS = constant_channels._sums
-FAULTS = {"spared": everything, "_sums": no_border, "_narrow_apart": one_sided}
+FAULTS = {"spared": everything, "_sums": no_border, "_narrow_per_channel": one_sided}
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -94,7 +94,7 @@ def test_a_shortcut_around_joined_branches_is_done_pairwise() -> None:
 def test_concats_that_are_cut_alike_are_added_pairwise() -> None:
     after, _ = apply_everywhere(net("paired"), "pairwise")
     added = [n for n in after.nodes if str(n.kind) == "add"]
-    assert [[o.pieces[0].whole for o in n.operands] for n in added] == [[True, True]] * 2
+    assert [[o.pieces[0].direct for o in n.operands] for n in added] == [[True, True]] * 2
 
 
 def test_a_folded_concat_is_read_in_pieces() -> None:
@@ -124,8 +124,8 @@ def test_elementwise_ops_may_overlap_what_dies() -> None:
     [
         ("misaligned", "channelwise", "ends within a group of 4 channels"),
         ("misaligned", "kernelwise", "ends within a group of 4 channels"),
-        ("dilated", "fold", "the caller gets it"),
-        ("uneven", "pairwise", "its operands are cut at different channels"),
+        ("dilated", "fold", "it is an output of the network"),
+        ("uneven", "pairwise", "its operands are split at different channels"),
     ],
 )
 def test_refusals_carry_their_reason(name: str, rule: str, reason: str) -> None:
@@ -193,7 +193,7 @@ def needed(before: Net, node: Node) -> set[Ability]:
     found = set[Ability]()
     pieces = [p for o in node.operands for p in o.pieces]
     several = node.kind is not Kind.CONCAT and any(len(o.pieces) > 1 for o in node.operands)
-    if several or any(not p.whole for p in pieces):
+    if several or any(not p.direct for p in pieces):
         found.add(Ability.READ_PIECES)
     if node.in_place or (node.into is not None and before.sums_in_place):
         found.add(Ability.WRITE_PLACES)

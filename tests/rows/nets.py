@@ -136,7 +136,7 @@ def program(built: Built, streaming: Streaming) -> Program:
 
 
 def unchecked(built: Built, streaming: Streaming) -> Program:
-    from tvm_serenity.firmware.compile.banded import banded_program
+    from tvm_serenity.firmware.compile.banded_program import banded_program
     from tvm_serenity.firmware.place.bands import in_region
 
     lying = in_region(streaming, "sram")

@@ -52,7 +52,7 @@ def test_every_row_of_resized_maps_is_that_of_whole_ones(
     seed: int, integers: bool, tmp_path: Path
 ) -> None:
     made = built(seed, integers, tmp_path)
-    assert made.kernels.network.left_whole == ()
+    assert made.kernels.network.unsplit == ()
     host = Host(tmp_path)
     for height in (1, 2, 5):
         rows = program(made, streaming(made, heights_of(made.kernels.network, height)))

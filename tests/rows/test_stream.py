@@ -105,9 +105,9 @@ def test_the_segment_program_streams_a_chain() -> None:
 
 
 def test_needs_must_fit() -> None:
-    with pytest.raises(GraphError, match="needs rows outside of 'a'"):
+    with pytest.raises(GraphError, match="needs rows outside 'a'"):
         replace(chain(), layers=(Layer("one", "CONV", (0,), (1,), (((0, 9),) * 6,)),))
-    with pytest.raises(GraphError, match="needs for 2 rows, it makes 6"):
+    with pytest.raises(GraphError, match="needs are given for 2 rows, but it has 6"):
         replace(chain(), layers=(Layer("one", "CONV", (0,), (1,), (((0, 1),) * 2,)),))
     with pytest.raises(InputError, match="bands of 9 rows"):
         split(chain(), (9, 1, 1, 1))
@@ -126,7 +126,7 @@ def test_nothing_to_split_is_said() -> None:
     said = "operator FULLY_CONNECTED makes tensor 'y', the largest, of 2 bytes; .*; leave rows out"
     with pytest.raises(InputError, match=f"nothing can be split into rows: {said}"):
         check_splittable(flat)
-    with pytest.raises(InputError, match="has no rows that could arrive"):
+    with pytest.raises(InputError, match="has one row, so rows cannot arrive"):
         split(flat, (1, 1), streamed=True)
 
 
@@ -189,7 +189,7 @@ def test_a_limit_that_no_bands_reach() -> None:
 
 def test_what_stays_whole_is_named() -> None:
     net = network(model(MCUNET))
-    assert any("TRANSPOSE is not computed row by row" in line for line in net.left_whole)
+    assert any("TRANSPOSE is not computed row by row" in line for line in net.unsplit)
     assert not any(layer.kind == "PAD" for layer in net.layers)
 
 

@@ -83,7 +83,7 @@ def soft() -> Any:
 @needs_host
 def test_a_row_that_wants_workspace_is_made_with_all_others() -> None:
     settings = Settings(name="net", rows=1, time_limit_s=1)
-    network = making.Maker(soft(), "net", board("mps2-an386"), settings).rows().network
+    network = making.NetworkCompiler(soft(), "net", board("mps2-an386"), settings).rows().network
     found = [(layer.splits, layer.whole) for layer in network.layers]
     assert (False, "its row kernel needs workspace") in found
     assert any(splits for splits, _ in found)
@@ -110,7 +110,9 @@ def shuffled() -> Any:
 @needs_host
 def test_rows_in_no_order_are_listed() -> None:
     settings = Settings(name="net", rows=1, time_limit_s=1)
-    network = making.Maker(shuffled(), "net", board("mps2-an386"), settings).rows().network
+    network = (
+        making.NetworkCompiler(shuffled(), "net", board("mps2-an386"), settings).rows().network
+    )
     assert all(layer.splits for layer in network.layers)
     built = firmware.build(shuffled(), "mps2-an386", settings)
     assert built.facts["check"]["tensors"] > 1

@@ -185,7 +185,7 @@ def peak(network: Any) -> int:
 def test_chains_that_share_a_layer_and_tiles_that_differ_are_refused() -> None:
     built = build(module())
     first = next(c for c in chains(built.rows) if c.head is not None)
-    with pytest.raises(ValueError, match="part of two chains"):
+    with pytest.raises(ValueError, match="two chains share a layer"):
         tiled(built.kernels.network, [Tiled(first, 1), Tiled(first, 2)])
     with pytest.raises(ValueError, match="tiles of 5 columns"):
         Tiled(first, 5)

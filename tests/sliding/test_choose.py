@@ -24,7 +24,9 @@ def every(window: Any, counts: Any) -> list[tuple[float, int]]:
     for size in range(len(network.features) + 1):
         for again in combinations(window.may_be_kept, size):
             steady = window.steady(frozenset(again))
-            rows = [steady.rows_made(i) / max(1, steady.rows_in_all(i)) for i in range(len(counts))]
+            rows = [
+                steady.rows_computed(i) / max(1, steady.rows_in_all(i)) for i in range(len(counts))
+            ]
             work = sum(c * r for c, r in zip(counts, rows, strict=True)) / sum(counts)
             step = sliding_step(steady)
             assert least_bytes(steady) <= step.streaming.lower_bound_bytes

@@ -149,7 +149,9 @@ def test_bad_network_options(options: str, message: str) -> None:
 def test_an_error_is_one_line_and_status_2() -> None:
     found = serenity("sparse", "order", "--mlp", "5x2", "--density", 0.5, "--memory", 2)
     assert found.returncode == 2
-    assert found.stderr == ("serenity: fast memory of 2: a connection and its two neurons need 3\n")
+    assert found.stderr == (
+        "serenity: fast memory of 2: a connection with its two neurons needs 3\n"
+    )
 
 
 def test_interrupted_annealing_saves_its_best(tmp_path: Path) -> None:

@@ -161,9 +161,9 @@ def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
 
 def _tried(facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the fallback strategies that were tried; none if the network fits unsplit."""
-    from tvm_serenity.firmware.board.fit import Way
+    from tvm_serenity.firmware.board.fit import Attempt
 
-    ways = [Way(**way).text() for way in facts["tried"]]
+    ways = [Attempt(**way).text() for way in facts["tried"]]
     return {"tried": "; ".join(ways)} if ways else {}
 
 

@@ -41,7 +41,7 @@ def show_choices(choices: Sequence[Mapping[str, Any]], estimate: CycleEstimate |
         if known or column not in NUMBERS[1:3]:
             table.add_column(column, justify="right" if column in NUMBERS else "left")
     for one in choices:
-        words = [escape(one[key]) for key in ("operator", "kernel", "computed_results")]
+        words = [escape(one[key]) for key in ("operator", "kernel", "made_by")]
         form, cost = _estimated(one)
         figures = [escape(form), cost, f"{one['workspace_bytes']:,}"]
         if known:

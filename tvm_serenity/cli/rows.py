@@ -67,8 +67,8 @@ def _print(model: str, chosen: Choice, points: Sequence[Streaming]) -> None:
         rows["not tried"] = f"bands of {', '.join(map(str, chosen.untried))} rows: time limit"
     if chosen.recomputed is not None:
         rows["recomputation"] = recomputed_text(chosen.recomputed.json())
-    if best.banded.network.left_whole:
-        rows["unsplit"] = "; ".join(best.banded.network.left_whole)
+    if best.banded.network.unsplit:
+        rows["unsplit"] = "; ".join(best.banded.network.unsplit)
     if not chosen.met:
         graph = best.banded.graph
         live = peak_of(graph, best.schedule.order).ranges

@@ -17,6 +17,7 @@ from rich.segment import Segment
 
 from tvm_serenity.errors import SerenityWarning
 from tvm_serenity.frontends.model_file import printable
+from tvm_serenity.system.counted import Counted
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -106,6 +107,7 @@ def facts(title: str, rows: Mapping[str, str]) -> None:
     console.print(table)
 
 
+BAR_WIDTH = 24
 PLAIN_EVERY_S = 5.0
 """Seconds between two progress lines of a search if standard error is not a terminal."""
 
@@ -113,8 +115,9 @@ PLAIN_EVERY_S = 5.0
 class ProgressLine:
     """The progress of a long command on standard error.
 
-    A terminal shows one line that is rewritten. Elsewhere each step prints a line, and a long step
-    prints its progress or its elapsed time every ``PLAIN_EVERY_S`` seconds.
+    A terminal shows one line that is rewritten, with a bar where kernels are counted. Elsewhere
+    each step prints a line, and a long step prints its progress or its elapsed time every
+    ``PLAIN_EVERY_S`` seconds. A command that takes more than a second prints its label first.
     """
 
     def __init__(self, label: str, console: Console, status: "Status | None" = None) -> None:
@@ -136,15 +139,27 @@ class ProgressLine:
     def _tick(self) -> None:
         while not self._over.wait(PLAIN_EVERY_S / 5):
             now = time.monotonic()
-            if now - self._said >= 1.1 * PLAIN_EVERY_S:  # a progress of the search has precedence
+            if self._said == self._begun:
+                self._line(self.label)
+            elif now - self._said >= 1.1 * PLAIN_EVERY_S:  # a progress of the search has precedence
                 self._line(f"{self.label}: {now - self._begun:.0f} s")
 
     def step(self, text: str) -> None:
         """Print the step that begins."""
-        if self._status is not None:
+        counted = text if isinstance(text, Counted) else None
+        if self._status is None:
+            if counted is None or self._is_due(counted):
+                self._line(text)
+        elif counted is None:
+            self._status.update(escape(self.label))
             self._console.print(f"[dim]{escape(text)}[/]")
         else:
-            self._line(text)
+            self._status.update(f"{escape(self.label)}: {_bar(counted)} {escape(text)}")
+
+    def _is_due(self, counted: Counted) -> bool:
+        """Whether a line tells of what is counted: at its end, and now and then."""
+        passed = time.monotonic() - self._said
+        return counted.done == counted.total or passed >= PLAIN_EVERY_S
 
     def search(self, report: "Ordering | Placing") -> None:
         """Print the progress of a search."""
@@ -174,6 +189,12 @@ def progress(label: str) -> Iterator[ProgressLine]:
         return
     with err.status(escape(label)) as status:
         yield ProgressLine(label, err, status)
+
+
+def _bar(counted: Counted) -> str:
+    """A bar as long as what is done of all."""
+    full = BAR_WIDTH * counted.done // max(counted.total, 1)
+    return "\u2588" * full + "\u2591" * (BAR_WIDTH - full)
 
 
 def _search_text(report: "Ordering | Placing") -> str:

@@ -67,11 +67,12 @@ def build(
     target, settings, goal = board_of(board), options.settings, options.goal
     if goal is not None:
         goal.check_board(target)
-    opened = source(model, options, options.opaque)
-    opened.check_operators(options.quantized != OFF)  # before imports that take seconds
-    from tvm_serenity import firmware
-    from tvm_serenity.firmware.emit.project import check_target
-    from tvm_serenity.firmware.kept import kept
+    with tell(f"reading {model}"):
+        opened = source(model, options, options.opaque)
+        opened.check_operators(options.quantized != OFF)  # before what takes seconds to import
+        from tvm_serenity import firmware
+        from tvm_serenity.firmware.emit.project import check_target
+        from tvm_serenity.firmware.kept import kept
 
     if options.output is not None:
         check_target(Path(options.output), options.force)

@@ -48,9 +48,10 @@ def compile(
     Raises :class:`WrongResultError` if a result is wrong; nothing is written then.
     """
     options = options or CompileOptions()
-    opened = source(model, options)
-    opened.check_operators(options.quantized != OFF)
-    module = opened.module("off")
+    with tell(f"reading {model}"):
+        opened = source(model, options)
+        opened.check_operators(options.quantized != OFF)
+        module = opened.module("off")
     from tvm_serenity.relax.pipeline import prepared_for_host
     from tvm_serenity.runtime.build import compile_and_compare
     from tvm_serenity.runtime.library import needs
@@ -160,7 +161,7 @@ def _steps_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:
             "arena_bytes": found.arena_bytes,
             "lower_bound_bytes": found.lower_bound_bytes,
             "outcome": str(found.outcome),
-            "left_whole": list(found.banded.network.left_whole),
+            "left_whole": list(found.banded.network.unsplit),
         }
     if made.rewriting is not None:
         said.update(_rewriting_json(made, made.rewriting))

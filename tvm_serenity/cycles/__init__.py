@@ -1,6 +1,6 @@
-"""Milliseconds before flashing: what a linked program takes on a board, without the board.
+"""Milliseconds before flashing: the time of a linked program on a board, without the board.
 
-The ELF is emulated (Unicorn, the extra ``cycles``); a native driver prices every instruction by a
+Unicorn (the extra ``cycles``) emulates the ELF file. A native driver prices every instruction by a
 table of the core (``targets/cores/``) and a model of the board's memories (``[timing]``).
 
     from tvm_serenity.cycles import cycles_of

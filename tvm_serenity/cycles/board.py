@@ -1,7 +1,7 @@
-"""How a board's memories take time: the table ``[timing]`` of its TOML file.
+"""The timing of a board's memories: the table ``[timing]`` of its TOML file.
 
-Wait states at a clock, the width of a read, prefetch, caches, and ports that are shared; the class
-of what is said about the board; the current it draws.
+It holds wait states at a clock, the width of a read, prefetch, caches, and shared ports; the class
+of the board's claim; and the current it draws.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ class CacheModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryModel:
-    """One region of the board.
+    """The timing of one region of the board.
 
-    ``waits`` are (most MHz, wait states) in steps; a read of ``read_bytes`` takes 1 + waits cycles
-    of a clock that is the core's over ``clock_divider``, and ``latency_cycles`` of the core's.
-    Caches are names, "" for none; so is ``port``, which regions on one bus share.
+    ``waits`` are steps of (most MHz, wait states). A read of ``read_bytes`` takes 1 + waits cycles
+    of a clock that is the core's divided by ``clock_divider``, and ``latency_cycles`` of the
+    core's. Caches are names, "" for none; so is ``port``, which regions on one bus share.
     """
 
     region: str
@@ -52,7 +52,7 @@ class MemoryModel:
     source: str
 
     def wait_states(self, clock_mhz: int) -> int:
-        """Return the wait states at a clock; :class:`InputError` above the last step."""
+        """Return the wait states at a clock; raise :class:`InputError` above the last step."""
         for most, waits in self.waits:
             if clock_mhz <= most:
                 return waits
@@ -63,7 +63,7 @@ class MemoryModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyModel:
-    """What a data sheet says the chip draws: ``microamps`` a MHz at ``volts``."""
+    """The current of the chip by its data sheet: ``microamps`` per MHz at ``volts``."""
 
     microamps_per_mhz: int
     millivolts: int
@@ -72,10 +72,10 @@ class EnergyModel:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardTiming:
-    """Everything that turns instructions into time on a board.
+    """The model that turns instructions into time on a board.
 
-    ``error_percent``: the worst error of the predictions that were compared with published
-    results, for a ``modelled`` board the spread that is assumed.
+    ``error_percent``: the worst error of predictions against published results; for a ``modelled``
+    board the assumed spread.
     """
 
     claim: str
@@ -91,9 +91,9 @@ class BoardTiming:
 
 
 def board_timing(board: Board) -> BoardTiming | None:
-    """Return the timing of a board, or None where its file has no table ``[timing]``.
+    """Return the timing of a board, or None if its file has no table ``[timing]``.
 
-    Raises :class:`ParseError` naming the file and the key that is wrong, unknown or missing.
+    Raises :class:`ParseError`, which names the file and the invalid, unknown or missing key.
     """
     if board.timing is None:
         return None
@@ -127,7 +127,7 @@ def board_timing(board: Board) -> BoardTiming | None:
 def _cache(table: TomlTable) -> CacheModel:
     table.only("name", "size_bytes", "line_bytes", "sector_bytes", "ways", "source")
     line = table.number("line_bytes", least=4, most=256)
-    found = CacheModel(
+    cache = CacheModel(
         name=table.text("name"),
         size_bytes=table.number("size_bytes", least=line),
         line_bytes=line,
@@ -135,11 +135,13 @@ def _cache(table: TomlTable) -> CacheModel:
         ways=table.number("ways", least=1, most=4096),
         source=table.text("source"),
     )
-    if found.size_bytes % (line * found.ways) or line % found.sector_bytes:
-        raise table.error(f"{found.name!r} is not of whole sets of lines of whole sectors")
-    if line // found.sector_bytes > 64:
-        raise table.error(f"{found.name!r} has more than 64 sectors a line")
-    return found
+    if cache.size_bytes % (line * cache.ways) or line % cache.sector_bytes:
+        raise table.error(
+            f"{cache.name!r}: its size must be full sets of lines, and its lines full sectors"
+        )
+    if line // cache.sector_bytes > 64:
+        raise table.error(f"{cache.name!r}: a line has more than 64 sectors")
+    return cache
 
 
 def _memory(table: TomlTable, board: Board, caches: Sequence[CacheModel]) -> MemoryModel:
@@ -194,7 +196,7 @@ def _energy(table: TomlTable | None) -> EnergyModel | None:
 def memory_rows(
     timing: BoardTiming, clock_mhz: int
 ) -> tuple[list[list[int]], list[list[int]], int]:
-    """Return regions, caches and the number of ports as the native driver takes them.
+    """Return regions, caches and the number of ports in the form of the native driver.
 
     A region without a model has no waits; one without waits at this clock has no caches either.
     """

@@ -1,8 +1,8 @@
-"""Timing tables of cores, from ``targets/cores/*.toml`` or a file of the user's own.
+"""Timing tables of cores, from ``targets/cores/*.toml`` or a user's file.
 
     core_timing("cortex-m4"), core_timing("my-core.toml")
 
-A table says what each instruction takes and what neighbours add or take off, each with its source.
+A table holds the cost of each instruction and the effect of its neighbours, each with its source.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ KINDS = (
     "float_store",
     "barrier",
 )
-"""What instructions do, as far as it matters for time; in the order of ``cpp/cycles/row.hpp``."""
+"""Kinds of instructions, as far as they matter for time; in the order of ``cpp/cycles/row.hpp``."""
 
 MODELS = ("m0", "m3", "m4", "m7", "m33")
 """The cores that Unicorn emulates."""
@@ -42,12 +42,13 @@ MOST_CYCLES = 255
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
-    """What instructions of one group take.
+    """The cost of the instructions of one group.
 
     ``cycles`` issue one, ``most`` at most (divisions: by the bits of the quotient); loads and
-    stores of several registers take one transfer more for each further one. ``latency``: cycles
-    until another can use the result (two a cycle). ``late``: a float instruction that follows at
-    once waits for the result. ``alone``: never issued beside another.
+    stores of several registers take one more transfer for each further one. ``latency``: cycles
+    until another instruction can use the result (two issued per cycle). ``late``: a float
+    instruction right behind waits for the result. ``alone``: never issued beside another
+    instruction.
     """
 
     kind: str
@@ -61,11 +62,11 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineModel:
-    """How a core issues instructions and reads them.
+    """How a core issues and fetches instructions.
 
-    ``issue``: instructions a cycle. ``refill``: least and most cycles from a taken branch to the
-    fetch of its target (with a predictor: from one that was guessed wrong); ``refill_indirect``
-    from a branch to an address in a register. The others are cycles, bytes and counts as named.
+    ``issue``: instructions per cycle. ``refill``: least and most cycles from a taken branch to the
+    fetch of its target (with a predictor: from a mispredicted branch); ``refill_indirect`` from a
+    branch to an address in a register. The others are cycles, bytes and counts as named.
     """
 
     issue: int
@@ -99,14 +100,15 @@ class CoreTiming:
 
 @cache
 def core_names() -> tuple[str, ...]:
-    """Return the cores that have a table, sorted."""
+    """Return the names of cores with a timing table, sorted."""
     return tuple(name for name in core_files() if "pipeline" in core_table(name).data)
 
 
 def core_timing(spec: str, beside: Path | None = None) -> CoreTiming:
     """Return the table that ``spec`` names: one of ``core_names()``, or a TOML file.
 
-    A file is looked for in the folder ``beside``. Raises :class:`InputError` naming file and key.
+    A file is searched in the folder ``beside``. Raises :class:`InputError`, which names file and
+    key.
     """
     if not spec.endswith(".toml") and spec not in core_names():
         known = ", ".join(core_names())
@@ -120,11 +122,11 @@ def _parse(top: TomlTable) -> CoreTiming:
         raise top.error("'pipeline' is missing")
     instructions: dict[str, Instruction] = {}
     for group in top.tables("instructions"):
-        made = _instruction(group)
+        instruction = _instruction(group)
         for name in group.text("names").split():
             if name in instructions:
                 raise group.error(f"{name!r} stands in two groups")
-            instructions[name] = made
+            instructions[name] = instruction
     if not instructions:
         raise top.error("'instructions' is missing")
     return CoreTiming(
@@ -174,7 +176,7 @@ def _pipeline(table: TomlTable) -> PipelineModel:
 
 
 def pipeline_row(model: PipelineModel) -> list[int]:
-    """Return the model as the native driver takes it (``Core`` in ``cpp/cycles/pipeline.hpp``)."""
+    """Return the model as the native driver reads it (``Core`` in ``cpp/cycles/pipeline.hpp``)."""
     return [
         int(model.issue == 2),
         model.fetch_bytes,

@@ -1,4 +1,4 @@
-"""From machine code to the rows that the native driver prices, by Capstone and a core's table."""
+"""Decodes machine code to rows that the native driver prices, by Capstone and a core's table."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -52,30 +52,30 @@ class Decoder:
     engine: Any = field(default_factory=lambda: _engine())
 
     def __call__(self, address: int) -> list[int]:
-        """Return the row of the instruction; :class:`UnsupportedError` naming one that is unknown.
+        """Return the row of the instruction; raise :class:`UnsupportedError` if it is unknown.
 
         The order of the fields is that of ``row_of`` in ``cpp/cycles/module.cpp``.
         """
         code = self.code_at(address, 4)
-        found = next(self.engine.disasm(code, address, 1), None)
-        if found is None:
+        decoded = next(self.engine.disasm(code, address, 1), None)
+        if decoded is None:
             raise UnsupportedError(f"unknown instruction {code.hex()} at {address:#x}")
-        shape = _shape(self.engine, found)
+        shape = _shape(self.engine, decoded)
         entry = next(
             (self.core.instructions[n] for n in shape.names if n in self.core.instructions), None
         )
         if entry is None:
             raise UnsupportedError(
                 f"{self.core.name} has no timing of {shape.names[-1]!r} "
-                f"({found.mnemonic} {found.op_str} at {address:#x})"
+                f"({decoded.mnemonic} {decoded.op_str} at {address:#x})"
             )
         flags = shape.flags | (ENTRY if address in self.entries else 0)
-        return _row(shape, entry, found.size, flags)
+        return _row(shape, entry, decoded.size, flags)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Shape:
-    """An instruction without its costs: names to look up, the most special one first."""
+    """An instruction without its costs: names to look up, the most specific one first."""
 
     names: tuple[str, ...]
     count: int = 1
@@ -122,9 +122,9 @@ def _engine() -> Any:
     import capstone
 
     mode = capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS | capstone.CS_MODE_V8
-    made = capstone.Cs(capstone.CS_ARCH_ARM, mode)
-    made.detail = True
-    return made
+    engine = capstone.Cs(capstone.CS_ARCH_ARM, mode)
+    engine.detail = True
+    return engine
 
 
 @dataclass(frozen=True)

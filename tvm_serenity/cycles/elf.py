@@ -1,4 +1,4 @@
-"""Reading a linked program: 32-bit little-endian ELF for Arm."""
+"""Reads a linked program: 32-bit little-endian ELF for Arm."""
 
 import struct
 from bisect import bisect_right
@@ -34,7 +34,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class LinkedProgram:
-    """A linked program: where it begins, what is loaded, its symbols, and who compiled it."""
+    """A linked program: entry, segments, symbols, and compiler."""
 
     path: str
     entry: int
@@ -47,14 +47,14 @@ class LinkedProgram:
         return next((s for s in self.symbols if s.name == name), None)
 
     def functions(self) -> "FunctionRanges":
-        """Return which function an address is in."""
-        found = {s.address: s for s in self.symbols if s.code}
-        return FunctionRanges(tuple(found[a] for a in sorted(found)))
+        """Return the map from addresses to functions."""
+        by_address = {s.address: s for s in self.symbols if s.code}
+        return FunctionRanges(tuple(by_address[a] for a in sorted(by_address)))
 
 
 @dataclass(frozen=True)
 class FunctionRanges:
-    """FunctionRanges by address."""
+    """Functions by address range."""
 
     symbols: tuple[Symbol, ...]
 
@@ -65,7 +65,7 @@ class FunctionRanges:
 
 
 def program(path: str | Path) -> LinkedProgram:
-    """Return the program in ``path``; :class:`InputError` where it is none for Arm."""
+    """Return the program in ``path``; raise :class:`InputError` if it is not one for Arm."""
     try:
         if Path(path).stat().st_size > MAX_FILE_BYTES:
             raise InputError(f"{path}: larger than {MAX_FILE_BYTES} bytes")

@@ -1,6 +1,6 @@
-"""Running a linked program in Unicorn, and following it by the native driver.
+"""Runs a linked program in Unicorn, followed by the native driver.
 
-Unicorn's own hooks of memory break conditional blocks (2.1.4), so addresses are taken from the
+Unicorn's own memory hooks break conditional blocks (2.1.4), so addresses are computed from the
 registers before each instruction; a hook is a function pointer, and the driver's is native.
 """
 
@@ -15,38 +15,41 @@ from tvm_serenity.errors import InputError, MissingPartError
 
 PAGE = 4096
 SYSTEM = 0xE000E000
-"""The system control space: its registers are memory here."""
+"""The system control space, whose registers are memory here."""
 
 RETURN = 0x9FFF_0000
-"""Where calls that are made from outside return to: above what boards map, and executable."""
+"""The return address of calls from outside: above all board memory, and executable."""
 
 SETUP_US = 60_000_000
 FAULT_BITS = 0xF << 20
 BREAKPOINT = 7
 WRITE0, EXITS = 0x04, (0x18, 0x20)
 LIMIT = 20_000_000_000
-"""Instructions after which a program is taken not to end."""
+"""Instructions after which a program counts as endless."""
 
 
 PARTS = ("unicorn", "capstone")
 
 
 def installed() -> bool:
-    """Whether emulator, disassembler and driver are there."""
+    """Return whether emulator, disassembler and driver are installed."""
     return all(find_spec(part) is not None for part in PARTS) and native()
 
 
 def require() -> None:
-    """Raise :class:`MissingPartError` naming the part that is missing."""
+    """Raise :class:`MissingPartError`, which names the missing part."""
     for part in PARTS:
         if find_spec(part) is None:
             raise MissingPartError(f"{part} is not installed: pip install 'tvm-serenity[firmware]'")
     if not native():
-        raise MissingPartError("the native driver is not compiled: install with a C++17 compiler")
+        raise MissingPartError(
+            "the native driver is not installed; install a C++17 compiler and reinstall "
+            "tvm-serenity"
+        )
 
 
 def native() -> bool:
-    """Whether the driver was compiled when the package was installed."""
+    """Return whether the native driver is installed."""
     return find_spec("tvm_serenity._cycles") is not None
 
 
@@ -106,7 +109,7 @@ class Machine:
         self.set_register(14, RETURN | 1)
 
     def run_to(self, begin: int, end: int, timeout_us: int = SETUP_US) -> None:
-        """Run from ``begin`` until ``end`` is reached; :class:`InputError` where it is not."""
+        """Run from ``begin`` until ``end``; raise :class:`InputError` if it is not reached."""
         import unicorn
 
         self._ended = False
@@ -123,14 +126,14 @@ class Machine:
             )
 
     def call(self, address: int) -> int:
-        """Return r0 of a function without arguments that is called from here."""
+        """Return r0 of a function without arguments, called from outside."""
         saved = [self.register(i) for i in range(16)]
         self.set_register(14, RETURN | 1)
         self.run_to(address, RETURN)
-        found = self.register(0)
+        result = self.register(0)
         for number, value in enumerate(saved):
             self.set_register(number, value | 1 if number == 15 else value)
-        return found
+        return result
 
     def follow(self, follower: Any, hook_address: int, begin: int, end: int) -> None:
         """Run from ``begin`` to ``end`` with the driver's hook before each instruction."""
@@ -223,16 +226,16 @@ class Machine:
 
 
 def _pages(regions: tuple[MemoryRegion, ...]) -> list[tuple[int, int]]:
-    """Regions as whole pages that do not overlap."""
-    found: list[list[int]] = []
+    """Return the regions as full pages that do not overlap."""
+    pages: list[list[int]] = []
     for region in sorted(regions, key=lambda r: r.address):
         first = region.address // PAGE * PAGE
         end = -(-(region.address + region.size_bytes) // PAGE) * PAGE
-        if found and first <= found[-1][1]:
-            found[-1][1] = max(end, found[-1][1])
+        if pages and first <= pages[-1][1]:
+            pages[-1][1] = max(end, pages[-1][1])
         else:
-            found.append([first, end])
-    return [(first, end - first) for first, end in found]
+            pages.append([first, end])
+    return [(first, end - first) for first, end in pages]
 
 
 def _name(program: LinkedProgram, address: int) -> str:

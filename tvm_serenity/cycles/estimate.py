@@ -1,4 +1,4 @@
-"""Cycles of a linked program on a board: a range, where they go, and what may be claimed of it.
+"""Cycles of a linked program on a board: a range, its parts, and the class of the claim.
 
 cycles_of("build/firmware.elf", board("nucleo-l4r5zi"), function="kws_run")
 """
@@ -20,7 +20,7 @@ from tvm_serenity.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What one operator or function took: calls (0: not known), instructions, cycles."""
+    """The cost of one operator or function: calls (0: unknown), instructions, cycles."""
 
     name: str
     calls: int
@@ -32,10 +32,10 @@ class Spent:
 class CycleEstimate:
     """Cycles of one run of ``function``.
 
-    ``cycles``: with the least and the most that a branch's refill takes. ``error_percent``: how
-    far off the board's model was at worst where it could be compared, or the spread assumed.
-    ``shares``: of the larger figure, in cycles: core, branches, instructions from and data in each
-    region. ``operators`` in order of their first calls; ``functions`` by their own cycles.
+    ``cycles``: with the least and the most refill of branches. ``error_percent``: the worst error
+    of the board's model where it could be compared, or the assumed spread. ``shares``: of the
+    larger figure, in cycles: core, branches, instructions from and data in each region.
+    ``operators`` in order of their first calls; ``functions`` by their own cycles.
     """
 
     board: str
@@ -59,17 +59,17 @@ class CycleEstimate:
 
     @property
     def milliseconds(self) -> tuple[float, float]:
-        """The range of the branches' refill."""
+        """The range by the branches' refill."""
         return self.in_milliseconds(self.cycles)
 
     def in_milliseconds(self, cycles: tuple[int, int]) -> tuple[float, float]:
-        """Return a range of cycles as one of milliseconds."""
+        """Return a range of cycles in milliseconds."""
         low, high = cycles
         return low / self.clock_mhz / 1e3, high / self.clock_mhz / 1e3
 
     @property
     def expected_ms(self) -> tuple[float, float]:
-        """That range, wider by the error of the board's model on either side."""
+        """The range, widened by the error of the board's model on either side."""
         low, high = self.milliseconds
         error = self.error_percent / 100
         return low / (1 + error), high / (1 - error) if error < 1 else float("inf")
@@ -77,10 +77,10 @@ class CycleEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredCall:
-    """What to run: ``function`` is measured from its first call to its return.
+    """The call to measure: ``function`` from its first call to its return.
 
-    ``entry``: where to begin, "" for the program's own entry. ``operators``: functions that make
-    one operator each; ``setup`` runs when the function is reached.
+    ``entry``: the start address's symbol, "" for the program's own entry. ``operators``: functions
+    of one operator each; ``setup`` runs when the function is reached.
     """
 
     function: str
@@ -92,11 +92,11 @@ class MeasuredCall:
 def cycles_of(
     elf: str | Path, board: Board, run: MeasuredCall | str, *, clock_mhz: int | None = None
 ) -> CycleEstimate:
-    """Return what one run of a function of ``elf`` takes on ``board``.
+    """Return the cycles of one run of a function of ``elf`` on ``board``.
 
-    Raises :class:`InputError` where the board has no timing, the program leaves the board's
-    memory or the function is not reached, :class:`UnsupportedError` naming an instruction that the
-    core's table does not know, :class:`MissingPartError` without Unicorn or the native driver.
+    Raises :class:`InputError` if the board has no timing, the program leaves the board's memory or
+    the function is not reached, :class:`UnsupportedError` if the core's table lacks an instruction,
+    :class:`MissingPartError` without Unicorn or the native driver.
     """
     what = MeasuredCall(function=run) if isinstance(run, str) else run
     timing = board_timing(board)
@@ -112,7 +112,7 @@ def cycles_of(
 def ready(
     loaded: LinkedProgram, board: Board, core: CoreTiming, what: MeasuredCall
 ) -> tuple[Machine, int, int]:
-    """Return a machine that has reached the function, its address, and where it returns to."""
+    """Return a machine that has reached the function, its address, and its return address."""
     function = _function(loaded, what.function)
     machine = Machine(loaded, board, core.model)
     machine.start()
@@ -125,11 +125,11 @@ def ready(
 
 
 def _function(loaded: LinkedProgram, name: str) -> int:
-    found = loaded.find(name)
-    if found is None or not found.code:
+    symbol = loaded.find(name)
+    if symbol is None or not symbol.code:
         some = ", ".join(sorted(s.name for s in loaded.symbols if s.code)[:12])
         raise InputError(f"{loaded.path}: no function {name!r}; there are {some} ...")
-    return found.address
+    return symbol.address
 
 
 def _priced(
@@ -220,7 +220,7 @@ def _profile(rows: Sequence[tuple[int, int, int]], loaded: LinkedProgram) -> tup
 
 
 def claim_of(board: Board) -> str:
-    """Return the class of what can be said of ``board``: checked, modelled or counts only."""
+    """Return the class of claims about ``board``: checked, modelled or counts only."""
     timing = board_timing(board)
     if timing is None or (timing.core not in core_names() and not timing.core.endswith(".toml")):
         return COUNTS

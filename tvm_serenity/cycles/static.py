@@ -1,8 +1,8 @@
-"""Cycles from counts of blocks and a core's table alone: what is left without Unicorn.
+"""Cycles from counts of blocks and a core's table alone, for use without Unicorn.
 
-Each instruction takes what the table says, a load behind a load that it does not depend on one
-cycle less, a branch that is taken its refill. Memories do not wait and results are there at once:
-what the registers held is not known. So it says less than ``cycles_of``, and is named ``static``.
+Each instruction takes its cycles in the table, a load behind an independent load one cycle less, a
+taken branch its refill. Memories do not wait and results are ready at once, because register
+contents are unknown. So this is less exact than ``cycles_of``, and is called ``static``.
 """
 
 import re
@@ -13,18 +13,18 @@ from tvm_serenity.cycles.core import CoreTiming, Instruction
 from tvm_serenity.errors import UnsupportedError
 
 STATIC = "static"
-"""The class of the claim: instructions counted, costs of the table, no memory."""
+"""The class of the claim: counted instructions, the table's costs, no memory."""
 
 CONDITIONS = re.findall("..", "eqnecshscclomiplvsvchilsgeltgtleal")
 SAME = {"ldmia": "ldm", "ldmfd": "ldm", "stmia": "stm", "stmea": "stm", "neg": "rsb"}
 LOADS = ("load", "float_load")
 FOLLOW = (*LOADS, "store_indexed", "float_store")
-"""Kinds that a load goes before without a cycle lost, as in ``cpp/cycles/pipeline.cpp``."""
+"""Kinds before which a load loses no cycle, as in ``cpp/cycles/pipeline.cpp``."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockLine:
-    """One instruction of a block as a disassembler writes it."""
+    """One instruction of a block in a disassembler's notation."""
 
     address: int
     size_bytes: int
@@ -34,25 +34,27 @@ class BlockLine:
 
 @dataclass(frozen=True)
 class BlockCounts:
-    """What ran: ``lines`` by block, and how often a block was followed by an address."""
+    """The executed blocks: ``lines`` by block, and how often each address followed a block."""
 
     lines: Mapping[int, tuple[BlockLine, ...]]
     pairs: Mapping[tuple[int, int], int]
 
     @property
     def instructions(self) -> int:
-        """How many instructions were executed."""
+        """The number of executed instructions."""
         return sum(len(self.lines[block]) * n for (block, _), n in self.pairs.items())
 
 
 def static_cycles(counts: BlockCounts, core: CoreTiming) -> tuple[int, int]:
-    """Return cycles with the least and the most that branches, divisions and conditions take.
+    """Return cycles with the least and the most cost of branches, divisions and conditions.
 
-    Raises :class:`UnsupportedError` naming an instruction without an entry, or the core, where two
-    instructions are issued a cycle: what goes beside what is not in the table.
+    Raises :class:`UnsupportedError` if an instruction has no entry, or the core issues two
+    instructions per cycle: the table does not say which ones pair.
     """
     if core.pipeline.issue != 1:
-        raise UnsupportedError(f"{core.name} issues two a cycle: not priced by its table alone")
+        raise UnsupportedError(
+            f"{core.name} issues two instructions per cycle, which its table alone cannot price"
+        )
     low = high = 0
     blocks = {block: _block(lines, core) for block, lines in counts.lines.items()}
     for (block, following), times in counts.pairs.items():
@@ -102,7 +104,7 @@ def _entry(line: BlockLine, core: CoreTiming) -> tuple[Instruction, bool]:
 
 
 def _named(mnemonic: str, known: Iterable[str] = ()) -> tuple[str, bool]:
-    """The table's name of a mnemonic, and whether a condition other than a branch's is in it."""
+    """Return the table's name of a mnemonic, and whether it has a condition (branches excluded)."""
     name = mnemonic.partition(".")[0]
     name = SAME.get(name, name)
     if name[:2] == "it":
@@ -120,7 +122,7 @@ def _named(mnemonic: str, known: Iterable[str] = ()) -> tuple[str, bool]:
 
 
 def _registers(line: BlockLine) -> int:
-    """How many words a load or store moves: of a list in braces, a pair or a double; else 1."""
+    """Return the words that a load or store moves: a list, a pair or a double, else 1."""
     inside = re.search(r"\{(.*)\}", line.operands)
     if inside is None:
         pair = line.mnemonic[:4] in ("ldrd", "strd")

@@ -1,4 +1,4 @@
-"""A pass that puts the nodes of an edge program into the order of least peak."""
+"""A pass that puts the nodes of an edge program in the order of least peak."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,14 +19,14 @@ def order_pass(
 ) -> Callable[[Any], Any]:
     """Return the pass for the method ``name`` of an ``EdgeProgramManager``.
 
-    It goes into ``ExecutorchBackendConfig(passes=[...])``. Nodes keep their arguments and what they
-    compute; inputs of the user count until they are last read, outputs until the end, parameters
-    and buffers not at all. ``method`` and ``options`` are the scheduler's; what it found is
-    appended to ``found``. Raises :class:`UnsupportedError` on sizes that are not known,
-    :class:`InputError` on what has no methods.
+    It goes in ``ExecutorchBackendConfig(passes=[...])``. Nodes keep their arguments and their
+    results. User inputs count until their last reader, outputs until the end, parameters and
+    buffers not at all. ``method`` and ``options`` are the scheduler's; each schedule is appended to
+    ``found``. Raises :class:`UnsupportedError` if a size is unknown, :class:`InputError` if
+    ``edge`` has no methods.
     """
     if not hasattr(edge, "exported_program"):
-        raise InputError(f"order_pass takes what to_edge returns, not {type(edge).__name__}")
+        raise InputError(f"order_pass needs the result of to_edge, not a {type(edge).__name__}")
     signature = edge.exported_program(name).graph_signature
     given = dict.fromkeys(map(str, signature.user_inputs), Role.ACTIVATION)
 

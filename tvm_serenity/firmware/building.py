@@ -6,10 +6,13 @@ Everything happens in a temporary folder. It takes the place of ``output`` once 
 and computes what it must; until then whatever ``output`` holds stays as it is.
 """
 
+import hashlib
+import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +45,9 @@ from tvm_serenity.firmware.kept import kept
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.result import REFERENCE, Project, packed
 from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.options.option import flags_of, options_of
 from tvm_serenity.options.output import PROJECT
+from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.system.files import ZOO
 
 if TYPE_CHECKING:
@@ -119,6 +124,13 @@ def finished(made: "Compiled", board: Board, settings: Settings, origin: Origin)
         return _Work(made, board, settings, origin).done(folder)
 
 
+def _digest(file: str | None) -> str | None:
+    """The SHA-256 of a model's file; None for what is no file (any more)."""
+    if file is None or file.startswith(ZOO) or not Path(file).is_file():
+        return None
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
 def _stem(file: str) -> str:
     """The name of a model's file, or of a built-in network without its parameters."""
     return Path(file.removeprefix(ZOO).partition("?")[0]).stem
@@ -177,13 +189,28 @@ class _Work:
 
     def layout(self, more: Mapping[str, Any]) -> Layout:
         """What the project is made for, with what its metadata says beside."""
+        file = self.origin.file
         about = {
-            "model": None if self.origin.file is None else Path(self.origin.file).name,
+            "tool": f"tvm-serenity {version('tvm-serenity')}",
+            "model": None if file is None else Path(file).name,
+            "model_sha256": _digest(file),
+            "command": self.command(),
             "kept_float": list(self.made.kept_float),
             "loose": self.origin.loose,
         }
         s = self.settings
         return Layout(self.board, s.stack_bytes, s.external_arena, {**about, **more})
+
+    def command(self) -> str | None:
+        """The command that builds the same, without its folders; None for a module in memory."""
+        file, settings = self.origin.file, self.settings
+        if file is None:
+            return None
+        names = [n for n in options_of(Settings) if n not in ("output", "force", "check", "name")]
+        model = file if file.startswith(ZOO) else Path(file).name
+        words = ["serenity", "build", model, "--board", self.board.name, "--minimise", OFF]
+        words += ["--name", self.made.program.name, *flags_of(settings, names)]
+        return shlex.join([*words, "-o", self.made.program.name])
 
     def drawn(self) -> dict[str, Any]:
         """How the inputs are drawn that the network was compared on."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.compile.compiled import Compiled
-from tvm_serenity.firmware.compile.driver import Maker
+from tvm_serenity.firmware.compile.driver import NetworkCompiler
 from tvm_serenity.firmware.compile.driver import by_rows as bands_as_set
-from tvm_serenity.firmware.compile.fallback import WHOLE_WAYS, WholeWay, how_in_bands
+from tvm_serenity.firmware.compile.fallback import UNSPLIT_STRATEGIES, UnsplitStrategy, how_in_bands
 from tvm_serenity.firmware.place.memory_map import rooms
 from tvm_serenity.firmware.select.tiles import tileable
 from tvm_serenity.firmware.settings import Settings
@@ -69,13 +69,13 @@ class BuildCandidate:
         return len(self.made.program.calls)
 
 
-def unsplit(maker: Maker) -> Iterator[BuildCandidate]:
+def unsplit(maker: NetworkCompiler) -> Iterator[BuildCandidate]:
     """Yield the network operator by operator: as it is, rewritten, in place, written over.
 
     Then with faster kernels, and with constants in RAM, where the board has room for them.
     """
     settings = maker.settings
-    ways = [way for way in WHOLE_WAYS if way.keeps(settings)]
+    ways = [way for way in UNSPLIT_STRATEGIES if way.keeps(settings)]
     for way in ways:
         if not way.rewritten or (settings.order == BEST and maker.changes("all")):
             one = unsplit_as(maker, way, workspace=settings.workspace, constants=settings.constants)
@@ -86,7 +86,7 @@ def unsplit(maker: Maker) -> Iterator[BuildCandidate]:
 
 
 def unsplit_as(
-    maker: Maker, way: WholeWay, *, workspace: str = LEAST, constants: str = FLASH
+    maker: NetworkCompiler, way: UnsplitStrategy, *, workspace: str = LEAST, constants: str = FLASH
 ) -> BuildCandidate:
     """Return the network operator by operator, with what ``way`` says.
 
@@ -95,7 +95,7 @@ def unsplit_as(
     plain = replace(maker.settings, rows=OFF, workspace=workspace, constants=constants)
     settings = way.settings(plain)
     how = way.how + ", faster kernels" * settings.grows + ", constants in RAM" * (constants == RAM)
-    return BuildCandidate(how, settings, maker.whole(settings))
+    return BuildCandidate(how, settings, maker.unsplit(settings))
 
 
 def goes_by_rows(settings: Settings) -> bool:
@@ -107,16 +107,16 @@ def goes_by_rows(settings: Settings) -> bool:
     return True
 
 
-def as_asked(maker: Maker, workspace: str) -> BuildCandidate:
+def as_asked(maker: NetworkCompiler, workspace: str) -> BuildCandidate:
     """Return the network in the bands that ``maker.settings`` ask for; ``workspace``: as there."""
     settings = replace(maker.settings, workspace=workspace)
-    made = bands_as_set(Maker(maker.module, maker.name, maker.board, settings))
+    made = bands_as_set(NetworkCompiler(maker.module, maker.name, maker.board, settings))
     how = how_in_bands(made, settings.stream_input, settings.overlap)
     return BuildCandidate(how + ", faster kernels" * settings.grows, settings, made)
 
 
 def by_rows(
-    maker: Maker, streamed: bool, limits: Limits, *, coarsest: bool
+    maker: NetworkCompiler, streamed: bool, limits: Limits, *, coarsest: bool
 ) -> Iterator[BuildCandidate]:
     """Yield the network in bands of rows: equal ones from coarse to fine, then chosen ones.
 
@@ -134,7 +134,9 @@ def by_rows(
         yield _banded(maker, choice, streamed, overlap=True)
 
 
-def again(maker: Maker, streamed: bool, limits: Limits, factor: float) -> Iterator[BuildCandidate]:
+def again(
+    maker: NetworkCompiler, streamed: bool, limits: Limits, factor: float
+) -> Iterator[BuildCandidate]:
     """Yield the network in bands of one row with chains in tiles, where these save memory.
 
     First those that compute nothing twice, then up to ``factor`` times the work, each with rows
@@ -164,7 +166,7 @@ def again(maker: Maker, streamed: bool, limits: Limits, factor: float) -> Iterat
 
 
 def coarsest_rows(
-    maker: Maker, streamed: bool, limits: Limits, *, overlap: bool = False
+    maker: NetworkCompiler, streamed: bool, limits: Limits, *, overlap: bool = False
 ) -> BuildCandidate:
     """Return the network in the coarsest bands that the board's largest memory holds.
 
@@ -175,7 +177,9 @@ def coarsest_rows(
     return _banded(maker, choice, streamed, overlap)
 
 
-def _banded(maker: Maker, choice: Choice, streamed: bool, overlap: bool = False) -> BuildCandidate:
+def _banded(
+    maker: NetworkCompiler, choice: Choice, streamed: bool, overlap: bool = False
+) -> BuildCandidate:
     made = maker.in_bands(choice, overlap)
     settings = replace(maker.settings, rows=AUTO, stream_input=streamed, overlap=overlap)
     if choice.recomputed is not None:
@@ -184,7 +188,7 @@ def _banded(maker: Maker, choice: Choice, streamed: bool, overlap: bool = False)
     return BuildCandidate(how, settings, made)
 
 
-def _largest(maker: Maker) -> int:
+def _largest(maker: NetworkCompiler) -> int:
     """Bytes that an arena may have in the board's largest memory."""
     return max(one.arena_bytes for one in rooms(maker.board, maker.settings.stack_bytes))
 
@@ -227,7 +231,9 @@ def _changed(one: BuildCandidate) -> tuple[bool, ...]:
     return one.streamed, bool(how.rewrite), how.in_place, how.overlap, how.rows != OFF, again
 
 
-def _choices(maker: Maker, streamed: bool, limits: Limits, coarsest: bool) -> Iterator[Choice]:
+def _choices(
+    maker: NetworkCompiler, streamed: bool, limits: Limits, coarsest: bool
+) -> Iterator[Choice]:
     network = maker.rows().network
     known: dict[int, Streaming] = {}
     for rows in EQUAL_BANDS:

@@ -12,8 +12,8 @@ from dataclasses import replace
 from tvm_serenity.boards import Board
 from tvm_serenity.cycles.board import board_timing
 from tvm_serenity.errors import InputError, UnsupportedError
-from tvm_serenity.firmware.compile.driver import Maker
-from tvm_serenity.firmware.compile.fallback import WHOLE_WAYS
+from tvm_serenity.firmware.compile.driver import NetworkCompiler
+from tvm_serenity.firmware.compile.fallback import UNSPLIT_STRATEGIES
 from tvm_serenity.firmware.select.choices import FULL
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.fitting.candidates import (
@@ -29,7 +29,7 @@ from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.rows.limits import Limits
 
 
-def fastest(maker: Maker, limits: Limits) -> Iterator[BuildCandidate]:
+def fastest(maker: NetworkCompiler, limits: Limits) -> Iterator[BuildCandidate]:
     """Yield the unsplit builds that can be the fastest; bands of rows if none of them fits.
 
     ``maker.settings`` may force what the search chooses: ``in_place``, ``overlap``, ``rewrite``,
@@ -43,7 +43,7 @@ def fastest(maker: Maker, limits: Limits) -> Iterator[BuildCandidate]:
     if settings.constants == RAM:
         places = [RAM]
     fits = False
-    for way in WHOLE_WAYS:
+    for way in UNSPLIT_STRATEGIES:
         if not way.keeps(settings):
             continue
         if way.rewritten and not (settings.order == BEST and maker.changes("all")):
@@ -61,7 +61,9 @@ def fastest(maker: Maker, limits: Limits) -> Iterator[BuildCandidate]:
             return
     if fits or settings.rows == OFF or not goes_by_rows(settings):
         return
-    in_rows = Maker(maker.module, maker.name, maker.board, replace(settings, workspace=GROW))
+    in_rows = NetworkCompiler(
+        maker.module, maker.name, maker.board, replace(settings, workspace=GROW)
+    )
     try:
         for overlap in dict.fromkeys((settings.overlap, True)):
             one = coarsest_rows(in_rows, False, limits, overlap=overlap)

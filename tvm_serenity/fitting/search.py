@@ -15,7 +15,7 @@ from tvm_serenity.firmware.board import image
 from tvm_serenity.firmware.board.fit import constants_fit
 from tvm_serenity.firmware.building import Origin, check_compilers, finished
 from tvm_serenity.firmware.c_names import identifier
-from tvm_serenity.firmware.compile.driver import Maker, loose
+from tvm_serenity.firmware.compile.driver import NetworkCompiler, loose
 from tvm_serenity.firmware.compile.model import opened
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.settings import Settings
@@ -89,7 +89,7 @@ def fitted(
     module, file = found.module, found.file
     name = identifier(settings.name or (Path(file).stem if file else "model"))
     deadline = started + (goal.time_limit_s or inf)
-    search = _Search(Maker(module, name, target, settings), goal, deadline, every)
+    search = _Search(NetworkCompiler(module, name, target, settings), goal, deadline, every)
     with tempfile.TemporaryDirectory(prefix="serenity.") as folder, within(goal.time_limit_s):
         points = search.points(Path(folder))
     if not points:
@@ -137,7 +137,7 @@ def _check_free(settings: Settings) -> None:
 
 @dataclass
 class _Search:
-    maker: Maker
+    maker: NetworkCompiler
     goal: FitGoal
     deadline: float
     every: bool = True

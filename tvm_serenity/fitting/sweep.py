@@ -18,7 +18,7 @@ from tvm_serenity.errors import InputError, SerenityError, UnsupportedError
 from tvm_serenity.firmware.board import image
 from tvm_serenity.firmware.board.fit import boards_that_do
 from tvm_serenity.firmware.c_names import identifier
-from tvm_serenity.firmware.compile.fallback import WHOLE_WAYS
+from tvm_serenity.firmware.compile.fallback import UNSPLIT_STRATEGIES
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.fitting.candidates import BuildCandidate, coarsest_rows, unsplit_as
 from tvm_serenity.fitting.measure import BuildFigures, linked, unlinked
@@ -30,7 +30,7 @@ from tvm_serenity.system.files import ZOO
 from tvm_serenity.system.isolated import Death, isolated
 
 if TYPE_CHECKING:
-    from tvm_serenity.firmware.compile.driver import Maker
+    from tvm_serenity.firmware.compile.driver import NetworkCompiler
 
 SEARCHING = 0.8
 """Share of a pair's time after which searches end with the best so far; the rest builds that."""
@@ -97,7 +97,7 @@ class ModelOnBoards:
     def pairs(self, boards: Sequence[Board]) -> Iterator[Row]:
         """Yield a row for each of ``boards``: where nothing ends the process before."""
         from tvm_serenity.firmware.building import check_compilers
-        from tvm_serenity.firmware.compile.driver import Maker
+        from tvm_serenity.firmware.compile.driver import NetworkCompiler
         from tvm_serenity.firmware.compile.model import opened
 
         try:
@@ -109,7 +109,7 @@ class ModelOnBoards:
         known: dict[str, Any] = {}
         for board in boards:
             started = time.perf_counter()
-            maker = Maker(module, name, board, self.settings)
+            maker = NetworkCompiler(module, name, board, self.settings)
             maker.known.update(known)
             try:
                 check_compilers(board, self.settings)
@@ -120,7 +120,7 @@ class ModelOnBoards:
             known = maker.known
             yield {**row, "seconds": round(time.perf_counter() - started, 2)}
 
-    def pair(self, maker: "Maker") -> Row:
+    def pair(self, maker: "NetworkCompiler") -> Row:
         """Return the row of the first build that fits, or of the build with the least RAM."""
         tried: list[BuildFigures] = []
         refused: list[str] = []
@@ -145,10 +145,10 @@ class ModelOnBoards:
         said = [f"bytes short: {', '.join(short)}", *dict.fromkeys(refused)]
         return self.row(maker.board, None, least, "; ".join(said))
 
-    def ways(self, maker: "Maker") -> Iterator[tuple[str, Callable[[], BuildCandidate]]]:
+    def ways(self, maker: "NetworkCompiler") -> Iterator[tuple[str, Callable[[], BuildCandidate]]]:
         """Yield the strategies of the build in turn, each with its name."""
         limits = Limits(self.settings.search_seconds)
-        plain, *others = WHOLE_WAYS
+        plain, *others = UNSPLIT_STRATEGIES
         yield WHOLE, partial(unsplit_as, maker, plain)
         yield ROWS, partial(coarsest_rows, maker, False, limits)
         for way in others:

@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 MAX_FILE_BYTES = 4 * 2**30
-"""Larger files are refused before they are read."""
+"""The size limit of files in bytes, checked before they are read."""
 
 
 def load(
@@ -54,15 +54,15 @@ def load(
     opaque: Mapping[str, int] | None = None,
     signature: str | None = None,
 ) -> ModelFile:
-    """Return the model file at ``path`` with its graph, op ``i`` being operator ``i`` of the file.
+    """Return the model file at ``path`` with its graph; operator ``i`` is the file's ``i``-th.
 
-    ``dims`` gives sizes to dimensions of inputs, e.g. ``{"N": 1}``: to named ones of an ``.onnx``
-    file, else to what a ``.tflite`` or ``.onnx`` file leaves open by ``INPUT:AXIS``. ``opaque``
-    names operators of a ``.tflite`` file that the user computes, each with the bytes of workspace
-    that it is given (``frontends.opaque``). ``signature``: the entry point of a ``.tflite`` file
-    that is read, by default that of its first subgraph. Raises
-    :class:`InputError` (or a kind of it) with one line that names the file and what is wrong with
-    it, and :class:`MissingPartError` where the format needs a package that is not installed.
+    ``dims`` gives sizes to input dimensions, such as ``{"N": 1}``: to named ones of an ``.onnx``
+    file, otherwise to unknown extents of a ``.tflite`` or ``.onnx`` file as ``INPUT:AXIS``.
+    ``opaque`` names operators of a ``.tflite`` file that the user implements, with the bytes of
+    workspace of each (``frontends.opaque``). ``signature``: the entry point of a ``.tflite`` file,
+    by default that of its first subgraph. Raises :class:`InputError` (or a subclass) with one line
+    that names the file and the error, and :class:`MissingPartError` if the format needs a package
+    that is not installed.
     """
     path = Path(path)
     form, data = _read(path)
@@ -77,7 +77,9 @@ def load(
     except (struct.error, LookupError, ValueError, ArithmeticError, RecursionError) as error:
         raise InputError(one_line(f"{path}: the file is corrupt ({error})")) from error
     except MemoryError as error:
-        raise InputError(one_line(f"{path}: needs more memory than there is")) from error
+        raise InputError(
+            one_line(f"{path}: reading the file needs more memory than is available")
+        ) from error
 
 
 def _reader(form: Format, signature: str | None) -> Reader:
@@ -92,9 +94,9 @@ def _reader(form: Format, signature: str | None) -> Reader:
 def save(model: ModelFile, order: Sequence[int], out_path: str | os.PathLike[str]) -> None:
     """Write the file of ``model`` with its operators in ``order`` to ``out_path``.
 
-    An existing file is replaced in one step or left as it was. Raises :class:`InputError` with
-    one line that names the file where it cannot be written. Data of an ``.onnx`` file that lies in
-    other files stays there: see :func:`left_beside`.
+    An existing file is replaced atomically, or left unchanged on an error. Raises
+    :class:`InputError` with one line that names the file if it cannot be written. External data of
+    an ``.onnx`` file is not copied: see :func:`left_beside`.
     """
     folder = model.path.parent
     for name in getattr(model, "data_files", ()):
@@ -104,7 +106,7 @@ def save(model: ModelFile, order: Sequence[int], out_path: str | os.PathLike[str
 
 
 def left_beside(model: ModelFile, out_path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Return the data files that the file at ``out_path`` names and its folder has to be given."""
+    """Return the data files that ``out_path`` refers to and that are missing in its folder."""
     folder = model.path.parent.resolve()
     if Path(out_path).resolve().parent == folder:
         return ()
@@ -112,7 +114,7 @@ def left_beside(model: ModelFile, out_path: str | os.PathLike[str]) -> tuple[str
 
 
 def other_signatures(model: ModelFile) -> str:
-    """Return in words which signatures of a file were not read, "" where there are none."""
+    """Return in words the signatures of a file that were not read, "" if there are none."""
     names, taken = getattr(model, "signatures", ()), getattr(model, "signature", "")
     others = [name for name in names if name != taken]
     if not others or len(names) < 2:
@@ -122,9 +124,9 @@ def other_signatures(model: ModelFile) -> str:
 
 
 def runtime_file(model: ModelFile) -> Path:
-    """Return the file that a runtime computes ``model`` from, which knows no signature and size.
+    """Return the file for a reference runtime, which knows no signatures and sizes.
 
-    That is its own, or where another signature was read, or sizes were given, one of that alone.
+    It is the model's own file, or a temporary one with only the chosen signature or sizes.
     """
     if not getattr(model, "is_changed", False):
         return model.path
@@ -139,14 +141,14 @@ def runtime_file(model: ModelFile) -> Path:
 
 @cache
 def _aside() -> Path:
-    """A folder for as long as this process runs."""
+    """Return a folder that is deleted when this process ends."""
     made = tempfile.mkdtemp(prefix="serenity.")
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return Path(made)
 
 
 HEAD_BYTES = 16
-"""What is read of a file to tell its format."""
+"""Bytes at the start of a file that identify its format."""
 
 
 def _read(path: Path) -> tuple[Format, bytes]:
@@ -170,7 +172,9 @@ def _read(path: Path) -> tuple[Format, bytes]:
         if found.st_size == 0:
             raise InputError(one_line(f"{path}: the file is empty"))
         if found.st_size > MAX_FILE_BYTES:
-            raise InputError(one_line(f"{path}: more than {MAX_FILE_BYTES} bytes"))
+            raise InputError(
+                one_line(f"{path}: the file is larger than the limit of {MAX_FILE_BYTES} bytes")
+            )
         data = path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         reason = getattr(error, "strerror", None) or error
@@ -183,7 +187,7 @@ def _read(path: Path) -> tuple[Format, bytes]:
 
 
 def _meant(path: Path) -> str:
-    """What the content of a file with another suffix is, if it is known."""
+    """Return a hint on the format of a file with another suffix, if its content is known."""
     if not path.is_file():
         return ""
     with path.open("rb") as file:

@@ -1,9 +1,9 @@
-"""Reads of a flatbuffer that check every offset before they follow it.
+"""A flatbuffer reader that checks each offset before it follows it.
 
-The generated readers of the ``tflite`` package trust the file: an offset bent by a flipped bit
-lands anywhere. Here each access stays within the file or raises :class:`InputError`, and what is
-read in total is bounded by a multiple of the file size, so that vectors stored once and referred
-to a million times cannot exhaust memory. Layout: https://flatbuffers.dev/internals/
+The generated readers of the ``tflite`` package trust the file: an offset with a flipped bit points
+anywhere. Here each access stays within the file or raises :class:`InputError`. The total number of
+bytes read is bounded by a multiple of the file size, so that a vector stored once and referenced a
+million times cannot exhaust memory. Layout: https://flatbuffers.dev/internals/
 """
 
 import struct
@@ -14,11 +14,14 @@ from tvm_serenity.errors import InputError
 _U8, _U16, _I32, _U32, _U64 = (struct.Struct(f"<{code}") for code in "BHiIQ")
 _F32 = struct.Struct("<f")
 _READS_PER_BYTE = 16
-"""Honest files stay below 1; sharing of equal strings and vectors is legal, hence the room."""
+"""The bound of bytes read per byte of the file.
+
+Valid files stay below 1; the margin allows shared strings and vectors.
+"""
 
 
 class FileBytes:
-    """The bytes of a file and what may still be read of them."""
+    """The bytes of a file, and the remaining budget of reads."""
 
     __slots__ = ("data", "left")
 
@@ -27,13 +30,13 @@ class FileBytes:
         self.left = _READS_PER_BYTE * len(data)
 
     def spend(self, count: int) -> None:
-        """Count bytes that are copied out of the file."""
+        """Count bytes that are copied from the file."""
         self.left -= count
         if self.left < 0:
             raise InputError("the same parts are referred to too many times; the file is corrupt")
 
     def check(self, start: int, size: int, what: str) -> None:
-        """Raise unless ``size`` bytes from ``start`` lie in the file."""
+        """Raise unless ``size`` bytes from ``start`` are in the file."""
         if start < 0 or start + size > len(self.data):
             raise InputError(
                 f"{what} at byte {start} needs {size} bytes, the file ends at "
@@ -41,14 +44,14 @@ class FileBytes:
             )
 
     def u32(self, position: int, what: str) -> int:
-        """The unsigned 32-bit number at ``position``."""
+        """Return the unsigned 32-bit integer at ``position``."""
         self.check(position, 4, what)
         return int(_U32.unpack_from(self.data, position)[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A flatbuffer table; fields are known by their number in the schema, from 0."""
+    """A flatbuffer table; fields have their number in the schema, from 0."""
 
     source: FileBytes
     position: int
@@ -57,7 +60,7 @@ class Table:
     size: int
 
     def _field(self, number: int, width: int) -> int:
-        """The position of a field, or 0 where the file leaves it out."""
+        """Return the position of a field, 0 if the file omits it."""
         slot = 4 + 2 * number
         if slot + 2 > self.vtable_size:
             return 0
@@ -73,43 +76,43 @@ class Table:
         return int(code.unpack_from(self.source.data, position)[0]) if position else default
 
     def u8(self, number: int, default: int = 0) -> int:
-        """An unsigned byte, or a boolean."""
+        """Return an unsigned byte, or a boolean."""
         return self._number(number, _U8, default)
 
     def i32(self, number: int, default: int = 0) -> int:
-        """A signed 32-bit number."""
+        """Return a signed 32-bit integer."""
         return self._number(number, _I32, default)
 
     def u32(self, number: int, default: int = 0) -> int:
-        """An unsigned 32-bit number."""
+        """Return an unsigned 32-bit integer."""
         return self._number(number, _U32, default)
 
     def u64(self, number: int, default: int = 0) -> int:
-        """An unsigned 64-bit number."""
+        """Return an unsigned 64-bit integer."""
         return self._number(number, _U64, default)
 
     def f32(self, number: int, default: float = 0.0) -> float:
-        """A 32-bit float."""
+        """Return a 32-bit float."""
         position = self._field(number, _F32.size)
         return float(_F32.unpack_from(self.source.data, position)[0]) if position else default
 
     @property
     def field_count(self) -> int:
-        """The number of fields that the table's layout knows."""
+        """The number of fields in the table's layout."""
         return (self.vtable_size - 4) // 2
 
     def target(self, number: int) -> int:
-        """The position that an offset field points to, or 0 where it is left out."""
+        """Return the position that an offset field points to, 0 if it is omitted."""
         position = self._field(number, 4)
         return position + self.source.u32(position, "an offset") if position else 0
 
     def table(self, number: int) -> "Table | None":
-        """A table, or None where it is left out."""
+        """Return a table, None if it is omitted."""
         target = self.target(number)
         return table_at(self.source, target) if target else None
 
     def span(self, number: int, width: int) -> tuple[int, int]:
-        """First byte and length of a vector of ``width``-byte elements; (0, 0) if left out."""
+        """Return start and length of a vector of ``width``-byte elements; (0, 0) if omitted."""
         target = self.target(number)
         if not target:
             return 0, 0
@@ -118,33 +121,33 @@ class Table:
         return target + 4, length
 
     def ints(self, number: int) -> tuple[int, ...]:
-        """A vector of signed 32-bit numbers."""
+        """Return a vector of signed 32-bit integers."""
         start, length = self.span(number, 4)
         self.source.spend(4 * length)
         return struct.unpack_from(f"<{length}i", self.source.data, start)
 
     def longs(self, number: int) -> tuple[int, ...]:
-        """A vector of signed 64-bit numbers."""
+        """Return a vector of signed 64-bit integers."""
         start, length = self.span(number, 8)
         self.source.spend(8 * length)
         return struct.unpack_from(f"<{length}q", self.source.data, start)
 
     def tables(self, number: int) -> tuple["Table", ...]:
-        """A vector of tables."""
+        """Return a vector of tables."""
         start, length = self.span(number, 4)
         self.source.spend(4 * length)
         offsets = struct.unpack_from(f"<{length}I", self.source.data, start)
         return tuple(table_at(self.source, start + 4 * i + o) for i, o in enumerate(offsets))
 
     def string(self, number: int) -> str:
-        """A string, with bytes that are not UTF-8 replaced; empty where it is left out."""
+        """Return a string, empty if omitted; bytes that are not UTF-8 are replaced."""
         start, length = self.span(number, 1)
         self.source.spend(length)
         return self.source.data[start : start + length].decode("utf-8", errors="replace")
 
 
 def empty_table() -> Table:
-    """Return a table without fields: what is left out has the defaults of its schema."""
+    """Return a table without fields: each field has its default."""
     return Table(FileBytes(b""), 0, 0, 4, 4)
 
 

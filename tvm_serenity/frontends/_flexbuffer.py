@@ -1,7 +1,7 @@
-"""Options of custom operators: the scalars of a FlexBuffer's map, every offset checked.
+"""Options of custom operators: a checked reader of the scalars in a FlexBuffer map.
 
-Layout: https://flatbuffers.dev/flexbuffers/. The last byte is the width of the root, the one before
-it its type; offsets point backwards.
+Layout: https://flatbuffers.dev/flexbuffers/. The last byte is the width of the root, the previous
+one its type; offsets point backwards.
 """
 
 import struct
@@ -19,9 +19,9 @@ _REAL = {2: "<e", 4: "<f", 8: "<d"}
 
 
 def flexible(data: bytes) -> Mapping[str, Scalar]:
-    """Return the scalars of a map by their keys; other values are left out.
+    """Return the scalars of a map by key, without other values.
 
-    Nothing for no bytes. Raises :class:`InputError` where the bytes are no map.
+    Return an empty map for no bytes. Raises :class:`InputError` if the bytes are no map.
     """
     if not data:
         return {}
@@ -34,7 +34,7 @@ def flexible(data: bytes) -> Mapping[str, Scalar]:
 def _map(data: bytes) -> dict[str, Scalar]:
     width, packed = data[-1], data[-2]
     if packed >> 2 != _MAP:
-        raise ValueError("no map")
+        raise ValueError("they are not a map")
     place = len(data) - 2 - width
     start, width = place - _unsigned(data, place, width), 1 << (packed & 3)
     size = _unsigned(data, start - width, width)
@@ -55,7 +55,7 @@ def _map(data: bytes) -> dict[str, Scalar]:
 
 def _unsigned(data: bytes, place: int, width: int) -> int:
     if width not in _SIGNED or place < 0 or place + width > len(data):
-        raise ValueError("an offset leads outside")
+        raise ValueError("an offset points outside of the options")
     return int.from_bytes(data[place : place + width], "little")
 
 
@@ -77,8 +77,8 @@ def _scalar(data: bytes, place: int, width: int, packed: int) -> Scalar | None:
 
 
 def custom_options(op: Table) -> bytes:
-    """Return the bytes of an operator's custom options; none where it has none."""
+    """Return the bytes of an operator's custom options; empty if it has none."""
     if op.u64(OperatorField.LARGE_CUSTOM_OPTIONS_OFFSET) > 1:
-        raise UnsupportedError("options behind the flatbuffer")
+        raise UnsupportedError("the options are stored after the flatbuffer")
     start, size = op.span(OperatorField.CUSTOM_OPTIONS, 1)
     return op.source.data[start : start + size]

@@ -1,7 +1,8 @@
-"""The operators that the importers of apache-tvm 0.27 convert, so that others are named without it.
+"""The operators that the importers of apache-tvm 0.27 convert, listed to avoid importing TVM.
 
-Importing TVM takes seconds. What is not here and has no record of its own in ``operators`` is
-refused before that; ``tests/frontends/test_importable.py`` holds the lists against TVM's own.
+Importing TVM takes seconds. Operators that are neither listed here nor have a record in
+``operators`` are refused before. ``tests/frontends/test_importable.py`` compares the lists with
+TVM's own.
 """
 
 _TFLITE = """
@@ -67,8 +68,8 @@ _ONNX = """
 """
 
 TFLITE = frozenset(_TFLITE.split())
-"""Kinds of ``.tflite`` operators that TVM's importer has a conversion for."""
+"""``.tflite`` operators that TVM's importer converts."""
 TFLITE_QUANTISED = frozenset(_TFLITE_QUANTISED.split())
-"""Those that it takes on quantised tensors."""
+"""``.tflite`` operators that TVM's importer accepts on quantised tensors."""
 ONNX = frozenset(_ONNX.split())
-"""Kinds of ONNX operators that TVM's importer, or ours, has a conversion for."""
+"""ONNX operators that TVM's importer, or ours, converts."""

@@ -1,9 +1,9 @@
-"""What is known of the values of an ONNX graph, once its If, Loop and Scan are written out.
+"""Expansion of If, Loop and Scan in an ONNX graph, and the known values afterwards.
 
-An If of a known condition becomes its branch; of another one, both branches are computed and each
-result is selected (Where). A Loop whose count and conditions are known, and a Scan, whose count is
-an extent, become their body as many times. What the body computes from outside of it alone is
-computed once. What is not known is left as it is, with the reason, to be refused by name.
+An If with a known condition becomes its branch; with an unknown one, both branches are computed and
+each result is selected (Where). A Loop whose count and conditions are known, and a Scan, whose
+count is an extent, become repetitions of their body. Loop-invariant results are computed once. An
+operator with unknown control flow stays, with the reason, to be refused by name.
 """
 
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Followed:
-    """What is known of a graph without control flow; ``reason``: why ONNX's inference failed.
+    """The known values of a graph without control flow; ``reason``: why ONNX's inference failed.
 
-    ``left``: by its first output, why an operator with subgraphs is still there.
+    ``left``: by first output, the reason why an operator with subgraphs remains.
     """
 
     known: KnownValues
@@ -33,7 +33,7 @@ class Followed:
     written_out: bool = False
 
     def check(self, graph: "onnx.GraphProto") -> None:
-        """Raise :class:`UnsupportedError` for the operators of subgraphs that are still there."""
+        """Raise :class:`UnsupportedError` for remaining operators with subgraphs."""
         found = [
             (node.op_type, f" (output {name!r})", f"{self.left[name]}; {_REMEDIES[node.op_type]}")
             for node in graph.node
@@ -53,7 +53,7 @@ _REMEDIES = {
 
 
 def without_control(model: "onnx.ModelProto") -> Followed:
-    """Write out what runs subgraphs, in place; return what is known of the values then."""
+    """Expand operators with subgraphs, in place; return the known values."""
     known, reason = _known(model)
     if not any(node.op_type in EXPAND and not node.domain for node in model.graph.node):
         return Followed(known, reason)
@@ -74,14 +74,14 @@ def _known(model: "onnx.ModelProto") -> tuple[KnownValues, str]:
     reason = ""
     try:
         graph = shape_inference.infer_shapes(model, data_prop=True).graph
-    except Exception as error:  # the bindings raise RuntimeError and their own kinds
+    except Exception as error:  # the bindings raise RuntimeError and types of their own
         graph, reason = model.graph, f" ({error})"
     values = (*graph.value_info, *graph.input, *graph.output)
     return followed(model, {value.name: value.type for value in values}), reason
 
 
 class _Writer(Expansion):
-    """Collects the nodes of a graph without control flow, and what is known of their values."""
+    """A writer of nodes without control flow, with the known values."""
 
     def __init__(self, model: "onnx.ModelProto", known: KnownValues) -> None:
         super().__init__(known, standard_version(model), all_names(model.graph))
@@ -90,7 +90,7 @@ class _Writer(Expansion):
         self.written_out = False
 
     def write(self, node: "onnx.NodeProto") -> None:
-        """Write a node, or what it becomes."""
+        """Write a node, or its expansion."""
         expand = EXPAND.get(node.op_type) if not node.domain else None
         before = self.state()
         if expand is not None:

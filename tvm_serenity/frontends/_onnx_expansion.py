@@ -1,4 +1,4 @@
-"""The nodes of an ONNX graph while what runs subgraphs is written out (``_onnx_loops``)."""
+"""The nodes of an ONNX graph during the expansion of control flow (``_onnx_loops``)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class CountNotKnownError(Exception):
-    """Why an operator that runs subgraphs stays: the message says what is not known."""
+    """The reason why an operator with subgraphs stays: the message names the unknown value."""
 
 
 @dataclass
 class Expansion(ABC):
-    """The nodes written so far; ``known`` is what they are known to make, ``names`` all there are.
+    """The nodes written so far; ``known``: their known results, ``names``: all names.
 
-    Constants of a body are stored once, however often it is written.
+    Constants of a body are stored once, however often it is repeated.
     """
 
     known: KnownValues
@@ -34,39 +34,39 @@ class Expansion(ABC):
     constants: dict[bytes, str] = field(default_factory=dict)
     inside: int = 0
     steps: int = 0
-    """Nodes of subgraphs that are written: those whose results are not known, and all."""
+    """The number of written nodes from subgraphs: those with unknown results, and all."""
 
     @abstractmethod
     def write(self, node: "onnx.NodeProto") -> None:
-        """Write a node, or what it becomes."""
+        """Write a node, or its expansion."""
 
     @abstractmethod
     def remember(self, tensor: "onnx.TensorProto") -> None:
         """Store a constant."""
 
     def state(self) -> tuple[int, int, int, int]:
-        """What ``restore`` goes back to."""
+        """Return a state for ``restore``."""
         return len(self.nodes), len(self.types), self.inside, self.steps
 
     def restore(self, state: tuple[int, int, int, int]) -> None:
-        """Forget the nodes written since; what nothing reads any more does no harm."""
+        """Discard the nodes written since ``state``; unread constants are harmless."""
         nodes, types, self.inside, self.steps = state
         del self.nodes[nodes:], self.types[types:]
 
     def fresh(self, name: str) -> str:
-        """A name like ``name`` that nothing has."""
+        """Return an unused name like ``name``."""
         found = next(n for i in count() if (n := f"{name}.{i}" if i else name) not in self.names)
         self.names.add(found)
         return found
 
     def constant(self, value: Any, name: str) -> str:
-        """The name of a stored array."""
+        """Return the name of a stored array."""
         from onnx import numpy_helper
 
         return self.hold(numpy_helper.from_array(np.asarray(value)), name)
 
     def hold(self, tensor: "onnx.TensorProto", name: str) -> str:
-        """The name of a stored tensor; equal ones are one."""
+        """Return the name of a stored tensor; equal tensors share a name."""
         made = type(tensor)()
         made.CopyFrom(tensor)
         made.name = ""
@@ -91,7 +91,7 @@ class Expansion(ABC):
         return self.emit(kind, [given, self.constant([axis], "axis")], made)
 
     def part(self, of: str, axis: int, index: int, made: str) -> str:
-        """Write element ``index`` of ``axis``, an axis that the result does not have."""
+        """Write element ``index`` along ``axis``, an axis that the result lacks."""
         bounds: tuple[list[int], ...] = ([index], [index + 1], [axis])
         cut = self.fresh(f"{made}:cut")
         if self.version < 10:
@@ -103,18 +103,21 @@ class Expansion(ABC):
         return self.axes_of("Squeeze", cut, made, axis)
 
     def value(self, name: str) -> Array | None:
-        """The value of a tensor, where it is known."""
+        """Return the value of a tensor, if it is known."""
         return self.known.values.get(name)
 
     def single(self, name: str, what: str) -> Any:
-        """The one number of a tensor; :class:`CountNotKnownError` where it is not known."""
+        """Return the only number of a tensor.
+
+        Raise :class:`CountNotKnownError` if it is unknown.
+        """
         value = self.value(name)
         if value is None or value.size != 1:
-            raise CountNotKnownError(f"{what} is known at run time only")
+            raise CountNotKnownError(f"{what} is known only at run time")
         return value.reshape(()).item()
 
     def result(self, parts: Sequence[str], axis: int, made: str, what: str) -> None:
-        """Write the whole of what the turns of a loop made."""
+        """Write the combination of the results of all iterations."""
         if not parts:
             raise CountNotKnownError(f"{what} has no elements, as its loop never runs")
         whole = [self.axes_of("Unsqueeze", p, self.fresh(f"{p}:row"), axis) for p in parts]

@@ -1,9 +1,8 @@
-"""Data of ONNX tensors that is stored in other files, beside the model's.
+"""External data of ONNX tensors: safe reads of files beside the model.
 
-The files are whatever the model names, and a model may come from anywhere. Read is only what lies
-in the model's folder or below: ``location`` is a relative path without ``..``, links are followed
-only while they stay inside, and offset and length must lie within the file and be what the
-tensor's shape takes.
+The model names the files, and a model may come from anywhere. Only files in the model's folder or
+below are read: ``location`` is a relative path without ``..``, symbolic links must stay inside, and
+offset and length must be in the file and match the tensor's shape.
 """
 
 import os
@@ -21,12 +20,12 @@ if TYPE_CHECKING:
     import onnx
 
 MAX_TOTAL_BYTES = 4 * 2**30
-"""All data of one model outside of its file; more is refused before it is read."""
+"""The limit of all external data of a model in bytes, checked before it is read."""
 
 
 @dataclass(frozen=True)
 class DataPlace:
-    """Where the data of a tensor is: ``length`` bytes (None: as the shape says) of a file."""
+    """The place of a tensor's data: ``length`` bytes (None: from the shape) of a file."""
 
     location: str
     offset: int
@@ -34,20 +33,20 @@ class DataPlace:
 
 
 def stored_protos(model: "onnx.ModelProto") -> Iterator[Any]:
-    """Every TensorProto of a model: initializers, attributes, sparse ones, in subgraphs too."""
+    """Yield each TensorProto of a model: initializers, attributes, sparse ones, subgraphs'."""
     yield from _in_graph(model.graph)
     for function in model.functions:
         yield from _in_nodes(function.node)
 
 
 def data_files(model: "onnx.ModelProto") -> tuple[str, ...]:
-    """Return the locations that the tensors of a model name, each once."""
+    """Return the external files of a model's tensors, without repetitions."""
     external = (tensor for tensor in stored_protos(model) if is_external(tensor))
     return tuple(dict.fromkeys(place_of(tensor).location for tensor in external))
 
 
 def place_of(tensor: "onnx.TensorProto") -> DataPlace:
-    """Return where an external tensor's data is; :class:`InputError` where that is not allowed."""
+    """Return the place of an external tensor's data; :class:`InputError` if it is not allowed."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     path = PurePosixPath(location)
@@ -67,10 +66,10 @@ def place_of(tensor: "onnx.TensorProto") -> DataPlace:
 
 
 def read_tensor(tensor: "onnx.TensorProto", folder: Path, size_bytes: int) -> bytes:
-    """Return the ``size_bytes`` that an external tensor stores in a file of ``folder``.
+    """Return the ``size_bytes`` of an external tensor from a file in ``folder``.
 
-    Raises :class:`InputError`, which names the tensor, where the file is missing, outside of the
-    folder, not a regular one, or does not hold them.
+    Raises :class:`InputError`, which names the tensor, if the file is missing, outside of the
+    folder, not regular, or too short.
     """
     place = place_of(tensor)
     name, where = f"tensor {tensor.name!r}", f"{place.location!r}"
@@ -83,11 +82,11 @@ def read_tensor(tensor: "onnx.TensorProto", folder: Path, size_bytes: int) -> by
         if not path.is_relative_to(folder.resolve()):
             raise InputError(f"{name}: {where} is a link out of the model's folder")
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links in a circle
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: circular links
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{name}: its data cannot be read: {where}: {reason}") from None
     found = os.fstat(file)
-    if not stat.S_ISREG(found.st_mode):  # a folder cannot be made a stream
+    if not stat.S_ISREG(found.st_mode):  # a folder cannot be opened as a stream
         os.close(file)
         raise InputError(f"{name}: {where} is not a regular file")
     with os.fdopen(file, "rb") as stream:
@@ -104,9 +103,9 @@ def read_tensor(tensor: "onnx.TensorProto", folder: Path, size_bytes: int) -> by
 
 
 def embed(model: "onnx.ModelProto", folder: Path) -> None:
-    """Put the data that lies in files of ``folder`` into ``model``, which is changed.
+    """Move external data from files in ``folder`` into ``model``, in place.
 
-    Raises :class:`InputError` as :func:`read_tensor` does, and where all of it is more than
+    Raises :class:`InputError` as :func:`read_tensor` does, and if the total exceeds
     ``MAX_TOTAL_BYTES``.
     """
     external = [tensor for tensor in stored_protos(model) if is_external(tensor)]
@@ -121,9 +120,9 @@ def embed(model: "onnx.ModelProto", folder: Path) -> None:
 
 
 def embed_small(model: "onnx.ModelProto", folder: Path, most_bytes: int = 2**19) -> None:
-    """Put tensors of up to ``most_bytes`` into ``model`` where they can be read from ``folder``.
+    """Move external tensors of up to ``most_bytes`` into ``model`` if they are readable.
 
-    Sizes may depend on them; what is missing stays outside.
+    Sizes may depend on them; missing data stays external.
     """
     for tensor in stored_protos(model):
         if not is_external(tensor):
@@ -135,13 +134,15 @@ def embed_small(model: "onnx.ModelProto", folder: Path, most_bytes: int = 2**19)
                 tensor.raw_data = data
                 tensor.ClearField("data_location")
                 del tensor.external_data[:]
-        except InputError:  # building the model reports it, if it comes to that
+        except InputError:  # the import of the model reports it
             continue
 
 
 def _count(name: str, what: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise InputError(one_line(f"{name}: {what} {text[:40]!r} of its data is no count of bytes"))
+        raise InputError(
+            one_line(f"{name}: {what} {text[:40]!r} of its data is not a number of bytes")
+        )
     return int(text)
 
 

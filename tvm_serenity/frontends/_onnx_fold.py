@@ -1,10 +1,9 @@
-"""What an ONNX graph's small constants decide: values that shapes are computed from, and shapes.
+"""Constant folding and shape inference on ONNX graphs with small constants.
 
-ONNX's own inference follows sizes through a few operators only. Here every node is visited once,
-in order: where the type of an output is not known in full, ONNX infers it for this node from the
-values known so far; where all inputs are known and the result is small, ONNX's reference
-implementation computes it. Nodes that read other nodes' subgraphs, draw random numbers or handle
-strings are left alone.
+ONNX's own inference follows sizes through few operators. Here each node is visited once, in order.
+If the type of an output is incomplete, ONNX infers it for this node from the known values; if all
+inputs are known and the result is small, ONNX's reference implementation computes it. Nodes that
+read subgraphs, draw random numbers or process strings are skipped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 MAX_ELEMENTS = 2**16
-"""Larger values are not computed: shapes, masks and index tables are smaller."""
+"""The size limit of computed values; shapes, masks and index tables are smaller."""
 
 _NAMES = """
     Abs Add And ArgMax ArgMin Cast CastLike Ceil Clip Compress Concat Constant ConstantOfShape
@@ -33,7 +32,7 @@ _NAMES = """
     Unsqueeze Where Xor
 """
 FOLDED = frozenset(_NAMES.split())
-"""Operators that are computed where all that they read is known."""
+"""Operators that are computed if all inputs are known."""
 _QUANTISING = ("QuantizeLinear", "DequantizeLinear")
 NUMBERS = frozenset((1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13))
 """TensorProto.DataType of the types that numpy has."""
@@ -41,15 +40,15 @@ NUMBERS = frozenset((1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13))
 
 @dataclass
 class KnownValues:
-    """What is known of a graph's values by name: types with their shapes, and small values."""
+    """The known values of a graph by name: types with shapes, and small values."""
 
     types: dict[str, Any]
     values: dict[str, Array] = field(default_factory=dict)
     scalars: dict[str, Array] = field(default_factory=dict)
-    """Single values that are quantised, or were: the operators that say so stay."""
+    """Quantised or dequantised single values, whose operators are kept."""
 
     def shape(self, name: str) -> tuple[int, ...] | None:
-        """The extents of a tensor, or None where one is not known."""
+        """Return the extents of a tensor, None if one is unknown."""
         kind = self.types.get(name)
         if kind is None or not kind.HasField("tensor_type"):
             return None
@@ -62,7 +61,7 @@ class KnownValues:
 
 
 def followed(model: "onnx.ModelProto", types: Mapping[str, Any]) -> KnownValues:
-    """Return what the values stored in ``model`` decide, beyond ``types`` that are inferred."""
+    """Return the values that constants in ``model`` determine, beyond inferred ``types``."""
     known = KnownValues(dict(types))
     for tensor in model.graph.initializer:
         stored(known, tensor)
@@ -73,13 +72,13 @@ def followed(model: "onnx.ModelProto", types: Mapping[str, Any]) -> KnownValues:
 
 
 def standard_version(model: "onnx.ModelProto") -> int:
-    """Return the version of the standard that a model is written in."""
+    """Return the opset version of a model."""
     versions = {entry.domain: entry.version for entry in model.opset_import}
     return int(versions.get("", versions.get("ai.onnx", 1)))
 
 
 def stored(known: KnownValues, tensor: "onnx.TensorProto") -> None:
-    """Add what is known of a stored tensor."""
+    """Add the value of a stored tensor."""
     from onnx import TypeProto, numpy_helper
 
     kind = TypeProto()
@@ -94,14 +93,14 @@ def stored(known: KnownValues, tensor: "onnx.TensorProto") -> None:
         return
     try:
         known.values[tensor.name] = numpy_helper.to_array(tensor)
-    except (ValueError, TypeError):  # damaged: it decides nothing
+    except (ValueError, TypeError):  # a damaged tensor has no known value
         return
 
 
 def follow(
     known: KnownValues, node: "onnx.NodeProto", version: int, imports: Sequence[Any]
 ) -> None:
-    """Add what is known of the outputs of ``node``, an operator of the standard."""
+    """Add the known outputs of ``node``, a standard operator."""
     if node.domain not in ("", "ai.onnx"):
         return
     if any(known.shape(name) is None for name in node.output if name):
@@ -124,7 +123,7 @@ def follow(
 def _inferred(
     known: KnownValues, node: "onnx.NodeProto", version: int, imports: Sequence[Any]
 ) -> dict[str, Any]:
-    """The types that ONNX infers for the outputs of one node, where that says more."""
+    """Return the types that ONNX infers for the outputs of one node, if they add information."""
     from onnx import defs, numpy_helper, shape_inference
 
     if any(a.HasField("g") or a.graphs for a in node.attribute):
@@ -139,7 +138,7 @@ def _inferred(
             {n: numpy_helper.from_array(known.values[n]) for n in reads if n in known.values},
             opset_imports=list(imports),
         )
-    except Exception:  # unknown inputs, and what the bindings raise: nothing is learnt
+    except Exception:  # unknown inputs and errors of the bindings: the type stays unknown
         return {}
     better = KnownValues(made)
     return {
@@ -168,9 +167,9 @@ def _can_compute(known: KnownValues, node: "onnx.NodeProto") -> bool:
 
 
 def _scalar(known: KnownValues, node: "onnx.NodeProto") -> dict[str, Array]:
-    """What quantising a single value gives, or taking it back; nothing of what is not known.
+    """Return the quantised or dequantised single value; nothing for unknown values.
 
-    ONNX's reference implementation wraps around where a value is far outside.
+    ONNX's reference implementation wraps values far outside of the range.
     """
     held = [known.scalars.get(n, known.values.get(n)) for n in node.input if n]
     if len(held) < 2 or any(value is None or value.size != 1 for value in held):
@@ -191,19 +190,19 @@ def _scalar(known: KnownValues, node: "onnx.NodeProto") -> dict[str, Array]:
 def reference_results(
     node: "onnx.NodeProto", version: int, values: Mapping[str, Array]
 ) -> dict[str, Array] | None:
-    """Return the outputs of a node by ONNX's reference implementation; None where it fails."""
+    """Return the outputs of a node by ONNX's reference implementation; None if it fails."""
     from onnx.reference import ReferenceEvaluator
 
     try:
         with np.errstate(all="ignore"):
             found = ReferenceEvaluator(node, opsets={"": version}).run(None, dict(values))
-    except Exception:  # the reference raises all kinds
+    except Exception:  # the reference implementation raises any type
         return None
     return {name: np.asarray(v) for name, v in zip(node.output, found, strict=False) if name}
 
 
 def _computed(known: KnownValues, node: "onnx.NodeProto", version: int) -> dict[str, Array]:
-    """The outputs of a node by ONNX's reference implementation, or nothing where it fails."""
+    """Return the outputs of a node by ONNX's reference implementation, empty if it fails."""
     from onnx import TypeProto, helper
 
     given = {name: known.values[name] for name in node.input if name}

@@ -1,9 +1,9 @@
-"""Operators that onnxruntime's optimiser writes, as standard ones whose results have their sizes.
+"""Replacement of onnxruntime's optimised operators by standard ones of the same sizes.
 
-For sizes only: activations and sums within an operator change none. What a file saved at EXTENDED
-holds (fused operators of the domain ``com.microsoft``), and what one saved at ALL adds: operators
-on NCHWc, whose channels are padded to the blocks of the machine that saved it. The block's size is
-in the weights that read a padded value, not in the operator that pads it (``ReorderInput``).
+For sizes only: fused activations and sums do not change them. Files saved at EXTENDED have fused
+operators of the domain ``com.microsoft``; files saved at ALL also have operators on NCHWc, with
+channels padded to blocks. The block size follows from the weights that read a padded value, not
+from the operator that pads it (``ReorderInput``).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +38,7 @@ def standard_in(model: "onnx.ModelProto") -> Any:
 
 
 class _Writer:
-    """Collects the nodes that stand in for others."""
+    """A collector of the replacing nodes."""
 
     def __init__(self, model: "onnx.ModelProto") -> None:
         self.nodes: list[Any] = []
@@ -55,7 +55,7 @@ class _Writer:
         self.nodes.append(helper.make_node(kind, list(given), [made], **attributes))
 
     def copy(self, node: "onnx.NodeProto", inputs: int) -> None:
-        """``node`` as the standard's operator of its name, with its first inputs."""
+        """Write the standard operator with the name of ``node`` and its first inputs."""
         kind = node.op_type.removeprefix("Fused")
         self.emit(kind, node.input[:inputs], node.output[0])
         self.nodes[-1].attribute.extend(
@@ -63,16 +63,16 @@ class _Writer:
         )
 
     def alike(self, node: "onnx.NodeProto") -> None:
-        """Results of the size of the first input."""
+        """Write results with the size of the first input."""
         for made in (node.output[0], *node.output[3:4]):  # the fourth: the sum that is normalised
             if made:
                 self.emit("Identity", node.input[:1], made)
 
     def product(self, node: "onnx.NodeProto") -> None:
-        """A matrix product of which either side may be turned."""
+        """Write a matrix product with optional transposes."""
         given = {a.name: a.i for a in node.attribute}
         if given.get("transBatchA") or given.get("transBatchB"):
-            self.nodes.append(node)  # batches turned as well: its size stays unknown
+            self.nodes.append(node)  # transposed batches: the size stays unknown
             return
         left = "...ji" if given.get("transA") else "...ij"
         right = "...kj" if given.get("transB") else "...jk"
@@ -80,7 +80,7 @@ class _Writer:
         self.emit("Einsum", node.input[:2], node.output[0], equation=equation)
 
     def channels(self, given: str, made: str, count: int) -> None:
-        """``given`` with ``count`` channels, as a convolution of 1x1 has it."""
+        """Write ``given`` with ``count`` channels, as a 1x1 convolution returns."""
         from onnx import numpy_helper
 
         weight = f"{made}:channels"
@@ -89,7 +89,10 @@ class _Writer:
         self.emit("Conv", [given, weight], made)
 
     def blocked(self, node: "onnx.NodeProto") -> None:
-        """``ReorderInput``: channels padded to blocks; unknown where no weights tell how many."""
+        """Write ``ReorderInput``.
+
+        Channels padded to blocks; unknown if no weights tell the size.
+        """
         count = max(self._padded(node.output[0]), default=0)
         if not count:
             self.nodes.append(node)
@@ -101,7 +104,7 @@ class _Writer:
         self.channels(given, node.output[0], count)
 
     def plain(self, node: "onnx.NodeProto") -> None:
-        """``ReorderOutput``: the channels that there are."""
+        """Write ``ReorderOutput``: channels without padding."""
         last = bool(_attribute(node, "channels_last"))
         made = f"{node.output[0]}:turned" if last else node.output[0]
         self.channels(node.input[0], made, _attribute(node, "channels"))
@@ -117,9 +120,9 @@ class _Writer:
         self.emit("Resize", [node.input[0], "", name], node.output[0])
 
     def _padded(self, name: str, depth: int = 0) -> Iterator[int]:
-        """The channels that the readers of a value say, or the readers of what they make of it.
+        """Return the padded channels of a value, from its direct or indirect readers.
 
-        Pools take padded channels only where there is nothing to pad: what is left counts, too.
+        Pools take padded channels only if there is nothing to pad: the unpadded count matters too.
         """
         for node in self.readers.get(name, ()) if depth < 8 else ():
             if (node.domain, node.op_type) == (_BLOCKED, "Conv"):
@@ -136,7 +139,7 @@ def _attribute(node: "onnx.NodeProto", name: str) -> int:
 
 
 def _default(attribute: "onnx.AttributeProto") -> bool:
-    """Whether it says what leaving it out says; early versions of the standard lack some."""
+    """Return whether an attribute equals its default; early opsets lack some attributes."""
     ones = attribute.name == "dilations" and set(attribute.ints) <= {1}
     return ones or (attribute.name in ("ceil_mode", "storage_order") and not attribute.i)
 
@@ -172,7 +175,7 @@ _WRITE: dict[tuple[str, str], _Write] = {
     (_BLOCKED, "ReorderInput"): _Writer.blocked,
     (_BLOCKED, "ReorderOutput"): _Writer.plain,
 }
-"""What stands in for an operator, by its domain and kind."""
+"""The replacement of each operator, by domain and kind."""
 
 
 def _write(node: "onnx.NodeProto") -> _Write | None:

@@ -1,8 +1,8 @@
-"""ONNX models of float16, computed in float32: inputs are widened, outputs are rounded back.
+"""float16 ONNX models, computed in float32: inputs are widened, outputs rounded.
 
-Runtimes without float16 kernels do the same node by node, onnxruntime on a CPU among them, and
-round every value between two nodes: results are a few steps apart (``docs/validation.md``).
-Constants are float32.
+Runtimes without float16 kernels, such as onnxruntime on a CPU, compute node by node in float32 and
+round each value in between: results differ by a few steps (``docs/validation.md``). Constants
+become float32.
 """
 
 from collections.abc import Iterator
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     import onnx
 
 _SUFFIX = ".float32"
-"""Of inputs once widened, and of outputs before they are rounded."""
+"""The suffix of widened inputs, and of outputs before rounding."""
 
 _TYPES = ("to", "dtype", "output_dtype", "softmax_precision", "stash_type")
 """Attributes that name a type."""
 
 
 def widened(model: "onnx.ModelProto") -> None:
-    """Change ``model`` so that nothing is computed in float16.
+    """Change ``model`` so that no operator computes in float16.
 
-    Raises :class:`UnsupportedError` for float16 within the branches or bodies of operators.
+    Raises :class:`UnsupportedError` for float16 in branches or loop bodies.
     """
     graph = model.graph
     if not any(_halves(graph)):
@@ -48,7 +48,7 @@ def widened(model: "onnx.ModelProto") -> None:
 
 
 def _halves(graph: "onnx.GraphProto") -> Iterator[bool]:
-    """Whether inputs, constants and conversions of a graph are of float16."""
+    """Return whether a graph has float16 inputs, constants or conversions."""
     from onnx import TensorProto
 
     half = TensorProto.FLOAT16
@@ -83,7 +83,7 @@ def _read_in(graph: "onnx.GraphProto") -> list[Any]:
             _widen(tensor)
     if any(value.name in held and _is_half(value) for value in graph.output):
         raise UnsupportedError(
-            "a float16 constant that is a result is unsupported; export the model in float32"
+            "a float16 constant as a result is unsupported; export the model in float32"
         )
     for value in graph.input:
         if value.name in held and _is_half(value):
@@ -94,7 +94,7 @@ def _read_in(graph: "onnx.GraphProto") -> list[Any]:
 
 
 def _written_out(graph: "onnx.GraphProto") -> list[Any]:
-    """Return the nodes that round the outputs, which are called otherwise before."""
+    """Return the nodes that round the outputs, whose unrounded values get other names."""
     from onnx import TensorProto
 
     inputs = {v.name for v in graph.input} | {t.name for t in graph.initializer}

@@ -1,6 +1,6 @@
-"""``ConvInteger``, which onnxruntime's dynamic quantiser writes, as a convolution of integers.
+"""Conversion of ``ConvInteger``, from onnxruntime's dynamic quantiser, to ``Conv``.
 
-ONNX infers no sizes of such convolutions, so they become one after all sizes are known.
+ONNX infers no sizes for the result, so that the conversion follows shape inference.
 """
 
 from typing import TYPE_CHECKING
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def without_conv_integer(graph: "onnx.GraphProto", known: KnownValues) -> None:
-    """Replace each ``ConvInteger``: values and weights less their zero points, then the sums.
+    """Replace each ``ConvInteger`` by a ``Conv`` of values and weights minus zero points.
 
-    What is padded is the zero point, so it is 0 then, as ``Conv`` pads.
+    Padding is then 0, because ``ConvInteger`` pads with the zero point.
     """
     nodes = []
     for node in graph.node:
@@ -42,7 +42,7 @@ def _sums(
             return whole
         point = f"{whole}_zero"
         made.append(helper.make_node("Cast", [zero], [point], to=TensorProto.INT32))
-        if known.shape(zero) not in ((), (1,)):  # one for each of the weights' channels
+        if known.shape(zero) not in ((), (1,)):  # a zero point per weight channel
             spread, shape = f"{whole}_zeros", f"{whole}_shape"
             rank = len(known.shape(value) or ())
             extents = np.array([-1, *[1] * (rank - 1)], np.int64)

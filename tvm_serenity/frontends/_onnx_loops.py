@@ -1,6 +1,6 @@
-"""How If, Loop and Scan of ONNX are written out; ``_onnx_control`` says when.
+"""Expansion of ONNX If, Loop and Scan; ``_onnx_control`` decides when.
 
-A subgraph's own names get a prefix each time it is written, so that no two meet.
+Each expansion of a subgraph prefixes its names, so that names stay unique.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,18 +21,18 @@ _NAMES = """
     Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike
 """
 _DRAWN = frozenset(_NAMES.split())
-"""Operators that give something else each time they run."""
+"""Operators with another result in each run."""
 
 
 @dataclass
 class _Body:
-    """A subgraph to be written once or more; ``varying``: what may differ from turn to turn."""
+    """A subgraph to expand; ``varying``: values that may differ between iterations."""
 
     expansion: Expansion
     graph: "onnx.GraphProto"
     prefix: str
     lasting: dict[str, str] = field(default_factory=dict)
-    """The new names of what is the same at every turn."""
+    """The new names of loop-invariant values."""
 
     def __post_init__(self) -> None:
         varying = {value.name for value in self.graph.input}
@@ -48,7 +48,7 @@ class _Body:
             raise CountNotKnownError("its subgraph stores sparse constants")
 
     def turn(self, given: Mapping[str, str], turn: str = "") -> list[str]:
-        """Write the nodes with its inputs as ``given``; return where its outputs are."""
+        """Write the nodes with inputs ``given``; return the names of the outputs."""
         first = not turn or turn == "0"
         names = {**self.lasting, **given}
         for node, fixed in zip(self.graph.node, self.fixed, strict=True):
@@ -68,7 +68,7 @@ class _Body:
         return [names.get(value.name, value.name) for value in self.graph.output]
 
     def _bounded(self, made: Iterable[str]) -> None:
-        """Count a node; refuse a network that is too long."""
+        """Count a node; refuse a network that becomes too long."""
         to = self.expansion
         to.steps += 1
         to.inside += any(name not in to.known.values for name in made)
@@ -79,7 +79,7 @@ class _Body:
             )
 
     def _state_types(self, names: Mapping[str, str]) -> None:
-        """Keep the whole shapes that the subgraph states, where nothing else says them."""
+        """Keep complete shapes that the subgraph states and no other source has."""
         for value in (*self.graph.value_info, *self.graph.output):
             name = names.get(value.name, value.name)
             if self.expansion.known.shape(name) is not None or name not in self.expansion.names:
@@ -98,7 +98,7 @@ def _graph(node: "onnx.NodeProto", name: str) -> Any:
 
 
 def _branch(to: Expansion, node: "onnx.NodeProto") -> None:
-    """An If: the branch that is taken, or both and a choice."""
+    """Expand an If: the known branch, or both branches and a selection."""
     branches = [_graph(node, name) for name in ("then_branch", "else_branch")]
     value = to.value(node.input[0])
     if value is not None and value.size == 1:
@@ -119,20 +119,20 @@ def _branch(to: Expansion, node: "onnx.NodeProto") -> None:
 
 
 def _check_alike(to: Expansion, condition: str, results: Sequence[str]) -> None:
-    """Refuse a choice of what differs in type or shape; both must be known."""
+    """Refuse a selection between results of different, or unknown, types or shapes."""
     shapes = [to.known.shape(name) for name in results]
     kinds = {to.known.types[n].tensor_type.elem_type for n in results if n in to.known.types}
     asked = to.known.shape(condition)
     if to.version < 9 or None in shapes or len(set(shapes)) > 1 or len(kinds) > 1:
         raise CountNotKnownError(
-            "its condition is known at run time only, and its branches make other shapes or types"
+            "its condition is known only at run time, and its branches make other shapes or types"
         )
     if asked is None or len(asked) > len(shapes[0] or ()) or any(e != 1 for e in asked):
         raise CountNotKnownError("its condition is not one boolean that is known before it runs")
 
 
 def _loop(to: Expansion, node: "onnx.NodeProto") -> None:
-    """A Loop of a known count: its body as often, each turn reading what the last one left."""
+    """Expand a Loop with a known count; each iteration reads the previous results."""
     limit, condition, *carried = (*node.input, "", "")[: max(2, len(node.input))]
     most = to.single(limit, "how often it runs") if limit else None
     goes_on = bool(to.single(condition, "whether it runs")) if condition else True
@@ -161,7 +161,7 @@ def _loop(to: Expansion, node: "onnx.NodeProto") -> None:
 
 
 def _scan(to: Expansion, node: "onnx.NodeProto") -> None:
-    """A Scan: its body once for each element along the axes that it scans."""
+    """Expand a Scan: its body once per element of the scanned axes."""
     if to.version < 9:
         raise CountNotKnownError("in its form before opset 9; export with opset 9 or later")
     scan = _Scan.of(to, node)
@@ -187,7 +187,7 @@ def _scan(to: Expansion, node: "onnx.NodeProto") -> None:
 
 @dataclass(frozen=True)
 class _Scan:
-    """What a Scan scans: names, axes and directions of inputs; axes and directions of results."""
+    """The scanned inputs (names, axes, directions), and results (axes, directions)."""
 
     states: int
     inputs: tuple[tuple[str, int, bool], ...]
@@ -201,7 +201,7 @@ class _Scan:
         states = len(node.input) - count
         names, made = node.input[states:], len(node.output) - states
         if not 0 < count <= len(node.input) or made < 0:
-            raise CountNotKnownError("it scans nothing")
+            raise CountNotKnownError("it has no scanned inputs")
 
         def of_each(name: str, number: int) -> list[int]:
             found = held.get(name) or [0] * number
@@ -212,11 +212,11 @@ class _Scan:
         shapes = [to.known.shape(name) for name in names]
         axes = of_each("scan_input_axes", count)
         if any(s is None or not -len(s) <= a < len(s) for s, a in zip(shapes, axes, strict=True)):
-            raise CountNotKnownError("the shape of what it scans is known at run time only")
+            raise CountNotKnownError("the shape of its scanned inputs is known only at run time")
         placed = [a % len(s or ()) for s, a in zip(shapes, axes, strict=True)]
         turns = {(s or ())[a] for s, a in zip(shapes, placed, strict=True)}
         if len(turns) > 1:
-            raise CountNotKnownError("what it scans has different extents")
+            raise CountNotKnownError("its scanned inputs have different extents")
         backwards = [bool(d) for d in of_each("scan_input_directions", count)]
         turned = [bool(d) for d in of_each("scan_output_directions", made)]
         inputs = tuple(zip(names, placed, backwards, strict=True))
@@ -224,7 +224,7 @@ class _Scan:
         return _Scan(states, inputs, outputs, turns.pop())
 
     def parts(self, to: Expansion, turn: int) -> Iterator[str]:
-        """Write what a turn reads of each input."""
+        """Write the elements of each input that an iteration reads."""
         for name, axis, backwards in self.inputs:
             index = self.turns - 1 - turn if backwards else turn
             yield to.part(name, axis, index, to.fresh(f"{name}/{index}"))
@@ -232,12 +232,12 @@ class _Scan:
     def concatenated_parts(
         self, to: Expansion, index: int, row: list[str]
     ) -> tuple[list[str], int]:
-        """The parts of a result in their order, and the axis along which they lie."""
+        """Return the parts of a result in order, and their axis."""
         axis, backwards = self.outputs[index]
         if axis < 0:
             shape = to.known.shape(row[0]) if row else None
             if shape is None:
-                raise CountNotKnownError("the shape of what it makes is known at run time only")
+                raise CountNotKnownError("the shape of its result is known only at run time")
             axis += len(shape) + 1
         return (row[::-1] if backwards else row), axis
 
@@ -247,4 +247,4 @@ EXPAND: Mapping[str, Callable[[Expansion, Any], None]] = {
     "Loop": _loop,
     "Scan": _scan,
 }
-"""What writes out each operator that runs subgraphs."""
+"""The expansion of each operator with subgraphs."""

@@ -1,4 +1,4 @@
-"""Names of values of an ONNX graph, and of those that its subgraphs read or have."""
+"""Names of values in ONNX graphs and subgraphs."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def outer_reads(node: "onnx.NodeProto") -> Iterator[str]:
-    """Yield names that the subgraphs of ``node`` read from outside of them, each once."""
+    """Yield the outer names that subgraphs of ``node`` read, without repetitions."""
     seen: set[str] = set()
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):
@@ -30,7 +30,7 @@ def _free_names(graph: "onnx.GraphProto") -> Iterator[str]:
 
 
 def read_names(graph: "onnx.GraphProto") -> Iterator[str]:
-    """Yield names that some node reads or the graph returns."""
+    """Yield the names that nodes read or the graph returns."""
     for node in graph.node:
         yield from node.input
         yield from outer_reads(node)
@@ -38,7 +38,7 @@ def read_names(graph: "onnx.GraphProto") -> Iterator[str]:
 
 
 def all_names(graph: "onnx.GraphProto") -> set[str]:
-    """Return every name of a value of a graph and of the graphs within it."""
+    """Return all names of values in a graph and its subgraphs."""
     found = {value.name for value in (*graph.input, *graph.initializer, *graph.output)}
     for node in graph.node:
         found.update(node.input)
@@ -50,7 +50,7 @@ def all_names(graph: "onnx.GraphProto") -> set[str]:
 
 
 def rename(node: "onnx.NodeProto", names: Mapping[str, str]) -> None:
-    """Give the values of a node, and those that its subgraphs read from outside, new names."""
+    """Rename the values of a node, and the outer values that its subgraphs read."""
     for held in (node.input, node.output):
         for index, name in enumerate(held):
             held[index] = names.get(name, name)

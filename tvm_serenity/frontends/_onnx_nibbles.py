@@ -1,7 +1,7 @@
-"""Quantised weights of 4 bits, which are read as 8-bit ones of the same values.
+"""4-bit quantised weights, converted to 8-bit weights with the same values.
 
-DequantizeLinear means the same of both; TVM has no constants of 4 bits. Constants that anything
-else reads stay as they are.
+DequantizeLinear has the same meaning for both; TVM has no 4-bit constants. Constants with other
+readers stay.
 """
 
 from typing import TYPE_CHECKING

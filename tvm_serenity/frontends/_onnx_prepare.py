@@ -1,17 +1,16 @@
-"""The ONNX model that is converted: complete, of standard operators, with its constants computed.
+"""Preparation of an ONNX model for the importer: complete, standard, with constants folded.
 
-1. Data in other files is read (``_onnx_external``), named dimensions get their sizes; float16 is
-   computed in float32 (``_onnx_half``).
-2. Weights of 4 bits are read as 8 bits (``_onnx_nibbles``), quantised operators become others
-   (``_onnx_qlinear``), the model's own functions are inlined; sparse constants become dense.
-   Standard operators in ``BY_FUNCTION`` are replaced by the body that the ONNX standard defines
-   for them.
-3. Values that constants and shapes decide are computed (``_onnx_fold``); If, Loop and Scan are
-   written out (``_onnx_control``).
-4. Constants that are quantised are stored as integers (``_onnx_weights``). What 3 and 4 brought to
-   light passes 2 again.
-5. Nodes that nothing reads are dropped; convolutions of quantised values by quantised weights
-   become such of whole numbers (``_onnx_integer``).
+1. External data is read (``_onnx_external``), named dimensions get their sizes, float16 is computed
+   in float32 (``_onnx_half``).
+2. 4-bit weights are read as 8-bit ones (``_onnx_nibbles``), quantised operators become standard
+   operators (``_onnx_qlinear``), the model's own functions are inlined, sparse constants become
+   dense. Standard operators in ``BY_FUNCTION`` are replaced by their body in the ONNX standard.
+3. Values that depend only on constants and shapes are computed (``_onnx_fold``); If, Loop and Scan
+   are expanded (``_onnx_control``).
+4. Quantised constants are stored as integers (``_onnx_weights``). Operators that steps 3 and 4
+   exposed pass step 2 again.
+5. Unread nodes are removed; convolutions of quantised values by quantised weights become integer
+   convolutions (``_onnx_integer``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,23 +43,21 @@ BY_FUNCTION = (
     *("NegativeLogLikelihoodLoss", "RotaryEmbedding", "SoftmaxCrossEntropyLoss", "SwiGLU"),
     "Swish",
 )
-"""Operators that TVM does not import, or takes for another of that name."""
+"""Operators that TVM does not import, or confuses with another of the same name."""
 
 _DEEPEST = 4
-"""Functions within functions of the standard."""
+"""The nesting limit of the standard's functions."""
 _MAX_INLINED_BYTES = 2**31 - 2**20
-"""Protobuf's limit of one message: larger models cannot be passed to ONNX's inliner."""
+"""Protobuf's message size limit: ONNX's inliner cannot receive larger models."""
 
 
 def prepared(
     model: "onnx.ModelProto", dims: Mapping[str, int], folder: Path
 ) -> tuple[Any, Mapping[str, Any]]:
-    """Return a copy of ``model`` as described above, and the types of its values by name.
+    """Return a prepared copy of ``model``, and the types of its values by name.
 
-    ``model`` stays as it is.
-
-    Raises :class:`InputError` for data that cannot be read, and :class:`UnsupportedError` for
-    functions that cannot be inlined.
+    ``model`` does not change. Raises :class:`InputError` for unreadable data, and
+    :class:`UnsupportedError` for functions that cannot be inlined.
     """
     made = type(model)()
     made.CopyFrom(model)
@@ -84,7 +81,7 @@ def prepared(
 
 
 def _in_the_standard(model: "onnx.ModelProto") -> Any:
-    """``model`` of standard operators that have no bodies, of dense constants of whole bytes."""
+    """Return ``model`` with standard operators without bodies, and dense byte constants."""
     with_bytes(model)
     model = _without_functions(expanded(model))
     _make_dense(model.graph)
@@ -93,7 +90,7 @@ def _in_the_standard(model: "onnx.ModelProto") -> Any:
 
 
 def _without_functions(model: "onnx.ModelProto") -> Any:
-    """``model`` with its own functions and those of ``BY_FUNCTION`` inlined."""
+    """Return ``model`` with its own functions and those of ``BY_FUNCTION`` inlined."""
     from onnx import helper, inliner
 
     asked, own = _functions(model)
@@ -104,7 +101,7 @@ def _without_functions(model: "onnx.ModelProto") -> Any:
     where = f"operator {name} (output {made!r})"
     if model.ByteSize() > _MAX_INLINED_BYTES:
         raise UnsupportedError(f"{where}: a function, in a model too large to inline it; {REMEDY}")
-    for tensor in model.graph.initializer:  # the inliner looks for types here only
+    for tensor in model.graph.initializer:  # the inliner reads types only from value_info
         info = helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
         model.graph.value_info.append(info)
     try:
@@ -115,7 +112,7 @@ def _without_functions(model: "onnx.ModelProto") -> Any:
             if not asked:
                 break
             model = inliner.inline_selected_functions(model, asked, inline_schema_functions=True)
-    except Exception:  # the bindings raise all kinds
+    except Exception:  # the bindings raise any type
         raise UnsupportedError(
             f"{where}: a function that ONNX cannot inline, as types within it are not known; "
             f"{REMEDY}"
@@ -124,7 +121,7 @@ def _without_functions(model: "onnx.ModelProto") -> Any:
 
 
 def _functions(model: "onnx.ModelProto") -> tuple[list[Any], list[Any]]:
-    """Domain and name of operators to inline: those of ``BY_FUNCTION``, and the model's own."""
+    """Return domain and name of operators to inline: ``BY_FUNCTION``, and the model's own."""
     used = dict.fromkeys((node.domain, node.op_type) for node in model.graph.node)
     asked = [(domain, name) for domain, name in used if not domain and name in BY_FUNCTION]
     return asked, [(function.domain, function.name) for function in model.functions]
@@ -171,7 +168,7 @@ def _dense(sparse: "onnx.SparseTensorProto") -> Any:
 
 
 def _constant(attribute: "onnx.AttributeProto") -> Any:
-    """The value of a Constant node's attribute as an array, None where it is a tensor or text."""
+    """Return a Constant node's attribute as an array, None for a tensor or text."""
     kinds = {
         "value_float": lambda a: np.array(a.f, np.float32),
         "value_floats": lambda a: np.array(list(a.floats), np.float32),
@@ -184,7 +181,7 @@ def _constant(attribute: "onnx.AttributeProto") -> Any:
 
 
 def _leave_out_empty(graph: "onnx.GraphProto", known: KnownValues) -> None:
-    """Leave out the scales of a Resize that hold nothing: old files state sizes beside them."""
+    """Remove the empty scales of a Resize: old files state sizes beside them."""
     for node in graph.node:
         if node.op_type != "Resize" or node.domain or len(node.input) < 4:
             continue
@@ -195,7 +192,7 @@ def _leave_out_empty(graph: "onnx.GraphProto", known: KnownValues) -> None:
 
 
 def _write_pad_values(graph: "onnx.GraphProto", known: KnownValues) -> None:
-    """Store the real number that a Pad writes, where the model quantises it: it must be known."""
+    """Store the real number of a Pad whose value is quantised and known."""
     from onnx import numpy_helper
 
     for node in graph.node:
@@ -206,7 +203,7 @@ def _write_pad_values(graph: "onnx.GraphProto", known: KnownValues) -> None:
 
 
 def _fold(graph: "onnx.GraphProto", known: KnownValues) -> None:
-    """Drop nodes whose results are known and those that nothing reads; store what is read."""
+    """Remove nodes with known results, and unread ones; store the results that are read."""
     from onnx import numpy_helper
 
     wanted = {output.name for output in graph.output}
@@ -227,7 +224,7 @@ def _fold(graph: "onnx.GraphProto", known: KnownValues) -> None:
         numpy_helper.from_array(known.values[name], name)
         for name in sorted(wanted & known.values.keys() - stored.keys() - made_here)
     ]
-    for index in reversed(range(len(graph.input))):  # of old files: stored, and listed as inputs
+    for index in reversed(range(len(graph.input))):  # old files list initializers as inputs
         if graph.input[index].name in stored:
             del graph.input[index]
     unread = [i for i, tensor in enumerate(graph.initializer) if tensor.name not in wanted]
@@ -239,7 +236,7 @@ def _fold(graph: "onnx.GraphProto", known: KnownValues) -> None:
 
 
 def _state_types(graph: "onnx.GraphProto", known: KnownValues) -> None:
-    """Give outputs the shapes that are known."""
+    """Add the known shapes of outputs."""
     for output in graph.output:
         if known.shape(output.name) is not None:
             output.type.CopyFrom(known.types[output.name])

@@ -1,8 +1,7 @@
-"""Quantised ONNX operators as what they are defined by: dequantise, compute, quantise.
+"""Conversion of quantised ONNX operators to their definition: dequantise, compute, quantise.
 
-``QLinearConv`` and ``QLinearMatMul`` of the standard, and the operators of the domain
-``com.microsoft`` that onnxruntime's quantiser writes in the form QOperator. The values that a model
-names keep their names.
+These are ``QLinearConv`` and ``QLinearMatMul`` of the standard, and the operators of the domain
+``com.microsoft`` that onnxruntime's quantiser writes as QOperator. Named values keep their names.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,11 +16,11 @@ if TYPE_CHECKING:
 
 _MICROSOFT = "com.microsoft"
 _AXES_SINCE = 13
-"""The version of the standard in which scales may be those of channels."""
+"""The opset version since which scales may be per channel."""
 
 
 def expanded(model: "onnx.ModelProto") -> Any:
-    """Return ``model`` without quantised operators; itself where it has none."""
+    """Return ``model`` without quantised operators, or unchanged if it has none."""
     if not any(is_quantised(node) for node in model.graph.node):
         return model
     made = type(model)()
@@ -36,13 +35,13 @@ def expanded(model: "onnx.ModelProto") -> Any:
 
 
 def is_quantised(node: "onnx.NodeProto") -> bool:
-    """Return whether an operator is one of those that become others."""
+    """Return whether an operator is one of those that are converted."""
     kinds = _STANDARD if node.domain in ("", "ai.onnx") else _CONTRIBUTED
     return node.op_type in kinds and node.domain in ("", "ai.onnx", _MICROSOFT)
 
 
 class _Writer:
-    """Collects the nodes of the new graph."""
+    """A collector of the nodes of the new graph."""
 
     def __init__(self, model: "onnx.ModelProto") -> None:
         self.nodes: list[Any] = []
@@ -51,21 +50,21 @@ class _Writer:
         self.axes: dict[str, int] = {}
 
     def node(self, node: "onnx.NodeProto") -> None:
-        """Write a node, or what it becomes."""
+        """Write a node, or its conversion."""
         if not is_quantised(node):
             self.nodes.append(node)
             return
         {**_STANDARD, **_CONTRIBUTED}[node.op_type](self, node)
 
     def real(self, node: "onnx.NodeProto", first: int, axis: int | None = None) -> str:
-        """The real numbers of input ``first``, whose scale and zero point are the next two."""
+        """Return the real numbers of input ``first``; scale and zero point are the next inputs."""
         value, scale, zero = (*node.input[first : first + 3], "", "")[:3]
         return self.dequantised(node, value, [scale, zero], axis)
 
     def dequantised(
         self, node: "onnx.NodeProto", value: str, by: Sequence[str], axis: int | None
     ) -> str:
-        """The real numbers of a value; ``by``: its scale and its zero point."""
+        """Return the real numbers of a value; ``by``: its scale and zero point."""
         made = f"{node.output[0]}:real{len(self.nodes)}"
         self.emit("DequantizeLinear", [value, *(name for name in by if name)], made)
         if axis is not None and self.count(by[0]) > 1:
@@ -73,21 +72,21 @@ class _Writer:
         return made
 
     def count(self, name: str) -> int:
-        """The elements of a stored tensor; 1 of what is not stored."""
+        """Return the number of elements of a stored tensor; 1 for any other."""
         tensor = self.held.get(name)
         return 1 if tensor is None else int(np.prod(list(tensor.dims), dtype=np.int64))
 
     def values(self, node: "onnx.NodeProto", name: str) -> Any:
-        """A stored tensor as an array."""
+        """Return a stored tensor as an array."""
         from onnx import numpy_helper
 
         if name not in self.held:
             kind, made = node.op_type, node.output[0]
-            raise UnsupportedError(f"operator {kind} (output {made!r}): {name!r} is no constant")
+            raise UnsupportedError(f"operator {kind} (output {made!r}): {name!r} is not a constant")
         return numpy_helper.to_array(self.held[name])
 
     def bias(self, node: "onnx.NodeProto", name: str, scales: Sequence[str]) -> list[str]:
-        """The real numbers of a bias, whose scale is the product of ``scales``; nothing without."""
+        """Return the real numbers of a bias in the product of ``scales``; empty without a bias."""
         from onnx import numpy_helper
 
         if not name:
@@ -103,7 +102,7 @@ class _Writer:
         return [self.dequantised(node, name, [stored], 0)]
 
     def finish(self, node: "onnx.NodeProto", kind: str, given: Sequence[str], first: int) -> None:
-        """Write ``kind`` with the attributes of ``node``, quantised by inputs from ``first``."""
+        """Write ``kind`` with the attributes of ``node``, quantised by inputs from ``first`` on."""
         made = f"{node.output[0]}:real"
         self.emit(kind, given, made, node.attribute)
         self.emit("QuantizeLinear", [made, *node.input[first : first + 2]], node.output[0])
@@ -117,14 +116,14 @@ class _Writer:
         self.nodes.append(node)
 
     def of_its_version(self, model: "onnx.ModelProto") -> Any:
-        """``model`` with the axes of its channels, in a version of the standard that has them."""
+        """Return ``model`` with channel axes, in an opset version that has them."""
         from onnx import version_converter
 
         version = next(e.version for e in model.opset_import if e.domain in ("", "ai.onnx"))
         if self.axes and version < _AXES_SINCE:
             try:
                 model = version_converter.convert_version(model, _AXES_SINCE)
-            except Exception as error:  # the bindings raise all kinds
+            except Exception as error:  # the bindings raise any type
                 raise UnsupportedError(f"scales of channels before opset 13: {error}") from None
         for node in model.graph.node:
             if node.output and node.output[0] in self.axes:
@@ -133,7 +132,7 @@ class _Writer:
 
 
 _OWN = ("channels_last", "opset")
-"""Attributes of quantised operators that those they become do not have."""
+"""Attributes that only the quantised operators have."""
 
 
 def _conv(writer: _Writer, node: "onnx.NodeProto") -> None:
@@ -183,7 +182,7 @@ def _concat(writer: _Writer, node: "onnx.NodeProto") -> None:
 
 
 def _renamed(writer: _Writer, node: "onnx.NodeProto") -> None:
-    """The standard's operator of that name, which onnxruntime had first for 16 and 4 bits."""
+    """Write the standard operator of that name, which onnxruntime first had for 16 and 4 bits."""
     made = node.output[0]
     writer.emit(node.op_type, node.input, made, [a for a in node.attribute if a.name != "axis"])
     if writer.count(node.input[1]) > 1:
@@ -207,4 +206,4 @@ _CONTRIBUTED: Mapping[str, Callable[[_Writer, Any], None]] = {
     "QLinearSoftmax": _single("Softmax"),
     "QuantizeLinear": _renamed,
 }
-"""What writes each operator, by its kind."""
+"""The conversion of each operator, by kind."""

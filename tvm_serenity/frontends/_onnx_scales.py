@@ -1,4 +1,4 @@
-"""Scales of quantised ONNX models, checked before anything is computed with them."""
+"""The check of scales in quantised ONNX models, before any use."""
 
 from typing import TYPE_CHECKING
 

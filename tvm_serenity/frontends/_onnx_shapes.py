@@ -1,4 +1,4 @@
-"""Sizes of the values of an ONNX graph, by shape inference and from what is stored."""
+"""Shapes of the values of an ONNX graph, from shape inference and stored constants."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Shapes:
-    """What is known about the values of a graph, by name.
+    """The known shapes of a graph's values, by name.
 
-    ``unset``: the named dimensions of its inputs that have no size; ``reason`` why inference
-    failed, where it did; ``makers``: the operator that makes each value.
+    ``unset``: named input dimensions without a size. ``reason``: why inference failed, if it did.
+    ``makers``: the operator that computes each value.
     """
 
     known: KnownValues
@@ -33,14 +33,14 @@ class Shapes:
     makers: Mapping[str, Any]
 
     def tensor(self, name: str) -> Tensor:
-        """The activation called ``name``."""
+        """Return the activation called ``name``."""
         if name not in self.known.types:
             raise UnsupportedError(self._unknown(name, "its shape cannot be inferred"))
         kind = self.known.types[name]
         if not kind.HasField("tensor_type"):
             raise UnsupportedError(
-                f"tensor {name!r}: is a {kind.WhichOneof('value')}, no tensor{self._making(name)}; "
-                "export the model with plain tensors"
+                f"tensor {name!r}: is a {kind.WhichOneof('value')}, not a tensor"
+                f"{self._making(name)}; export the model with plain tensors"
             )
         tensor = kind.tensor_type
         if not tensor.HasField("shape"):
@@ -59,7 +59,7 @@ class Shapes:
         return typed_tensor(name, [int(dim) for dim in shape], tensor.elem_type, Role.ACTIVATION)
 
     def _unknown(self, name: str, what: str) -> str:
-        """That ``what`` is wrong with ``name``, and what can be done about it."""
+        """Return the message that a property of ``name`` is unknown, with advice."""
         if self.unset:
             return f"tensor {name!r}: {what}; set {asking(self.unset)}"
         maker = self.makers.get(name)
@@ -72,7 +72,7 @@ class Shapes:
         )
 
     def _making(self, name: str) -> str:
-        """That an operator makes ``name``, which."""
+        """Return in words the operator that computes ``name``."""
         maker = self.makers.get(name)
         if maker is None:
             return ""
@@ -81,10 +81,9 @@ class Shapes:
 
 
 def known_shapes(model: "onnx.ModelProto", dims: Mapping[str, int], folder: Path) -> Shapes:
-    """Return the shapes that the model states, ONNX infers or small constants decide.
+    """Return the shapes that the model states, ONNX infers, or small constants determine.
 
-    ``dims`` are put in for the named dimensions; ``folder`` is where data outside of the file
-    lies.
+    ``dims``: sizes of named dimensions. ``folder``: the folder of external data.
     """
     fixed = type(model)()
     fixed.CopyFrom(model)
@@ -97,9 +96,9 @@ def known_shapes(model: "onnx.ModelProto", dims: Mapping[str, int], folder: Path
 
 
 def set_dims(graph: "onnx.GraphProto", dims: Mapping[str, int]) -> tuple[str, ...]:
-    """Put ``dims`` into the shapes of ``graph``; return what its inputs have no size for yet.
+    """Set ``dims`` in the shapes of ``graph``; return the input dimensions without a size.
 
-    A dimension of an input is called as the file does, or ``INPUT:AXIS`` where it has no name.
+    A dimension has the file's name, or ``INPUT:AXIS`` without one.
     """
     for name, size in dims.items():
         checked_size(name, size)
@@ -129,7 +128,7 @@ def _dim_names(values: Iterable[Any]) -> Iterator[str]:
 
 
 def _unnamed(values: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """Dimensions that have neither a size nor a name."""
+    """Return the dimensions without size and name."""
     for value in values:
         for axis, dim in enumerate(value.type.tensor_type.shape.dim):
             if not dim.HasField("dim_value") and not dim.dim_param:
@@ -145,4 +144,4 @@ def _dim(dim: "onnx.TensorShapeProto.Dimension") -> int | str:
 
 
 _INVENTED = "unk__"
-"""How names begin that ONNX's inference gives to dimensions that have none."""
+"""The prefix of names that ONNX's inference gives to unnamed dimensions."""

@@ -1,4 +1,4 @@
-"""Tensors of an ONNX graph: their types, and what is stored of them."""
+"""Tensors of an ONNX graph: their types, and their stored values."""
 
 from typing import TYPE_CHECKING
 
@@ -17,10 +17,10 @@ _TYPES = (
     *(("uint4", 4), ("int4", 4), ("float4_e2m1fn", 4), ("float8_e8m0fnu", 8)),
     *(("uint2", 2), ("int2", 2)),
 )
-"""Name and bits an element by TensorProto.DataType; 0 where a type has no fixed width."""
+"""Name and bits per element by TensorProto.DataType; 0 for types without a fixed width."""
 
 MAX_DENSE = 2**28
-"""Elements that a sparse constant may have when it is filled."""
+"""The most elements of a sparse constant in dense form."""
 
 _EXTERNAL = 1
 """TensorProto.DataLocation.EXTERNAL."""
@@ -30,12 +30,12 @@ _STRING = 8
 
 
 def is_external(tensor: "onnx.TensorProto") -> bool:
-    """Whether the data of a TensorProto is in another file."""
+    """Return whether the data of a TensorProto is in another file."""
     return int(tensor.data_location) == _EXTERNAL
 
 
 def stored_tensor(proto: "onnx.TensorProto") -> Tensor:
-    """The constant that an initializer stores; data in another file is not read."""
+    """Return the constant of an initializer; external data is not read."""
     if proto.data_type == _STRING:
         if is_external(proto):
             raise InputError(f"tensor {proto.name!r}: strings cannot be stored in another file")
@@ -51,7 +51,7 @@ def stored_tensor(proto: "onnx.TensorProto") -> Tensor:
 
 
 def constant_tensor(name: str, node: "onnx.NodeProto") -> Tensor:
-    """The value that a Constant node holds among its attributes."""
+    """Return the value in a Constant node's attributes."""
     for attribute in node.attribute:
         if attribute.name == "value":
             value = stored_tensor(attribute.t)
@@ -61,7 +61,10 @@ def constant_tensor(name: str, node: "onnx.NodeProto") -> Tensor:
 
 
 def typed_tensor(name: str, shape: list[int], elem_type: int, role: Role) -> Tensor:
-    """Return a tensor of TensorProto.DataType ``elem_type``; :class:`UnsupportedError` as named."""
+    """Return a tensor of TensorProto.DataType ``elem_type``.
+
+    Raises :class:`UnsupportedError` with its name for unknown types.
+    """
     if not 0 <= elem_type < len(_TYPES):
         raise UnsupportedError(
             f"tensor {name!r}: element type {elem_type}, which is not known here"

@@ -1,9 +1,9 @@
-"""Constants that an ONNX model quantises while it runs, stored as the integers they become.
+"""Constants that an ONNX model quantises at run time, stored as integers instead.
 
 Exporters of fake-quantised networks keep weights in float and write QuantizeLinear before the
-DequantizeLinear that each operator reads. What is computed from constants before the one, and
-between the two (a Clip to fewer bits, a Transpose), is done once, here. Constants that are not
-quantised stay as they are: scales and layouts of floats are the importer's.
+DequantizeLinear that each operator reads. Computations on constants before QuantizeLinear, and
+between the two (a Clip to fewer bits, a Transpose), are evaluated here once. Other constants stay:
+scales and layouts of floats belong to the importer.
 """
 
 from collections.abc import Sequence
@@ -30,13 +30,13 @@ _LIMITS = {
     "UINT4": (0, 15),
     "INT4": (-8, 7),
 }
-"""Of the types that a tensor is quantised to."""
+"""The value range of each quantised type."""
 
 
 def store_quantised(graph: "onnx.GraphProto", version: int) -> bool:
-    """Store what QuantizeLinear and what follows make of constants; return whether there was any.
+    """Store quantised constants and their transformations; return whether there were any.
 
-    ``version`` is that of the standard.
+    ``version``: the opset version.
     """
     constants = _Constants.of(graph, version)
     made: dict[str, Array] = {}
@@ -66,7 +66,7 @@ def _tensor(name: str, value: Array) -> "onnx.TensorProto":
 
 @dataclass
 class _Constants:
-    """The values of a graph that are stored, or computed from such; each computed once."""
+    """The stored or computed constants of a graph, each computed once."""
 
     version: int
     held: dict[str, Any]
@@ -80,9 +80,9 @@ class _Constants:
         return _Constants(version, held, makers)
 
     def value(self, name: str) -> Array | None:
-        """The value of a tensor; None where an input decides it, or nothing says how."""
+        """Return the value of a tensor, None if it is not constant or not computable."""
         if name not in self.values:
-            self.values[name] = None  # of a graph that is not ordered
+            self.values[name] = None  # the graph is not in topological order
             self.values[name] = self._value(name)
         return self.values[name]
 
@@ -96,7 +96,7 @@ class _Constants:
         return None if found is None else found.get(name)
 
     def results(self, node: "onnx.NodeProto") -> dict[str, Array] | None:
-        """What a node makes of constants, by name; None where it reads anything else."""
+        """Return a node's results from constants by name; None if it reads anything else."""
         if node.domain not in ("", "ai.onnx"):
             return None
         given = [self.value(name) if name else None for name in node.input]
@@ -115,7 +115,7 @@ class _Constants:
 
 
 def _quantised(node: "onnx.NodeProto", given: Sequence[Array | None]) -> Array | None:
-    """``round(x / scale) + zero point``, halves to even, at most the limits of its type."""
+    """Return ``round(x / scale) + zero point``, halves to even, clamped to the type."""
     from onnx import TensorProto, helper
 
     x, scale, zero = (*given, None)[:3]
@@ -153,7 +153,7 @@ def _dequantised(node: "onnx.NodeProto", given: Sequence[Array | None]) -> Array
 
 
 def _along(x: Array, values: Array, attributes: dict[str, int]) -> Array | None:
-    """The scales or zero points of a tensor, to be broadcast; None of blocks and of a misfit."""
+    """Return scales or zero points shaped for broadcasting; None for blocks and misfits."""
     if values.size == 1 and not attributes.get("block_size", 0):
         return values.reshape(())
     axis = attributes.get("axis", 1)

@@ -1,7 +1,7 @@
-"""The numbers of ExecuTorch's schema that the reader needs.
+"""The part of ExecuTorch's schema that the reader needs.
 
-Source: executorch/schema/program.fbs and scalar_type.fbs (identifier ET12); the field numbers are
-those that its tables count from 0, in the order of declaration.
+Source: executorch/schema/program.fbs and scalar_type.fbs (identifier ET12). Field numbers count
+from 0 in the order of declaration.
 """
 
 from enum import IntEnum
@@ -33,7 +33,7 @@ SCALAR_TYPES = {
     28: ("uint32", 32),
     29: ("uint64", 64),
 }
-"""Name and bits an element of each scalar type, by its code."""
+"""Name and bits per element of each scalar type, by code."""
 
 
 class ProgramField(IntEnum):
@@ -43,7 +43,7 @@ class ProgramField(IntEnum):
 
 
 class PlanField(IntEnum):
-    """Fields of ``ExecutionPlan``: a method."""
+    """Fields of ``ExecutionPlan``, a method."""
 
     NAME = 0
     VALUES = 2
@@ -56,14 +56,14 @@ class PlanField(IntEnum):
 
 
 class UnionField(IntEnum):
-    """Fields of ``EValue`` and of ``Instruction``: which table it is, and the table."""
+    """Fields of ``EValue`` and of ``Instruction``: the kind of table, and the table."""
 
     TYPE = 0
     TABLE = 1
 
 
 class ValueKind(IntEnum):
-    """The tables of ``KernelTypes`` that are tensors or hold some."""
+    """The tables of ``KernelTypes`` that are tensors or contain some."""
 
     TENSOR = 5
     TENSOR_LIST = 10
@@ -92,7 +92,7 @@ class StoredField(IntEnum):
 
 
 UNBOUND = 2
-"""The ``TensorShapeDynamism`` of a tensor whose size only its run tells."""
+"""The ``TensorShapeDynamism`` of a tensor whose size is known only at run time."""
 EXTERNAL = 1
 """The ``TensorDataLocation`` of a tensor whose data is in another file."""
 
@@ -132,7 +132,7 @@ class CallField(IntEnum):
 
 
 class KernelField(IntEnum):
-    """Fields of ``Operator``; ``BackendDelegate`` has its id where this has its name."""
+    """Fields of ``Operator``; ``BackendDelegate`` has its id in the place of the name."""
 
     NAME = 0
     OVERLOAD = 1

@@ -1,4 +1,4 @@
-"""The tensors of an ExecuTorch method, and which of them hold the bytes that another one shows."""
+"""The tensors of an ExecuTorch method, and their overlaps in planned memory."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ _LISTS = (ValueKind.TENSOR_LIST, ValueKind.OPTIONAL_TENSOR_LIST)
 
 @dataclass(frozen=True)
 class Held:
-    """A tensor of the file. ``name`` is empty where it has none, ``memory`` 0 for no place."""
+    """A tensor of the file; ``name``: "" if unnamed, ``memory``: 0 if it has no place."""
 
     index: int
     name: str
@@ -36,9 +36,9 @@ class Held:
 
 
 def read_values(tables: tuple[Table, ...]) -> list[Held | tuple[int, ...] | None]:
-    """Return each value: a tensor, the indices of a list's tensors, or None for what is neither.
+    """Return each value: a tensor, the indices of a list's tensors, or None.
 
-    Raises :class:`UnsupportedError` for a tensor whose size only its run tells.
+    Raises :class:`UnsupportedError` for a tensor whose size is known only at run time.
     """
     return [_value(index, table) for index, table in enumerate(tables)]
 
@@ -58,7 +58,7 @@ def _tensor(index: int, table: Table) -> Held:
     has_data = table.u32(StoredField.DATA_BUFFER_IDX) > 0 or outside
     shape = table.ints(StoredField.SIZES)
     if table.u8(StoredField.SHAPE_DYNAMISM) == UNBOUND:
-        raise UnsupportedError(f"tensor {name!r}: its size is known when it runs, not before")
+        raise UnsupportedError(f"tensor {name!r}: its size is known only at run time")
     code = table.u8(StoredField.SCALAR_TYPE)
     if code not in SCALAR_TYPES:
         raise UnsupportedError(f"tensor {name!r}: unknown scalar type {code}")
@@ -73,13 +73,13 @@ def _place(name: str, info: Table | None) -> tuple[int, int]:
         return 0, 0
     memory = info.u32(AllocationField.MEMORY_ID)
     if memory == 0:
-        raise InputError(f"tensor {name!r}: lies in memory 0, which is for constants")
+        raise InputError(f"tensor {name!r}: it is in memory 0, which is for constants")
     high, low = info.u32(AllocationField.OFFSET_HIGH), info.u32(AllocationField.OFFSET_LOW)
     return memory, (high << 32) + low
 
 
 def check_places(values: list[Held | tuple[int, ...] | None], sizes: Mapping[int, int]) -> None:
-    """Raise :class:`InputError` for a tensor that ends above its memory of ``sizes`` bytes."""
+    """Raise :class:`InputError` for a tensor beyond the end of its memory of ``sizes`` bytes."""
     for value in values:
         if isinstance(value, Held) and value.memory:
             end = value.offset + value.size_bytes
@@ -92,13 +92,13 @@ def check_places(values: list[Held | tuple[int, ...] | None], sizes: Mapping[int
 
 @dataclass
 class LastWritten:
-    """Of each byte of the memories, the tensor written there last."""
+    """The tensor written last at each byte of the memories."""
 
     _held: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
-    """By memory: parts as first byte, end and tensor, ascending, none over another."""
+    """By memory: disjoint ascending parts as first byte, end and tensor."""
 
     def write(self, stored: Held, tensor: int) -> None:
-        """Say that ``tensor`` now holds the bytes of ``stored``."""
+        """Record that ``tensor`` now holds the bytes of ``stored``."""
         if not stored.memory or not stored.size_bytes:
             return
         first, end = stored.offset, stored.offset + stored.size_bytes
@@ -106,7 +106,7 @@ class LastWritten:
         self._held[stored.memory] = sorted([*kept, (first, end, tensor)])
 
     def shown(self, stored: Held) -> tuple[tuple[int, ...], bool]:
-        """Return the tensors that hold bytes of ``stored``, and whether they hold all of them."""
+        """Return the tensors that hold bytes of ``stored``, and whether they cover all of them."""
         first, end = stored.offset, stored.offset + stored.size_bytes
         parts = [
             (max(start, first), min(stop, end), tensor)

@@ -1,4 +1,4 @@
-"""What is known of the tensors of a ``.tflite`` graph that grows: forms, scales, small integers."""
+"""Known types, scales and small integers of a growing ``.tflite`` graph."""
 
 import math
 from collections.abc import Sequence
@@ -23,22 +23,22 @@ _KNOWN = {"int32": np.int32, "int64": np.int64, "bool": np.bool_}
 
 
 class NotKnownError(Exception):
-    """What a loop or a branch depends on is not in the file."""
+    """A loop or branch depends on a value that is not in the file."""
 
 
 @dataclass
 class KnownTensors:
-    """A tensor is one of the file, or a value that is known; ``values`` are those found so far."""
+    """Tensors of the file and known values; ``values``: the known values so far."""
 
     model: Table
     buffers: Sequence[Table]
     tensors: list[Table | Array | Reshaped] = field(default_factory=list)
     values: dict[int, Array] = field(default_factory=dict)
     made: set[int] = field(default_factory=set)
-    """Tensors that operators or the caller write: what the file stores for them is not read."""
+    """Tensors that operators or the caller write, whose stored bytes are not read."""
 
     def value(self, tensor: int) -> Array:
-        """Return the integers or booleans of a tensor of the new graph, where they are known."""
+        """Return the integers or booleans of a tensor of the new graph, if they are known."""
         if tensor in self.values:
             return self.values[tensor]
         table = self.tensors[tensor] if tensor >= 0 else None
@@ -61,7 +61,7 @@ class KnownTensors:
         return found
 
     def integers(self, tensor: int) -> Array | None:
-        """Return the integers of a tensor; None where they are not known."""
+        """Return the integers of a tensor, None if they are unknown."""
         try:
             return self.value(tensor).astype(np.int64)
         except NotKnownError:
@@ -79,7 +79,7 @@ class KnownTensors:
         return found.dtype.name, found.shape
 
     def scales(self, tensor: int | Table) -> tuple[bytes, ...]:
-        """Return the scales and zero points of a tensor, as they are stored."""
+        """Return the scales and zero points of a tensor, as stored."""
         found = self.tensors[tensor] if isinstance(tensor, int) else tensor
         table = found.table if isinstance(found, Reshaped) else found
         quantised = table.table(TensorField.QUANTIZATION) if isinstance(table, Table) else None
@@ -93,7 +93,7 @@ class KnownTensors:
     def result(
         self, kind: str, options: Table | None, given: Sequence[int], made: Table
     ) -> Array | None:
-        """Return what an operator makes of known integers, in its type; None where not known."""
+        """Return an operator's result on known integers, in its type; None if it is unknown."""
         if _type(made) not in _KNOWN:
             return None
         try:

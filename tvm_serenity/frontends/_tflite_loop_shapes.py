@@ -1,9 +1,8 @@
-"""What follows from a counter inside of a loop that is written out: places, lengths and shapes.
+"""Shapes that depend on a counter in an expanded loop.
 
-A loop that makes a sequence (Keras's ``return_sequences``) writes its step into a whole of all
-steps: the slice before it, the step, the slice after it, joined. Where the slices begin and how
-long they are is computed from the counter, so that the file knows no shape of them, and the first
-and the last one are empty.
+A loop that returns a sequence (Keras's ``return_sequences``) concatenates the slice before its
+step, the step, and the slice after it. The start and length of the slices depend on the counter, so
+that the file states no shape for them, and the first and last slices are empty.
 """
 
 from dataclasses import dataclass
@@ -18,24 +17,24 @@ from tvm_serenity.operators.scene import Shape
 
 @dataclass(frozen=True)
 class Reshaped:
-    """A tensor of the file whose shape is not read from there."""
+    """A tensor of the file with a shape other than the file's."""
 
     table: Table
     shape: Shape
 
 
 def is_reshaped(tensor: object) -> bool:
-    """Return whether a tensor has another shape than the file stores."""
+    """Return whether a tensor has another shape than the file states."""
     if not isinstance(tensor, Reshaped):
         return False
     return tensor.shape != tensor.table.ints(TensorField.SHAPE)
 
 
 def shape_of(kind: str, seen: Extents, made: Table, follows: bool) -> Shape | None:
-    """Return the shape of a result that the file does not tell; None: as it is stored.
+    """Return the shape of a result that the file does not state; None for the stored shape.
 
-    ``follows``: an operand has another shape than is stored. Raises :class:`UnsupportedError`
-    where it does and nothing says how the result's follows from it.
+    ``follows``: an operand has another shape than stored. Raises :class:`UnsupportedError` if it
+    has, and no rule gives the shape of the result.
     """
     known = operator(kind)
     unsaid = known.shapes.by_turn and -1 in made.ints(TensorField.SHAPE_SIGNATURE)

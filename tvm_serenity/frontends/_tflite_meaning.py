@@ -1,8 +1,8 @@
-"""Which operators of a ``.tflite`` file cannot be computed, and why: found without TVM.
+"""The check of ``.tflite`` operators without TVM: which cannot be compiled, and why.
 
-Every operator is looked up in ``operators`` and in the list of what TVM's importer converts; a
-quantised one is read into its record, as it is when the file is imported, and what the reader
-says it lacks is the reason. What only an import can find out is left to it.
+Each operator is looked up in ``operators`` and in the list of operators that TVM's importer
+converts. A quantised operator is read as its record, as at import; the reader's error is the
+reason. Errors that only an import can find are left to it.
 """
 
 import math
@@ -34,7 +34,7 @@ _INTERMEDIATES = 8
 _SCALE, _ZERO_POINT, _AXIS = 2, 3, 6
 _WIDE = {"int4": "int8"}
 Refusal = tuple[str, str, str]
-"""The kind of an operator, which one it is, and why it is refused."""
+"""Operator kind, operator name, and reason."""
 
 
 def lacking(
@@ -42,7 +42,7 @@ def lacking(
     given: Sequence[SceneTensor | None],
     made: Sequence[SceneTensor],
 ) -> str:
-    """Return why an operator of these inputs and results has no meaning here, or nothing."""
+    """Return why an operator with these inputs and results has no meaning here, or ""."""
     known = operator(kind)
     ours = known.numbers.form is not None or known.integers.read is not None
     if kind not in TFLITE and not ours:
@@ -64,7 +64,7 @@ def lacking(
 
 
 def weights_alone(given: Sequence[SceneTensor | None], made: Sequence[SceneTensor]) -> bool:
-    """Return whether other inputs than the first are quantised, and nothing else is."""
+    """Return whether only inputs after the first are quantised."""
     stored = [t is not None and t.params is not None for t in given]
     if not stored or not made or stored[0] or any(t.params is not None for t in made):
         return False
@@ -73,14 +73,14 @@ def weights_alone(given: Sequence[SceneTensor | None], made: Sequence[SceneTenso
 
 @dataclass(frozen=True)
 class Meanings:
-    """The operators of the main graph of a file; ``skipped``: kinds that the user computes."""
+    """The operators of a file's main graph; ``skipped``: kinds that the user implements."""
 
     data: bytes
     graph: Graph
     skipped: frozenset[str]
 
     def refused(self, integers: bool) -> list[Refusal]:
-        """Return what stops the model; with ``integers`` quantised operators are read too."""
+        """Return the reasons that stop the model; ``integers``: also read quantised operators."""
         return list(self._refused(integers))
 
     def _refused(self, integers: bool) -> Iterator[Refusal]:
@@ -96,7 +96,7 @@ class Meanings:
                 yield op.kind, f" that makes {making!r}", why
 
     def _unread(self, known: Operator, scene: Scene) -> str:
-        """Why a quantised operator cannot be read into its record, as far as the file tells."""
+        """Return why a quantised operator cannot be read as a record, as far as the file tells."""
         if known.integers.read is None or known.integers.compute is None:
             return ""
         alone = known.integers.dynamic is not None and weights_alone(scene.operands, scene.results)
@@ -110,12 +110,12 @@ class Meanings:
             known.integers.read(scene)
         except UnsupportedError as error:
             return str(error)
-        except Exception:  # what the file alone does not tell: the import says it
+        except Exception:  # the import reports what the file does not determine
             return ""
         return ""
 
     def scene(self, index: int) -> Scene:
-        """Return what an operator of the file says."""
+        """Return the view of an operator that records are read from."""
         table, kind = self._operators[index], self.graph.ops[index].kind
         options = table.table(OperatorField.BUILTIN_OPTIONS)
         given = list(table.ints(OperatorField.INPUTS))
@@ -136,10 +136,10 @@ class Meanings:
         )
 
     def _intermediates(self, table: Table) -> tuple[int, ...]:
-        """The tensors beside operands and results that an operator names."""
+        """Return the internal tensors that an operator names."""
         found = table.ints(_INTERMEDIATES)
         if not all(0 <= t < len(self._tensors) for t in found):
-            raise InputError("an operator names an intermediate tensor that is not there")
+            raise InputError("an operator refers to an intermediate tensor that does not exist")
         return found
 
     @cached_property
@@ -176,7 +176,10 @@ class Meanings:
         return SceneTensor(shape, dtype, _params(table, known.name, shape, dtype), values)
 
     def _values(self, table: Table, shape: Sequence[int], dtype: str) -> Any:
-        """The numbers of a constant; zeros of int4, None where they are sparse or no numbers."""
+        """Return the numbers of a constant.
+
+        Zeros for int4; None for sparse or non-numeric constants.
+        """
         buffer = self._buffers[table.u32(TensorField.BUFFER)]
         start, size = buffer.span(BufferField.DATA, 1)
         if buffer.u64(BufferField.OFFSET) > 1:
@@ -192,7 +195,7 @@ class Meanings:
 
 
 def _params(table: Table, name: str, shape: tuple[int, ...], dtype: str) -> Affine | None:
-    """How a tensor is stored; of channels as the import checks it."""
+    """Return the quantisation of a tensor; per-channel scales are checked as at import."""
     found = table.table(TensorField.QUANTIZATION)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""A ``.tflite`` file as objects that can be changed, by LiteRT's own schema."""
+"""A ``.tflite`` file as mutable objects of LiteRT's own schema."""
 
 from typing import Any
 
@@ -6,7 +6,10 @@ from tvm_serenity.errors import MissingPartError
 
 
 def schema(what: str) -> Any:
-    """Return LiteRT's schema; :class:`MissingPartError`, naming ``what`` needs it, without it."""
+    """Return LiteRT's schema.
+
+    Raises :class:`MissingPartError`, which says that ``what`` needs it, if it is not installed.
+    """
     try:
         from ai_edge_litert import schema_py_generated
     except ImportError as error:
@@ -32,7 +35,7 @@ def written(model: Any) -> bytes:
 
 
 def kinds(model: Any, what: str) -> list[str]:
-    """Return the name of each of the model's operator codes, "CUSTOM" for a custom one."""
+    """Return the name of each operator code of the model, "CUSTOM" for custom ones."""
     codes = {v: k for k, v in vars(schema(what).BuiltinOperator).items() if k.isupper()}
     return [
         codes.get(max(c.builtinCode, c.deprecatedBuiltinCode), "CUSTOM")

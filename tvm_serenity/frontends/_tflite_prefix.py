@@ -1,7 +1,7 @@
-"""Tables put before the bytes of a flatbuffer that refer to it, so that the file itself is kept.
+"""New tables in front of a flatbuffer that refer to it, so that the old bytes are unchanged.
 
-Offsets of a flatbuffer count forward from where they stand and mean the same wherever the whole
-lies: new tables in front of an old file may refer to any part of it.
+Offsets in a flatbuffer are relative and point forward: new tables in front of an old file may refer
+to any part of it.
 """
 
 import struct
@@ -13,35 +13,35 @@ _ALIGNMENT = 16
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A position in the bytes of the old file."""
+    """A position in the old file."""
 
     position: int
 
 
 Target = int | Kept | None
-"""What an offset refers to: a position in the prefix, one of the old file, or nothing."""
+"""The target of an offset: a position in the prefix, one in the old file, or nothing."""
 
 
 @dataclass
 class Prefix:
-    """The new bytes, and the offsets in them that are set when all is written."""
+    """The new bytes, and the offsets to set at the end."""
 
     data: bytearray = field(default_factory=bytearray)
     offsets: list[tuple[int, Target]] = field(default_factory=list)
 
     def align(self, alignment: int, ahead: int = 0) -> int:
-        """Return where ``ahead`` bytes can be written that end at a multiple of ``alignment``."""
+        """Return a position from which ``ahead`` bytes end at a multiple of ``alignment``."""
         self.data.extend(bytes(-(len(self.data) + ahead) % alignment))
         return len(self.data)
 
     def refer(self, place: int, target: Target) -> None:
-        """Set the offset at ``place``; it counts forward."""
+        """Set the offset at ``place`` to ``target``."""
         self.offsets.append((place, target))
 
     def table(self, offsets: Sequence[int], words: dict[int, int], small: dict[int, int]) -> int:
         """Write a table of offset fields, 32-bit fields and bytes; return its position.
 
-        The fields are numbered as in the schema; :meth:`place` finds one that is to be set.
+        Fields have the schema's numbers; :meth:`place` returns the position of one.
         """
         fields = sorted((*offsets, *words, *small))
         count = max(fields, default=-1) + 1
@@ -59,30 +59,30 @@ class Prefix:
         return start
 
     def place(self, table: int, number: int) -> int:
-        """Return where a field of a table of this prefix stands."""
+        """Return the position of a field of a table in this prefix."""
         vtable = table - struct.unpack_from("<i", self.data, table)[0]
         return table + int(struct.unpack_from("<H", self.data, vtable + 4 + 2 * number)[0])
 
     def ints(self, values: Sequence[int]) -> int:
-        """Write a vector of 32-bit numbers; return its position."""
+        """Write a vector of 32-bit integers; return its position."""
         start = self.align(4)
         self.data += struct.pack(f"<I{len(values)}i", len(values), *values)
         return start
 
     def packed(self, values: bytes) -> int:
-        """Write a vector of bytes, aligned for any element, and a 0 after it."""
+        """Write a vector of bytes, aligned for any element, and a trailing 0."""
         start = self.align(_ALIGNMENT, 4)
         self.data += struct.pack("<I", len(values)) + values + b"\0"
         return start
 
     def vector(self, count: int) -> int:
-        """Write a vector of ``count`` offsets that are to be set; return its position."""
+        """Write a vector of ``count`` offsets to set later; return its position."""
         start = self.align(4)
         self.data += struct.pack("<I", count) + bytes(4 * count)
         return start
 
     def before(self, old: bytes) -> bytes:
-        """Return the whole file: the prefix and the old bytes behind it."""
+        """Return the complete file: the prefix and the old bytes."""
         shift = self.align(_ALIGNMENT)
         for place, target in self.offsets:
             if target is not None:

@@ -1,7 +1,7 @@
-"""The numbers of the TFLite schema that the reader needs.
+"""The part of the TFLite schema that the reader needs.
 
-Source: tensorflow/lite/schema/schema.fbs (schema version 3); the field numbers are those that
-its tables count from 0, in the order of declaration.
+Source: tensorflow/lite/schema/schema.fbs (schema version 3). Field numbers count from 0 in the
+order of declaration.
 """
 
 from enum import IntEnum
@@ -40,10 +40,10 @@ _BUILTIN_OPERATORS = """
 """
 
 BUILTIN_OPERATORS = tuple(_BUILTIN_OPERATORS.split())
-"""Name of each builtin operator, by its code."""
+"""The name of each builtin operator, by code."""
 
 CUSTOM = 32
-"""Code of an operator that is known by a name in the file."""
+"""The code of operators that the file names."""
 
 TENSOR_TYPES = (
     *(("float32", 32), ("float16", 16), ("int32", 32), ("uint8", 8), ("int64", 64)),
@@ -52,7 +52,7 @@ TENSOR_TYPES = (
     *(("uint32", 32), ("uint16", 16), ("int4", 4), ("bfloat16", 16), ("int2", 2)),
     *(("uint4", 4), ("float8_e4m3fn", 8), ("float8_e5m2", 8)),
 )
-"""Name and bits an element of each tensor type, by its code; 0 where a type has no fixed width."""
+"""Name and bits per element of each tensor type, by code; 0 without a fixed width."""
 
 
 class ModelField(IntEnum):
@@ -101,7 +101,7 @@ class OperatorField(IntEnum):
 
 
 class CodeField(IntEnum):
-    """Fields of an operator code; the first one is the code of files before schema 3a."""
+    """Fields of an operator code; files before schema 3a use only the first one."""
 
     OLD_BUILTIN_CODE = 0
     CUSTOM_CODE = 1
@@ -109,7 +109,7 @@ class CodeField(IntEnum):
 
 
 class BufferField(IntEnum):
-    """Fields of a buffer: its bytes, or where they lie behind the flatbuffer."""
+    """Fields of a buffer: its bytes, or their place after the flatbuffer."""
 
     DATA = 0
     OFFSET = 1

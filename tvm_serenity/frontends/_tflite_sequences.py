@@ -1,8 +1,8 @@
-"""Sequences that a loop makes: which steps a joined tensor holds.
+"""Sequences that loops compute: the steps of concatenated tensors.
 
-A turn of a loop writes its step into a copy of all steps: the slice before it, the step, the slice
-after it, joined. Written out, each turn would read the copy of the turn before, twice. Here the
-last copy joins the steps themselves, and the copies between are read by nothing.
+An iteration concatenates the slice before its step, the step, and the slice after it. Expanded,
+each iteration would read the previous copy twice. Here the last copy concatenates the steps
+directly, and nothing reads the copies in between.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ _AXIS_OF_JOINED, _ACTIVATION_OF_JOINED = 0, 1
 
 @dataclass(frozen=True)
 class Joined:
-    """A tensor made of others along an axis: each a tensor and its extent there."""
+    """A concatenated tensor: its axis, and each operand with its extent there."""
 
     axis: int
     parts: tuple[tuple[int, int], ...]
@@ -26,7 +26,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Cut:
-    """A slice of a joined tensor, as one of what that is made of: where it begins, and how long."""
+    """A slice of a concatenated tensor as part of one operand: start and length."""
 
     tensor: int
     begin: Array
@@ -35,10 +35,10 @@ class Cut:
 
 @dataclass
 class Sequences:
-    """The joined tensors of a graph that grows.
+    """The concatenated tensors of a growing graph.
 
-    ``shape`` and ``scales`` tell of a tensor what its name says; those of other scales than the
-    result's stay apart.
+    ``shape`` and ``scales`` return those of a tensor. Operands with other scales than the result's
+    are not merged.
     """
 
     shape: Callable[[int], Shape]
@@ -46,7 +46,7 @@ class Sequences:
     found: dict[int, Joined] = field(default_factory=dict)
 
     def join(self, given: Sequence[int], made: object, options: Table) -> Joined | None:
-        """What a CONCATENATION joins, down to steps; None where that cannot be told.
+        """Return the steps that a CONCATENATION joins; None if they are unknown.
 
         ``made``: the scales of its result.
         """
@@ -65,7 +65,7 @@ class Sequences:
         return Joined(axis, tuple(parts))
 
     def cut(self, tensor: int, begin: Array, size: Array) -> Joined | Cut | None:
-        """What a SLICE of a joined tensor is: some of its parts, or a slice of one of them."""
+        """Return a SLICE of a concatenated tensor as operands, or as a slice of one operand."""
         known, shape = self.found.get(tensor), self.shape(tensor)
         if known is None or begin.shape != size.shape or begin.shape != (len(shape),):
             return None

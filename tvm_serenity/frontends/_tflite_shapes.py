@@ -1,11 +1,11 @@
-"""Shapes of a ``.tflite`` file that depend on its batch, computed for the batch that is stored.
+"""Shapes of a ``.tflite`` file that depend on its batch, computed for the stored batch.
 
-A network that was converted with an unknown batch stores 1 for every extent that follows from it,
-which is wrong where such an extent is more than the batch: a dense layer on a sequence reads
-``[batch * steps, channels]``. What is computed from shapes (SHAPE, GATHER, PACK and others on
-plain integers) is followed, a RESHAPE has the shape that it is given, and what reads a tensor of
-another shape than is stored has one that follows from it. The shapes are written into the bytes of
-the file in place; an operator of which nothing says how its shape follows is refused by name.
+A network that was converted with an unknown batch stores 1 for each dependent extent, which is
+wrong if such an extent exceeds the batch: a dense layer on a sequence reads ``[batch * steps,
+channels]``. Computations on shapes (SHAPE, GATHER, PACK and others on plain integers) are
+evaluated, a RESHAPE has the requested shape, and operators on changed tensors have inferred shapes.
+The shapes are written into the file's bytes in place. An operator without a rule for its shape is
+refused by name.
 """
 
 import struct
@@ -28,7 +28,7 @@ from tvm_serenity.operators.inferred import shape_of, values_of
 from tvm_serenity.operators.scene import Array, Shape
 
 _MOST = 64
-"""Elements of a vector of extents that is followed, at most."""
+"""The most elements of an evaluated vector of extents."""
 
 
 def settled(
@@ -38,10 +38,10 @@ def settled(
     buffers: Sequence[Table],
     given: Mapping[int, Shape],
 ) -> bytes:
-    """Return ``data`` with the shapes of ``tensors`` that follow from the stored batch.
+    """Return ``data`` with the shapes of ``tensors`` for the stored batch.
 
-    ``operators`` are kinds and tables in file order; ``given`` shapes of inputs that are not as
-    stored. A file without unknown extents comes back as it is.
+    ``operators``: kinds and tables in file order. ``given``: input shapes other than the stored
+    ones. A file without unknown extents is returned unchanged.
     """
     unknown = any(-1 in t.ints(TensorField.SHAPE_SIGNATURE) for t in tensors)
     if not unknown and not given:
@@ -57,9 +57,9 @@ def settled(
 
 @dataclass
 class _Following:
-    """Shapes and known values of tensors by their numbers.
+    """Shapes and known values of tensors by number.
 
-    ``changed``: shapes that are not as stored; ``found``: tensors whose shape is known for sure.
+    ``changed``: shapes other than the stored ones. ``found``: tensors whose shape is certain.
     """
 
     data: bytes
@@ -70,13 +70,13 @@ class _Following:
     found: set[int] = field(default_factory=set)
 
     def shape(self, tensor: int) -> Shape:
-        """The shape of a tensor."""
+        """Return the shape of a tensor."""
         if tensor in self.changed:
             return self.changed[tensor]
         return self.tensors[tensor].ints(TensorField.SHAPE)
 
     def value(self, tensor: int) -> Array | None:
-        """The integers of a tensor, stored or followed; None of anything else."""
+        """Return the integers of a tensor, stored or computed; None for any other."""
         if tensor in self.known:
             return self.known[tensor]
         table = self.tensors[tensor]
@@ -89,10 +89,10 @@ class _Following:
         return stored.reshape(self.shape(tensor)).astype(np.int64)
 
     def step(self, kind: str, table: Table) -> None:
-        """Follow one operator."""
+        """Infer the result of one operator."""
         given, made = table.ints(OperatorField.INPUTS), table.ints(OperatorField.OUTPUTS)
         if not all(-1 <= t < len(self.tensors) for t in (*given, *made)):
-            raise InputError(f"{kind} names a tensor that is not there")
+            raise InputError(f"{kind} refers to a tensor that does not exist")
         if not given or not made or given[0] < 0:
             return
         options = table.table(OperatorField.BUILTIN_OPTIONS) or empty_table()
@@ -116,7 +116,7 @@ class _Following:
     def shape_after(
         self, kind: str, given: Sequence[int], made: Sequence[int], options: Table
     ) -> Shape | None:
-        """The shape of the result where it follows from others; None: as stored, or not known."""
+        """Return the inferred shape of a result; None if it is the stored one, or unknown."""
         table = self.tensors[made[0]]
         follows = any(t in self.changed for t in given if t >= 0)
         unknown = -1 in table.ints(TensorField.SHAPE_SIGNATURE)[1:]
@@ -135,11 +135,11 @@ class _Following:
         return shape
 
     def says_less(self, tensor: int) -> bool:
-        """Whether an extent of a tensor beside its batch is unknown in the file."""
+        """Return whether the file has an unknown extent, besides the batch, for a tensor."""
         return -1 in self.tensors[tensor].ints(TensorField.SHAPE_SIGNATURE)[1:]
 
     def patched(self) -> bytes:
-        """The file with the shapes that changed, and those that did not say every extent."""
+        """Return the file with changed and completed shapes."""
         made = bytearray(self.data)
         written: dict[int, Shape] = {}
         unsaid = {t for t in self.found if self.says_less(t)}

@@ -1,7 +1,7 @@
-"""The signatures of a ``.tflite`` file: entry points, each with a name and a subgraph of its own.
+"""Signatures of a ``.tflite`` file: named entry points, each with its own subgraph.
 
-A runtime of microcontrollers runs subgraph 0; so do the readers here. Another signature is read by
-putting its subgraph in that place: one offset of the file is other than before.
+Microcontroller runtimes run subgraph 0, and so do the readers here. Another signature is read by
+moving its subgraph to that place: one offset of the file changes.
 """
 
 import struct
@@ -32,8 +32,8 @@ class FileSignature:
 class EntryPoint:
     """A file whose subgraph 0 is that of a signature.
 
-    ``names`` are all signatures of the file, ``name`` the one that is read ("" without any).
-    ``slot`` is where the offset of subgraph 0 stands that has changed, and ``offset`` what it was.
+    ``names``: all signatures of the file. ``name``: the chosen one ("" without any). ``slot``: the
+    position of the changed offset of subgraph 0; ``offset``: its old value.
     """
 
     data: bytes
@@ -49,10 +49,10 @@ class EntryPoint:
 
 
 def entered(data: bytes, name: str | None) -> EntryPoint:
-    """Return the file ``data`` with the subgraph of the signature ``name`` as its first.
+    """Return ``data`` with the subgraph of the signature ``name`` first.
 
-    None: the first subgraph of the file, and its signature. Raises :class:`InputError` where there
-    is no signature of that name.
+    ``name`` None: the first subgraph of the file and its signature. Raises :class:`InputError` for
+    an unknown signature.
     """
     model = root_table(data, b"TFL3")
     count = len(model.tables(ModelField.SUBGRAPHS))
@@ -77,7 +77,7 @@ def entered(data: bytes, name: str | None) -> EntryPoint:
 
 
 def left_as_before(data: bytes, entry: EntryPoint) -> bytes:
-    """Return ``data``, made from ``entry.data`` in its place, with the file's first subgraph."""
+    """Return ``data``, edited in place from ``entry.data``, with the file's first subgraph."""
     made = bytearray(data)
     struct.pack_into("<I", made, entry.slot, entry.offset)
     return bytes(made)
@@ -89,7 +89,9 @@ def _signatures(model: Table, subgraphs: int) -> tuple[FileSignature, ...]:
         name = printable(table.string(SignatureField.KEY))
         subgraph = table.u32(SignatureField.SUBGRAPH)
         if subgraph >= subgraphs:
-            raise InputError(f"signature {name!r} names subgraph {subgraph}, which is not there")
+            raise InputError(
+                f"signature {name!r} refers to subgraph {subgraph}, which does not exist"
+            )
         edges = [
             frozenset(entry.u32(TensorMapField.TENSOR) for entry in table.tables(which))
             for which in (SignatureField.INPUTS, SignatureField.OUTPUTS)
@@ -99,7 +101,7 @@ def _signatures(model: Table, subgraphs: int) -> tuple[FileSignature, ...]:
 
 
 def _check_edges(model: Table, signature: FileSignature) -> None:
-    """Refuse a signature that is a part of its subgraph: LiteRT runs all of it."""
+    """Refuse a signature of part of its subgraph: LiteRT would run all of it."""
     graph = model.tables(ModelField.SUBGRAPHS)[signature.subgraph]
     edges = (signature.inputs, signature.outputs)
     for own, which in zip(edges, (SubgraphField.INPUTS, SubgraphField.OUTPUTS), strict=True):

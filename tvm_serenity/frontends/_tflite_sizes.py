@@ -1,4 +1,4 @@
-"""Sizes that a user gives to extents of a ``.tflite`` file's inputs which the file leaves open."""
+"""User-supplied sizes of unknown input extents in a ``.tflite`` file."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,9 +13,9 @@ Shape = tuple[int, ...]
 def given_shapes(
     tensors: Sequence[Table], inputs: Sequence[int], dims: Mapping[str, int]
 ) -> dict[int, Shape]:
-    """Return the shapes of inputs with the sizes of ``dims``, by tensor.
+    """Return the shapes of inputs with the sizes in ``dims``, by tensor.
 
-    Raises :class:`InputError` where ``dims`` name no open extent; it says which there are.
+    Raises :class:`InputError`, which lists the unknown extents, if ``dims`` names any other.
     """
     names = {t: printable(tensors[t].string(TensorField.NAME)) for t in inputs}
     found: dict[int, list[int]] = {}
@@ -28,7 +28,7 @@ def given_shapes(
 
 
 def check_sized(tensors: Sequence[Table], inputs: Sequence[int]) -> None:
-    """Refuse inputs of unknown extents, and say how they are given; an open batch is as stored."""
+    """Refuse inputs of unknown extents, with a hint; an unknown batch is the stored one."""
     for tensor in inputs:
         table = tensors[tensor]
         stored, said = (table.ints(f) for f in (TensorField.SHAPE, TensorField.SHAPE_SIGNATURE))
@@ -54,12 +54,13 @@ def _open_extent(tensors: Sequence[Table], names: Mapping[int, str], asked: str)
     if asked not in known:
         there = ", ".join(known) or "none"
         raise InputError(
-            f"no open dimension is called {asked!r} (INPUT:AXIS); the model's inputs have: {there}"
+            f"no unknown dimension is called {asked!r} (INPUT:AXIS); "
+            f"the model's inputs have: {there}"
         )
     return known[asked]
 
 
 def _open(table: Table) -> list[int]:
-    """The axes whose extents the file leaves open."""
+    """Return the axes whose extents are unknown in the file."""
     fields = (TensorField.SHAPE_SIGNATURE, TensorField.SHAPE)
     return sorted({axis for f in fields for axis, size in enumerate(table.ints(f)) if size < 0})

@@ -1,9 +1,9 @@
 """Resource variables of a TFLite subgraph as state tensors.
 
-VAR_HANDLE makes a handle, READ_VARIABLE and ASSIGN_VARIABLE use it, and operators that run other
-subgraphs may touch any variable. A handle becomes a state tensor of the variable's size; handles
-of the same variable become one; operators that run subgraphs read all handles and, where there
-are several such operators, one state tensor of no bytes that keeps them in order.
+VAR_HANDLE creates a handle, READ_VARIABLE and ASSIGN_VARIABLE use it, and operators that run other
+subgraphs may access any variable. A handle becomes a state tensor of the variable's size; handles
+of one variable are merged. Operators that run subgraphs read all handles; several of them share a
+state tensor of no bytes that keeps their order.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def shared_state(
     inputs: _Indices,
     outputs: _Indices,
 ) -> tuple[list[Tensor], _Indices, _Indices]:
-    """Return tensors, inputs and outputs of the operators with variables as state."""
+    """Return tensors, inputs and outputs of the operators, with variables as state."""
     callers = [i for i, kind in enumerate(kinds) if operator(kind).calls]
     handles = [i for i, kind in enumerate(kinds) if kind == "VAR_HANDLE" and len(outputs[i]) == 1]
     if not callers and not handles:
@@ -50,7 +50,7 @@ def shared_state(
 
 
 def handle_key(handle: Table) -> Key:
-    """Return which variable a VAR_HANDLE names."""
+    """Return the variable that a VAR_HANDLE names."""
     options = handle.table(OperatorField.BUILTIN_OPTIONS)
     if options is None:
         raise InputError("a VAR_HANDLE operator has no options")

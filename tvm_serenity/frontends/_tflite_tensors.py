@@ -14,10 +14,10 @@ _QUANTIZATION_VECTORS = ((0, 4), (1, 4), (2, 4), (3, 8))
 def read_tensors(
     subgraph: Table, buffers: Sequence[int], made: Set[int], used: Set[int]
 ) -> list[Tensor]:
-    """Return the tensors of ``subgraph``, names made unique.
+    """Return the tensors of ``subgraph``, with unique names.
 
-    ``buffers`` are the sizes of the file's buffers, ``made`` the tensors that an operator or the
-    caller provides, ``used`` those that matter at all: the others may have unknown sizes.
+    ``buffers``: the sizes of the file's buffers. ``made``: the tensors that an operator or the
+    caller provides. ``used``: the tensors that matter; others may have unknown sizes.
     """
     tables = subgraph.tables(SubgraphField.TENSORS)
     names = unique(
@@ -59,7 +59,7 @@ def _tensor(table: Table, name: str, buffers: Sequence[int], made: bool, used: b
 
 
 def _stored_bytes(table: Table, name: str, buffers: Sequence[int]) -> int:
-    """Bytes that the file stores for the tensor; its quantization must lie in the file."""
+    """Return the bytes that the file stores for a tensor; its quantisation must be in the file."""
     quantization = table.table(TensorField.QUANTIZATION)
     if quantization is not None:
         for number, width in _QUANTIZATION_VECTORS:
@@ -72,12 +72,14 @@ def _stored_bytes(table: Table, name: str, buffers: Sequence[int]) -> int:
     if buffer == 0:  # "no data" by the schema
         return 0
     if buffer >= len(buffers):
-        raise InputError(f"tensor {name!r}: buffer {buffer} is not there, {len(buffers)} are")
+        raise InputError(
+            f"tensor {name!r}: buffer {buffer} does not exist, the file has {len(buffers)}"
+        )
     return buffers[buffer]
 
 
 def _check_static(table: Table, name: str, shape: tuple[int, ...]) -> None:
-    """Refuse shapes known at run time only; an unknown batch is run as the stored one."""
+    """Refuse shapes known only at run time; an unknown batch is the stored one."""
     signature = table.ints(TensorField.SHAPE_SIGNATURE)
     if any(dim < 0 for dim in signature[1:]):
         raise UnsupportedError(

@@ -1,14 +1,13 @@
-"""Loops of a ``.tflite`` file written out, and branches that are known taken.
+"""Expansion of loops in a ``.tflite`` file, and selection of known branches.
 
-WHILE whose condition depends only on integers and booleans that are stored, or counted by the
-body, runs a number of times that the file tells: its body is put in its place as often. IF with
-such a condition becomes the branch that it takes; of another condition, both branches are
-computed, which keep nothing, and each result is selected (``SELECT_V2``). Each repetition has
-tensors of its own, constants are stored once, and what follows from counters (the place in a
-sequence) is stored as it is known. What is not known is left as it is, for the operator to be
-refused by name.
+A WHILE whose condition depends only on integers and booleans that are stored, or counted by the
+body, has a known number of iterations: its body is repeated as often. An IF with such a condition
+becomes its branch. With an unknown condition both branches, which must keep no state, are computed
+and each result is selected (``SELECT_V2``). Each repetition has its own tensors; constants are
+stored once; values that follow from counters (positions in a sequence) are stored as constants.
+Operators with unknown control flow stay, to be refused by name.
 
-The new main graph is written in front of the file (``_tflite_prefix``), which is kept.
+The new main graph is written in front of the file (``_tflite_prefix``), which does not change.
 """
 
 import math
@@ -36,7 +35,7 @@ from tvm_serenity.operators.scene import Array, Shape
 
 _DEEPEST = 8
 _READS = 256 * MOST_FOLLOWED
-"""Bytes of the file that may be read for that, more than for a file without loops."""
+"""The read budget for the expansion, larger than for a file without loops."""
 INTERMEDIATES = 8
 _LOOP, _BRANCH = "WHILE", "IF"
 _STATES = {"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"}
@@ -56,9 +55,9 @@ class Subgraph:
 
 @dataclass(frozen=True)
 class PlacedOperator:
-    """An operator of the file with the tensors that it has in the new main graph.
+    """An operator of the file with its tensors in the new main graph.
 
-    ``table`` is None of a selection, which the file does not have: condition, then, else.
+    ``table`` is None for a selection, which the file lacks: condition, then, else.
     """
 
     table: Table | None
@@ -69,7 +68,7 @@ class PlacedOperator:
 
 @dataclass
 class Unrolling:
-    """The new main graph as it grows; a tensor is one of the file, or a value that is known."""
+    """The growing main graph; a tensor is one of the file, or a known value."""
 
     model: Table
     kinds_of: KindsOf
@@ -78,9 +77,9 @@ class Unrolling:
     constants: dict[tuple[int, int], int] = field(default_factory=dict)
     stored: dict[tuple[str, tuple[int, ...], bytes], int] = field(default_factory=dict)
     empty: set[int] = field(default_factory=set)
-    """Tensors of no elements, which nothing makes."""
+    """Tensors without elements, which no operator computes."""
     inside: set[int] = field(default_factory=set)
-    """Tensors that operators of loops and branches make: where nothing reads one, nothing does."""
+    """Results of operators in loops and branches; unread results are dropped."""
     steps: int = 0
 
     def __post_init__(self) -> None:
@@ -92,7 +91,7 @@ class Unrolling:
         self.sequences = Sequences(lambda t: self.known.form(t)[1], self.known.scales)
 
     def main(self) -> tuple[int, ...]:
-        """Write the main graph out; return its outputs. Its tensors keep their numbers."""
+        """Expand the main graph; return its outputs. Its tensors keep their numbers."""
         graph = self.subgraph(0)
         self.tensors += graph.tensors
         self.made.update(graph.inputs)
@@ -111,9 +110,9 @@ class Unrolling:
         self.operators = kept[::-1]
 
     def subgraph(self, index: int) -> Subgraph:
-        """Return a subgraph, whose references to tensors are checked."""
+        """Return a subgraph with checked references to tensors."""
         if not 0 <= index < len(self.subgraphs):
-            raise InputError(f"subgraph {index} is not there, the file has {len(self.subgraphs)}")
+            raise InputError(f"subgraph {index} does not exist, the file has {len(self.subgraphs)}")
         if index not in self.read:
             table = self.subgraphs[index]
             tensors, ops = table.tables(SubgraphField.TENSORS), table.tables(3)
@@ -122,7 +121,7 @@ class Unrolling:
             if not all(-1 <= t < len(tensors) for t in named) or not all(
                 0 <= t < len(tensors) for t in (*entry, *made)
             ):
-                raise InputError(f"subgraph {index} names a tensor that is not there")
+                raise InputError(f"subgraph {index} refers to a tensor that does not exist")
             kinds = tuple(self.kinds_of(self.model, ops))
             self.read[index] = Subgraph(tensors, entry, made, ops, kinds)
         return self.read[index]
@@ -134,7 +133,7 @@ class Unrolling:
         within: tuple[int, ...],
         place: Callable[[str, PlacedOperator, tuple[Table, ...]], tuple[int, ...]],
     ) -> tuple[int, ...]:
-        """Put the operators of a subgraph into the new one; return where its outputs are."""
+        """Add the operators of a subgraph to the new graph; return the numbers of its outputs."""
         for kind, table in zip(graph.kinds, graph.operators, strict=True):
             self._bounded()
             given = tuple(self._named(within[-1], graph, names, t) for t in table.ints(1))
@@ -164,7 +163,7 @@ class Unrolling:
             )
 
     def _named(self, index: int, graph: Subgraph, names: dict[int, int], tensor: int) -> int:
-        """The new number of a tensor; what nothing makes is a constant, which all runs share."""
+        """Return the new number of a tensor; constants are shared by all repetitions."""
         if tensor < 0 or tensor in names:
             return names.get(tensor, tensor)
         key = index, tensor
@@ -179,7 +178,7 @@ class Unrolling:
         return len(self.tensors) - 1
 
     def _place_main(self, kind: str, op: PlacedOperator, old: tuple[Table, ...]) -> tuple[int, ...]:
-        """Keep an operator of the main graph; note what is known of its result."""
+        """Keep an operator of the main graph; record the known part of its result."""
         self.operators.append(op)
         self.made.update(op.outputs)
         found = self._computed(kind, op, old)
@@ -188,7 +187,7 @@ class Unrolling:
         return op.outputs
 
     def _place(self, kind: str, op: PlacedOperator, old: tuple[Table, ...]) -> tuple[int, ...]:
-        """Put an operator of another subgraph, or store its result where that is known."""
+        """Add an operator of another subgraph, or store its result if that is known."""
         found = self._computed(kind, op, old)
         if found is not None:
             return (self._constant(found),)
@@ -200,7 +199,7 @@ class Unrolling:
                 "runs; keep it in the main graph"
             )
         if len(old) != len(op.outputs):
-            raise InputError(f"{kind} has a result that is no tensor")
+            raise InputError(f"{kind} has a result that is not a tensor")
         op = self._without_empty(kind, op)
         joined = self._sequence(kind, op, old)
         if isinstance(joined, Joined):
@@ -227,7 +226,7 @@ class Unrolling:
     def _sequence(
         self, kind: str, op: PlacedOperator, old: tuple[Table, ...]
     ) -> Joined | Cut | None:
-        """What an operator joins, or cuts out of what is joined."""
+        """Return the operands that an operator joins, or slices from a joined tensor."""
         if op.table is None or not all(t >= 0 for t in op.inputs):
             return None
         if kind == "CONCATENATION":
@@ -241,16 +240,16 @@ class Unrolling:
             return None
 
     def _without_empty(self, kind: str, op: PlacedOperator) -> PlacedOperator:
-        """The operator without operands of no elements, which are nothing in a concatenation."""
+        """Return the operator without empty operands, which a concatenation ignores."""
         if not self.empty.intersection(op.inputs):
             return op
         left = tuple(t for t in op.inputs if t not in self.empty)
         if kind != "CONCATENATION" or not left:
-            raise UnsupportedError(f"operator {kind}: it reads a tensor of no elements in a loop")
+            raise UnsupportedError(f"operator {kind}: it reads an empty tensor in a loop")
         return replace(op, inputs=left)
 
     def _shape(self, kind: str, op: PlacedOperator, old: tuple[Table, ...]) -> Shape | None:
-        """The shape of the one result, where it is not as the file stores it."""
+        """Return the shape of the only result if it differs from the stored one."""
         if len(old) != 1 or op.table is None:
             return None
         follows = any(t >= 0 and is_reshaped(self.tensors[t]) for t in op.inputs)
@@ -261,7 +260,7 @@ class Unrolling:
         return shape_of(kind, seen, old[0], follows)
 
     def _computed(self, kind: str, op: PlacedOperator, old: tuple[Table, ...]) -> Array | None:
-        """What an operator makes of known integers; None where that is not known."""
+        """Return an operator's result on known integers; None if it is unknown."""
         if len(old) != 1 or len(op.outputs) != 1 or op.outputs[0] < 0:
             return None
         options = None if op.table is None else op.table.table(OperatorField.BUILTIN_OPTIONS)
@@ -281,7 +280,7 @@ class Unrolling:
         given: tuple[int, ...],
         within: tuple[int, ...],
     ) -> tuple[int, ...]:
-        """The results of the branch that is taken; where that is not known, selected ones."""
+        """Return the results of the known branch, or selected results."""
         options = options or empty_table()
         branches = options.i32(0), options.i32(1)
         try:
@@ -289,13 +288,15 @@ class Unrolling:
         except NotKnownError:
             first, second = (self._call(branch, given[1:], within) for branch in branches)
             if not len(first) == len(second) == len(old):
-                raise InputError("branches with different numbers of results") from None
+                raise InputError(
+                    "the branches of an IF have different numbers of results"
+                ) from None
             pairs = zip(first, second, old, strict=True)
             return tuple(self._selected(given[0], a, b, made) for a, b, made in pairs)
         return self._call(taken, given[1:], within)
 
     def _selected(self, condition: int, first: int, second: int, old: Table) -> int:
-        """A tensor like ``old`` that is one of two others, of its type and shape."""
+        """Return a tensor like ``old`` selected from two others of its type and shape."""
         if first == second:
             return first
         dtype, shape = self.known.form(old)
@@ -313,7 +314,7 @@ class Unrolling:
     def _repeat(
         self, options: Table | None, given: tuple[int, ...], within: tuple[int, ...]
     ) -> tuple[int, ...]:
-        """The results of a loop."""
+        """Return the results of a loop."""
         options = options or empty_table()
         first, second = options.i32(0), options.i32(1)
         while True:
@@ -327,7 +328,7 @@ class Unrolling:
 
     def _holds(self, condition: tuple[int, ...]) -> bool:
         if len(condition) != 1:
-            raise InputError("a condition that is not one tensor")
+            raise InputError("the condition of an IF or WHILE is not a single tensor")
         value = self.known.value(condition[0])
         if value.size != 1 or value.dtype != np.bool_:
             raise NotKnownError

@@ -1,4 +1,4 @@
-"""A ``.tflite`` file whose main graph has its loops written out, in front of the old bytes."""
+"""Writing of a ``.tflite`` file whose main graph has expanded loops, before the old bytes."""
 
 from collections.abc import Sequence
 
@@ -36,9 +36,9 @@ _OP_BYTES, _OP_OFFSETS = (3, 6, 11), (4, 5, 7, 12)
 
 
 def unrolled(data: bytes, model: Table, kinds_of: KindsOf) -> bytes:
-    """Return ``data`` with the loops of its main graph written out, where their count is known.
+    """Return ``data`` with the loops of its main graph expanded if their counts are known.
 
-    A file without any, or with one that is not known, comes back as it is.
+    A file without loops, or with an unknown one, is returned unchanged.
     """
     subgraphs = model.tables(ModelField.SUBGRAPHS)
     kinds = kinds_of(model, subgraphs[0].tables(SubgraphField.OPERATORS))
@@ -46,7 +46,7 @@ def unrolled(data: bytes, model: Table, kinds_of: KindsOf) -> bytes:
         return data
     buffers = model.tables(ModelField.BUFFERS)
     if any(buffer.u64(BufferField.OFFSET) > 1 for buffer in buffers):
-        return data  # counted from the start of the file, which moves
+        return data  # these offsets count from the start of the file, which moves
     made = Unrolling(model, kinds_of)
     try:
         outputs = made.main()
@@ -60,7 +60,7 @@ def unrolled(data: bytes, model: Table, kinds_of: KindsOf) -> bytes:
 
 
 def _written(data: bytes, made: Unrolling, outputs: tuple[int, ...], kept: list[Kept]) -> bytes:
-    """The file: a root, buffers and the main graph of ``made``, before ``data``."""
+    """Return the file: a root, buffers and the main graph of ``made``, then ``data``."""
     out, model = Prefix(), made.model
     out.data += bytes(4) + b"TFL3"
     shared = [n for n in (3, 5, 6) if model.target(n)]
@@ -90,7 +90,7 @@ def _written(data: bytes, made: Unrolling, outputs: tuple[int, ...], kept: list[
 
 
 def _main(out: Prefix, made: Unrolling, outputs: tuple[int, ...], numbers: dict[int, int]) -> int:
-    """Write the main graph; ``numbers``: the buffers of the values that became known."""
+    """Write the main graph; ``numbers``: the buffers of newly known values."""
     old = made.subgraphs[0]
     name = old.target(4)
     main = out.table((0, 1, 2, 3, *((4,) if name else ())), {}, {})
@@ -121,7 +121,7 @@ def _main(out: Prefix, made: Unrolling, outputs: tuple[int, ...], numbers: dict[
 
 
 def _codes(out: Prefix, codes: Sequence[Table]) -> int:
-    """Write the kinds of operators: those of the file, and that of selections."""
+    """Write the operator codes: those of the file, and that of selections."""
     vector = out.vector(len(codes) + 1)
     for i, code in enumerate(codes):
         out.refer(vector + 4 + 4 * i, Kept(code.position))
@@ -133,7 +133,7 @@ def _codes(out: Prefix, codes: Sequence[Table]) -> int:
 
 
 def _constant(out: Prefix, value: Array, buffer: int) -> int:
-    """Write the tensor of a value that became known."""
+    """Write the tensor of a newly known value."""
     kind = _NUMBER[value.dtype.name]
     table = out.table((TensorField.SHAPE, TensorField.NAME), {2: buffer}, {1: kind})
     out.refer(out.place(table, TensorField.SHAPE), out.ints(value.shape))
@@ -142,7 +142,7 @@ def _constant(out: Prefix, value: Array, buffer: int) -> int:
 
 
 def _reshaped(out: Prefix, tensor: Reshaped) -> int:
-    """Write a tensor of the file once more, with its own shape and without a signature of it."""
+    """Write a tensor of the file with its new shape and without a shape signature."""
     old = tensor.table
     kept = [n for n in _TENSOR_OFFSETS if old.target(n)]
     table = out.table(
@@ -157,7 +157,7 @@ def _reshaped(out: Prefix, tensor: Reshaped) -> int:
 
 
 def _operator(out: Prefix, op: PlacedOperator, selection: int) -> int:
-    """Write an operator with new tensors; all else is that of the file."""
+    """Write an operator with new tensors; the rest is the file's."""
     old = op.table
     if old is None:
         table = out.table((1, 2), {0: selection}, {})

@@ -1,7 +1,7 @@
-"""A graph as its operators are met, some of which write to tensors that others read.
+"""Construction of a graph from operators that may write to tensors others read.
 
-An operator that writes to storage waits for those that read it before, and those that read it
-after wait for it: each wait is a tensor of no bytes.
+An operator that writes to a storage waits for its earlier readers, and later readers wait for it.
+Each dependency is a tensor of no bytes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from tvm_serenity.graph import Graph, Op, Tensor
 
 @dataclass
 class Met:
-    """An operator as met so far; what it reads and makes grows by what others wait for."""
+    """An operator so far; its inputs and outputs grow by dependency tensors."""
 
     name: str
     kind: str
@@ -23,14 +23,14 @@ class Met:
 
 @dataclass
 class Building:
-    """Tensors and operators so far; ``graph`` makes them one."""
+    """The tensors and operators so far; ``graph`` returns them as a graph."""
 
     tensors: list[Tensor] = field(default_factory=list)
     ops: list[Met] = field(default_factory=list)
     _root: dict[int, int] = field(default_factory=dict)
     _readers: dict[int, list[int]] = field(default_factory=dict)
     _written: dict[int, int] = field(default_factory=dict)
-    """By storage: the token that its last write makes."""
+    """By storage: the dependency tensor of its last write."""
 
     def tensor(self, tensor: Tensor) -> int:
         """Add a tensor; return its index."""
@@ -47,9 +47,9 @@ class Building:
         view: int | None = None,
         mutated: Iterable[int] = (),
     ) -> int:
-        """Add an operator that reads and makes tensors; return its index.
+        """Add an operator with inputs ``read`` and outputs ``made``; return its index.
 
-        ``view``: the tensor whose storage all of ``made`` show. ``mutated``: tensors of
+        ``view``: the tensor whose storage all of ``made`` share. ``mutated``: the tensors of
         ``read`` that it writes to.
         """
         number = len(self.ops)
@@ -67,7 +67,7 @@ class Building:
         return number
 
     def graph(self, name: str, inputs: Iterable[int], outputs: Iterable[int]) -> Graph:
-        """Return all as a graph."""
+        """Return the graph."""
         ops = (
             Op(op.name, op.kind, tuple(dict.fromkeys(op.read)), tuple(op.made), view_of=op.view)
             for op in self.ops
@@ -76,7 +76,7 @@ class Building:
         return Graph(name, tuple(self.tensors), tuple(ops), tuple(inputs), returned)
 
     def _token(self, op: int) -> int:
-        """A tensor of no bytes that operator ``op`` makes: who reads it waits for it."""
+        """Return a tensor of no bytes from operator ``op``, on which readers depend."""
         made = self.tensor(Tensor(f"{self.ops[op].name} before {len(self.tensors)}", 0))
         self.ops[op].made.append(made)
         return made

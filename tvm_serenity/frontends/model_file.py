@@ -1,4 +1,4 @@
-"""What every file frontend returns, and what they share."""
+"""The interface of model files, and functions that all formats share."""
 
 import math
 import shlex
@@ -12,51 +12,51 @@ from tvm_serenity.graph import MAX_BYTES, Graph, is_order
 
 _MAX_MESSAGE = 500
 REMEDY = "write it as other operators, or compute it outside of the network"
-"""For operators without a conversion."""
+"""Advice for operators without a conversion."""
 SIZED = "give the inputs fixed sizes, and compute others from constants and shapes alone"
-"""For values whose sizes are known at run time only."""
+"""Advice for values whose sizes are known only at run time."""
 MOST_WRITTEN_OUT = 4096
 MOST_FOLLOWED = 16384
-"""Operators of a network whose loops are written out, without and with what only counts."""
+"""The most operators of an expanded network, without and with pure counters."""
 
 
 class ModelFile(Protocol):
-    """A model as read from ``path``: its graph, and the file with its operators reordered."""
+    """A model read from ``path``: its graph, and the file with its operators reordered."""
 
     format: ClassVar[str]
     """The name of its format (``frontends.formats``)."""
 
     @property
     def path(self) -> Path:
-        """Where it was read from."""
+        """The path it was read from."""
 
     @property
     def graph(self) -> Graph:
-        """The network; op ``i`` is the ``i``-th operator of the file."""
+        """The network; operator ``i`` is the ``i``-th operator of the file."""
 
     def reordered(self, order: Sequence[int]) -> bytes:
-        """The file with its operators stored in ``order``, all else kept.
+        """Return the file with its operators in ``order`` and no other change.
 
-        Raises :class:`InputError` where ``order`` is no topological order of all ops, and
-        :class:`UnsupportedError` where something else in the file depends on the order.
+        Raises :class:`InputError` if ``order`` is no topological order of all operators, and
+        :class:`UnsupportedError` if other parts of the file depend on the order.
         """
 
     def check_operators(self, integers: bool = True) -> None:
-        """Raise :class:`UnsupportedError` naming every operator that has no meaning here.
+        """Raise :class:`UnsupportedError` with all operators that cannot be compiled.
 
-        Without ``integers`` quantised ones are computed in float where there is such a form.
+        Without ``integers``, quantised operators count as float if there is a float form.
         """
 
 
 def with_remedy(reason: str) -> str:
-    """Return why an operator is refused, and what to do where the reason does not say that."""
+    """Return the reason why an operator is refused, with advice if the reason has none."""
     return reason if "; " in reason else f"{reason}; {REMEDY}"
 
 
 def refused(found: Sequence[tuple[str, str, str]]) -> UnsupportedError:
-    """Return the error for operators that stop a model: kind, which one, and why, of each.
+    """Return the error for operators that stop a model: kind, name and reason of each.
 
-    It says the first in full, and all kinds with how many there are.
+    The message has the first one in full, and the count of each kind.
     """
     (kind, which, why), counts = found[0], Counter(kind for kind, _, _ in found)
     text = f"operator {kind}{which}: {with_remedy(why)}"
@@ -67,13 +67,13 @@ def refused(found: Sequence[tuple[str, str, str]]) -> UnsupportedError:
 
 
 def check_order(graph: Graph, order: Sequence[int]) -> None:
-    """Raise :class:`InputError` unless ``order`` is a topological order of all ops."""
+    """Raise :class:`InputError` unless ``order`` is a topological order of all operators."""
     if not is_order(graph, order):
         raise InputError(f"{graph.name}: not a topological order of its {len(graph.ops)} ops")
 
 
 def size_bytes(name: str, shape: Sequence[int], bits: int) -> int:
-    """Return the bytes of a tensor, packed where an element has less than 8 bits."""
+    """Return the bytes of a tensor, packed if an element has less than 8 bits."""
     if any(dim < 0 for dim in shape):
         raise UnsupportedError(f"tensor {name!r}: unknown dimension in shape {list(shape)}")
     if 0 in shape:
@@ -84,9 +84,9 @@ def size_bytes(name: str, shape: Sequence[int], bits: int) -> int:
 
 
 def printable(name: str | bytes) -> str:
-    """Return ``name`` with what a terminal would act on, or not show, written as escapes.
+    """Return ``name`` with control and invisible characters escaped.
 
-    Bytes are what protobuf gives for a name that is no UTF-8.
+    Bytes are what protobuf returns for a name that is not UTF-8.
     """
     text = name.decode(errors="backslashreplace") if isinstance(name, bytes) else name
     if text.isprintable():
@@ -95,13 +95,13 @@ def printable(name: str | bytes) -> str:
 
 
 def one_line(message: str) -> str:
-    """Return ``message`` on one line, cut where names of a damaged file make it long."""
+    """Return ``message`` on one line, shortened if names in a damaged file make it long."""
     line = printable(" ".join(message.split()))
     return line if len(line) <= _MAX_MESSAGE else f"{line[:_MAX_MESSAGE]}..."
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    """Return ``names``, printable, with repeats told apart by ``_2``, ``_3``, ... as met."""
+    """Return ``names``, printable, with ``_2``, ``_3``, ... appended to repeated ones."""
     listed = [printable(name) for name in names]
     taken = set(listed)
     count: dict[str, int] = {}
@@ -118,16 +118,16 @@ def unique(names: Iterable[str]) -> list[str]:
 
 
 def named_axis(name: str, axis: int) -> str:
-    """Return what a dimension without a name is called: an axis of the input ``name``."""
+    """Return the name of an unnamed dimension: an axis of the input ``name``."""
     return f"{name}:{axis}"
 
 
 def checked_size(name: str, size: int) -> None:
-    """Raise :class:`InputError` unless a dimension may be of this size."""
+    """Return ``size``; raise :class:`InputError` unless a dimension may have it."""
     if size < 1:
         raise InputError(f"dimension {name!r}: {size} is not a size, it must be at least 1")
 
 
 def asking(names: Iterable[str]) -> str:
-    """Return what to write on the command line to give the dimensions ``names`` a size of 1."""
+    """Return the command line options that give the dimensions ``names`` a size of 1."""
     return " ".join(f"--dim {shlex.quote(name)}=1" for name in names)

@@ -1,10 +1,10 @@
-"""``.onnx`` files as graphs, and written back with their nodes in another order.
+"""``.onnx`` files as graphs, and written with their nodes in another order.
 
-Every node is an operator, in file order. Initializers are constants; so is what a Constant node
-makes: the node reads its value as a constant tensor. A node with subgraphs (If, Loop, Scan) is
-opaque and reads the outer values that its subgraphs name. Shapes come from the file and ONNX
-shape inference; a shape that stays unknown is refused by the tensor's name. Data in other files is
-not read here, but where it may lie is checked (``_onnx_external``).
+Each node is an operator, in file order. Initializers are constants, and so is the value of a
+Constant node: the node reads its value as a constant tensor. A node with subgraphs (If, Loop, Scan)
+is opaque and reads the outer values that its subgraphs name. Shapes come from the file and ONNX
+shape inference; unknown shapes are refused by the tensor's name. External data is not read here,
+but its location is checked (``_onnx_external``).
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -37,10 +37,10 @@ class OnnxFile:
     graph: Graph
     model: Any = field(repr=False)
     dims: Mapping[str, int] = field(default_factory=dict)
-    """Sizes given to the named dimensions."""
+    """Sizes of named dimensions."""
 
     def reordered(self, order: Sequence[int]) -> bytes:
-        """The file with its nodes stored in ``order``, everything else kept."""
+        """Return the file with its nodes in ``order`` and no other change."""
         check_order(self.graph, order)
         model = type(self.model)()
         model.CopyFrom(self.model)
@@ -49,7 +49,7 @@ class OnnxFile:
         return bytes(model.SerializeToString(deterministic=True))
 
     def check_operators(self, integers: bool = True) -> None:
-        """Raise :class:`UnsupportedError` naming every operator that has no conversion."""
+        """Raise :class:`UnsupportedError` with all operators that have no conversion."""
         check_domains(self.model.graph, {(f.domain, f.name) for f in self.model.functions})
         stored = {held.name for held in self.model.graph.initializer}
         given = (value for value in self.model.graph.input if value.name not in stored)
@@ -62,7 +62,7 @@ class OnnxFile:
 
     @property
     def data_files(self) -> tuple[str, ...]:
-        """The files beside this one that hold data of its tensors, relative to its folder."""
+        """The external data files, relative to this file's folder."""
         return data_files(self.model)
 
 
@@ -75,7 +75,7 @@ _CONTRIBUTED = frozenset(_NAMES.split())
 
 
 def check_types(graph: "onnx.GraphProto", types: Mapping[str, Any]) -> None:
-    """Refuse values of types that numpy lacks: narrow floats and integers of less than 8 bits."""
+    """Refuse types that numpy lacks: narrow floats and integers of less than 8 bits."""
     made = [name for node in graph.node for name in node.output]
     for name in (*(value.name for value in graph.input), *made):
         if name in types:
@@ -93,7 +93,7 @@ def _check_type(name: str, kind: Any) -> None:
 
 
 def check_domains(graph: "onnx.GraphProto", functions: Container[tuple[str, str]] = ()) -> None:
-    """Refuse operators of domains that an importer would take for standard ones.
+    """Refuse operators of domains that an importer would confuse with standard ones.
 
     ``functions``: domain and name of those that the model defines.
     """
@@ -117,18 +117,18 @@ _INSTEAD = {
     "DynamicQuantizeLSTM": "quantize the network without LSTM (op_types_to_quantize of "
     "quantize_dynamic), whose weights stay float"
 }
-"""What to do instead of operators of ``com.microsoft``."""
+"""Advice on operators of ``com.microsoft``."""
 
 
 def _unknown(node: "onnx.NodeProto") -> str:
-    """Why an operator of another domain is refused, and what to do where that is known."""
+    """Return why an operator of another domain is refused, with advice if there is any."""
     if node.domain == "com.microsoft" and node.op_type in _INSTEAD:
         return f"it has no conversion; {_INSTEAD[node.op_type]}"
     return "a custom operator, whose meaning is not known"
 
 
 def check_converted(graph: "onnx.GraphProto") -> None:
-    """Refuse the operators of a prepared graph that nothing converts, all of them by name."""
+    """Refuse all operators of a prepared graph without a conversion, by name."""
     found = [
         (
             node.op_type,
@@ -143,12 +143,12 @@ def check_converted(graph: "onnx.GraphProto") -> None:
 
 
 def _converted(node: "onnx.NodeProto") -> bool:
-    """Whether an importer has a conversion for operators of this kind."""
+    """Return whether an importer converts operators of this kind."""
     return node.op_type in ONNX or is_quantised(node)
 
 
 def _nodes(graph: "onnx.GraphProto") -> Iterator[Any]:
-    """The nodes of a graph and of the graphs within them."""
+    """Yield the nodes of a graph and of its subgraphs."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:
@@ -157,10 +157,10 @@ def _nodes(graph: "onnx.GraphProto") -> Iterator[Any]:
 
 
 def read(path: Path, data: bytes, dims: Mapping[str, int]) -> OnnxFile:
-    """Return the model in ``data``; ``dims`` gives sizes to the named dimensions of its inputs.
+    """Return the model in ``data``; ``dims``: sizes of the inputs' named dimensions.
 
-    Raises :class:`InputError` where the file is truncated, corrupt or no ONNX model, and
-    :class:`UnsupportedError` where the shape of a tensor is not known.
+    Raises :class:`InputError` if the file is truncated, corrupt or no ONNX model, and
+    :class:`UnsupportedError` if the shape of a tensor is unknown.
     """
     model = _parse(data)
     if not model.graph.node and not model.graph.output:
@@ -171,7 +171,7 @@ def read(path: Path, data: bytes, dims: Mapping[str, int]) -> OnnxFile:
     shapes = known_shapes(model, dims, path.parent)
     try:
         graph = _GraphReader(shapes.tensor, model.graph).read(path.name)
-    except UnsupportedError:  # of an ill-formed graph nothing is inferred: say that first
+    except UnsupportedError:  # inference fails on an ill-formed graph: report that first
         _GraphReader(lambda name: Tensor(name, 0), model.graph).read(path.name)
         raise
     return OnnxFile(path, graph, model, dims)
@@ -194,7 +194,7 @@ def _parse(data: bytes) -> Any:
 
 
 class _GraphReader:
-    """Collects the tensors of a graph by name while its nodes are read."""
+    """A reader of nodes that collects the tensors of a graph by name."""
 
     def __init__(self, tensor: Callable[[str], Tensor], graph: "onnx.GraphProto") -> None:
         self.tensor = tensor
@@ -228,13 +228,13 @@ class _GraphReader:
             self.tensors.append(constant_tensor(f"{label}:value", node))
             inputs.append(len(self.tensors) - 1)
         made = [name for name in node.output if name]
-        if node.op_type == "Dropout":  # inference makes no mask (unless something reads it)
+        if node.op_type == "Dropout":  # the mask is not computed at inference (unless it is read)
             made = [name for name in made if name == node.output[0] or name in self.read_names]
         outputs = tuple(self._use(name) for name in made)
         return Op(label, _kind(node), tuple(inputs), outputs)
 
     def _use(self, name: str) -> int:
-        """The index of the tensor called ``name``, added where it is new."""
+        """Return the index of the tensor called ``name``, added if it is new."""
         if name not in self.number:
             self._add(name, self.tensor(name))
         return self.number[name]

@@ -1,13 +1,13 @@
-"""Operators that the user computes: planned around, with a workspace, and called as a C function.
+"""Operators that the user implements: planned, given a workspace, called as C functions.
 
     load("npu.tflite", opaque={"ethos-u": 4096})
 
-What such an operator computes is not known here: nothing that depends on it can be compared. It
-must be a function of its inputs alone, for it is ordered like any other operator.
+The computation of such an operator is unknown, so that results that depend on it are not compared.
+The operator must be a function of its inputs, because it is reordered like any other.
 
-Some compilers give their operators scratch as inputs that nothing makes. It is memory for the
-operator alone and part of its workspace; tensors that a plan in the file has lie in it as they
-lie to each other in that plan.
+Some compilers pass scratch to their operators as uninitialised inputs. That memory belongs to the
+operator and is part of its workspace; scratch tensors keep their relative places in a plan of the
+file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,32 +20,31 @@ from tvm_serenity.frontends.model_file import ModelFile, refused
 from tvm_serenity.graph import Graph, Role
 
 ALIGNMENT = 16
-"""Of every part of a workspace."""
+"""Alignment in bytes of each part of a workspace."""
 
 
 def advised(kind: str) -> str:
-    """Return why an operator that is not known stops a model, and what helps."""
+    """Return why an unknown operator stops a model, with advice."""
     return f"a custom operator, no kernel (--opaque {kind}=SIZE plans around it)"
 
 
 @runtime_checkable
 class TakesOpaque(Protocol):
-    """A model file whose operators the user may compute."""
+    """A model file whose operators the user may implement."""
 
     @property
     def opaque(self) -> Mapping[str, int]:
-        """Those that the user computes, by kind, and the workspace that each is given."""
+        """The kinds that the user implements, with the workspace of each."""
 
     def assuming(self, opaque: Mapping[str, int]) -> ModelFile:
-        """Return the file with the operators that ``opaque`` names, each with so many bytes."""
+        """Return the file with user-implemented operators, and the workspace bytes of each."""
 
 
 def assumed(model: ModelFile, opaque: Mapping[str, int]) -> ModelFile:
-    """Return ``model`` with the operators that ``opaque`` names, each with so many bytes.
+    """Return ``model`` with user-implemented operators, and the workspace bytes of each.
 
-    Raises :class:`InputError` for a name that the model does not have, or where the format knows no
-    such operators, and :class:`UnsupportedError` for an operator that reads what nothing makes and
-    is not named.
+    Raises :class:`InputError` for an unknown name or a format without such operators, and
+    :class:`UnsupportedError` for an unnamed operator that reads uninitialised tensors.
     """
     if isinstance(model, TakesOpaque):
         return model.assuming(opaque)
@@ -57,9 +56,9 @@ def assumed(model: ModelFile, opaque: Mapping[str, int]) -> ModelFile:
 def with_workspaces(
     graph: Graph, lent: Sequence[Mapping[int, int]], opaque: Mapping[str, int]
 ) -> Graph:
-    """Return ``graph`` with the workspaces of the operators that ``opaque`` names.
+    """Return ``graph`` with the workspaces of the operators in ``opaque``.
 
-    ``lent``: of each operator, what it reads that nothing makes.
+    ``lent``: for each operator, its uninitialised inputs.
     """
     kinds = list(dict.fromkeys(op.kind for op in graph.ops))
     for name in opaque:
@@ -85,17 +84,17 @@ def with_workspaces(
 
 def _check(graph: Graph, inputs: Sequence[int], outputs: Sequence[int], who: str) -> None:
     if not outputs or any(graph.tensors[t].size_bytes == 0 for t in outputs):
-        raise UnsupportedError(f"{who} makes nothing that memory could be planned for")
+        raise UnsupportedError(f"{who} has no output whose memory could be planned")
     if all(graph.tensors[t].role is Role.CONSTANT for t in inputs):
-        raise UnsupportedError(f"{who} reads nothing that is computed")
+        raise UnsupportedError(f"{who} has no computed input")
     if any(graph.tensors[t].role is Role.STATE for t in inputs):
         raise UnsupportedError(f"{who} has states")
 
 
 def laid(sizes: Sequence[int], planned: Sequence[int]) -> tuple[tuple[int, ...], int]:
-    """Return where scratch tensors lie in a workspace, and the bytes of all.
+    """Return the offsets of scratch tensors in a workspace, and its bytes.
 
-    ``planned``: their offsets in a plan of the file's, -1 where it has none.
+    ``planned``: their offsets in the file's plan, -1 for none.
     """
     first = min((at for at in planned if at >= 0), default=0)
     end = max((at - first + n for at, n in zip(planned, sizes, strict=True) if at >= 0), default=0)
@@ -108,5 +107,5 @@ def laid(sizes: Sequence[int], planned: Sequence[int]) -> tuple[tuple[int, ...],
 
 
 def aligned(size: int) -> int:
-    """Return ``size`` up to a multiple of the alignment."""
+    """Return ``size`` rounded up to a multiple of the alignment."""
     return -(-size // ALIGNMENT) * ALIGNMENT

@@ -1,7 +1,7 @@
 """``.pt2`` files, exported PyTorch programs, as graphs of their nodes.
 
-Weights are loaded as numbers only: a file cannot run code of its own. Orders are of the program's
-nodes; a file of another order is exported again, after ``torch.compile`` or another pass set it.
+Weights are loaded as numbers only, so that a file cannot run code. Orders are of the program's
+nodes; to store another order, export the program again after ``torch.compile`` or another pass.
 """
 
 import io
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import torch
 
 NUMBERS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
-"""PyTorch's variable that refuses pickles which are more than tensors."""
+"""PyTorch's environment variable that refuses pickles with more than tensors."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,20 @@ class ProgramFile:
     program: "torch.export.ExportedProgram"
 
     def reordered(self, order: Sequence[int]) -> bytes:
-        """Refuse: PyTorch keeps no order of a program's nodes but that of its graph."""
+        """Refuse: PyTorch stores no order of nodes other than the graph's."""
         raise UnsupportedError(
             "a PyTorch program is not written in another order: compile or build it, or export it "
             "as .onnx"
         )
 
     def check_operators(self, integers: bool = True) -> None:
-        """Every node is tried when the program is converted, which names what has no meaning."""
+        """Do nothing: the conversion of the program names unsupported nodes."""
 
 
 def read(path: Path, data: bytes) -> ProgramFile:
     """Return the program in ``data``.
 
-    Raises :class:`InputError` for what is none, and :class:`MissingPartError` without PyTorch.
+    Raises :class:`InputError` if it is no program, and :class:`MissingPartError` without PyTorch.
     """
     try:
         with with_torch():
@@ -62,10 +62,10 @@ def read(path: Path, data: bytes) -> ProgramFile:
     try:
         with with_torch(), _numbers_only():
             program = torch.export.load(io.BytesIO(data))
-    except Exception as error:  # whatever its zip, JSON and tensors raise
+    except Exception as error:  # zip, JSON and tensors raise many types
         said = str(error).strip().splitlines()
         reason = said[0] if said else type(error).__name__
-        raise InputError(f"no PyTorch program that can be read ({reason})") from error
+        raise InputError(f"not a readable PyTorch program ({reason})") from error
     return ProgramFile(path, read_program(program).graph.replace(name=path.name), program)
 
 

@@ -1,10 +1,10 @@
-"""``.pte`` files, ExecuTorch's programs, as graphs with the memory that they allocate.
+"""``.pte`` files, ExecuTorch programs, as graphs with their planned memory.
 
-The graph is one method (``forward``, or the first), its instructions in order. A kernel makes its
-last argument, or writes to it where its name ends in ``_``; a backend's call makes what nothing
-made before. Tensors with data are constants, those with data and a place are state, inputs
-without a place lie in memory of the caller. What no instruction makes shows the bytes written
-last where it lies: ExecuTorch leaves views out. Bytes that nothing wrote are state.
+The graph is one method (``forward``, or the first), its instructions in order. A kernel returns its
+last argument, or writes to it if its name ends in ``_``; a backend call returns the values that
+nothing computed before. Tensors with data are constants, tensors with data and a place are states,
+inputs without a place are in the caller's memory. A value that no instruction computes is a view of
+the bytes written last at its place: ExecuTorch omits views. Unwritten bytes are state.
 
 Orders and offsets of such a file are fixed at export (``tvm_serenity.executorch``).
 """
@@ -44,7 +44,7 @@ _AT_EXPORT = (
 
 @dataclass(frozen=True)
 class PlannedTensor:
-    """Where a program has a tensor: bytes from ``offset`` of ``memory``."""
+    """A program's placement of a tensor: bytes from ``offset`` of ``memory``."""
 
     tensor: str
     memory: int
@@ -54,11 +54,11 @@ class PlannedTensor:
 
 @dataclass(frozen=True)
 class Allocated:
-    """What a method of a program allocates before it runs."""
+    """The memory that a method of a program allocates before it runs."""
 
     method: str
     methods: tuple[str, ...]
-    """All of the program's."""
+    """All methods of the program."""
     memories: Mapping[int, int]
     """Bytes by ExecuTorch's memory id."""
     places: tuple[PlannedTensor, ...]
@@ -66,7 +66,7 @@ class Allocated:
 
 @dataclass(frozen=True)
 class PteFile:
-    """An ExecuTorch program; ``allocated`` is what its method takes."""
+    """An ExecuTorch program; ``allocated``: the memory of its method."""
 
     format: ClassVar[str] = "pte"
     path: Path
@@ -74,7 +74,7 @@ class PteFile:
     allocated: Allocated = field(repr=False)
 
     def reordered(self, order: Sequence[int]) -> bytes:
-        """Refused: other orders need other offsets, which export makes."""
+        """Refuse: another order needs other offsets, which the export plans."""
         check_order(self.graph, order)
         raise UnsupportedError(_AT_EXPORT)
 
@@ -89,8 +89,8 @@ class PteFile:
 def read(path: Path, data: bytes) -> PteFile:
     """Return the program in ``data``; ``path`` names it.
 
-    Raises :class:`InputError` where the file is truncated, corrupt or no ExecuTorch program, and
-    :class:`UnsupportedError` where a size is not known, or instructions jump.
+    Raises :class:`InputError` if the file is truncated, corrupt or no ExecuTorch program, and
+    :class:`UnsupportedError` for unknown sizes and jumps.
     """
     methods = root_table(data, IDENTIFIER).tables(ProgramField.EXECUTION_PLAN)
     if not methods:
@@ -101,7 +101,7 @@ def read(path: Path, data: bytes) -> PteFile:
     memories = dict(enumerate(method.longs(PlanField.MEMORY_SIZES)))
     memories.pop(0, None)  # not used: constants have no place in a plan
     if any(size < 0 for size in memories.values()):
-        raise InputError("a memory has a negative size")
+        raise InputError("a memory of the program has a negative size")
     reader = _Method(method)
     check_places(reader.values, memories)
     graph = reader.graph(path.name)
@@ -111,7 +111,7 @@ def read(path: Path, data: bytes) -> PteFile:
 
 
 class _Method:
-    """A method's tensors by the value that they are, as its instructions are met."""
+    """A method's tensors by value, during the pass over its instructions."""
 
     def __init__(self, method: Table) -> None:
         self.values = read_values(method.tables(PlanField.VALUES))
@@ -167,7 +167,7 @@ class _Method:
         number, arguments = table.i32(CallField.INDEX), table.ints(CallField.ARGUMENTS)
         known = self.kernels if kind == CallKind.KERNEL else self.backends
         if not 0 <= number < len(known):
-            raise InputError(f"instruction {index} calls what is not there ({number})")
+            raise InputError(f"instruction {index} calls a function that does not exist ({number})")
         values = list(dict.fromkeys(v for argument in arguments for v in self.listed(argument)))
         if kind == CallKind.DELEGATE:
             made = [v for v in values if self.is_new(v)]
@@ -196,7 +196,10 @@ class _Method:
         view: int | None = None,
         wrote: Sequence[int] = (),
     ) -> None:
-        """An operator of ``values``: it makes ``made`` and writes to the rest of ``wrote``."""
+        """Add an operator on ``values``.
+
+        It returns ``made`` and writes to the rest of ``wrote``.
+        """
         read = [t for value in values if value not in made for t in self.read(value)]
         mutated = [t for value in wrote if value not in made for t in self.read(value)]
         outputs = [
@@ -208,9 +211,9 @@ class _Method:
         self.building.op(name, kind, read, outputs, view=view, mutated=mutated)
 
     def listed(self, value: int) -> list[int]:
-        """The tensors of an argument: itself, or those of its list."""
+        """Return the tensors of an argument: itself, or those of its list."""
         if not 0 <= value < len(self.values):
-            raise InputError(f"value {value} is not there, the method has {len(self.values)}")
+            raise InputError(f"value {value} does not exist, the method has {len(self.values)}")
         found = self.values[value]
         if isinstance(found, tuple):
             return [t for t in found if self.tensor(t) is not None]
@@ -218,7 +221,7 @@ class _Method:
 
     def tensor(self, value: int) -> Held | None:
         if not 0 <= value < len(self.values):
-            raise InputError(f"value {value} is not there, the method has {len(self.values)}")
+            raise InputError(f"value {value} does not exist, the method has {len(self.values)}")
         found = self.values[value]
         return found if isinstance(found, Held) else None
 
@@ -228,11 +231,11 @@ class _Method:
         return found
 
     def is_new(self, value: int) -> bool:
-        """Whether nothing holds a value yet that a call may make."""
+        """Return whether a call may return this value, because nothing holds it yet."""
         return value not in self.held and not self.stored(value).has_data
 
     def read(self, value: int) -> tuple[int, ...]:
-        """The tensors that hold a value, which is declared where nothing made it."""
+        """Return the tensors that hold a value, declaring it if nothing computed it."""
         stored = self.tensor(value)
         if stored is None:
             return ()
@@ -245,7 +248,7 @@ class _Method:
             role = Role.STATE if stored.memory else Role.CONSTANT
             return (self.declare(stored, role, f"value_{stored.index}"),)
         if not stored.memory:
-            raise InputError(f"value {stored.index} is read, and nothing makes it")
+            raise InputError(f"value {stored.index} is read, but no instruction computes it")
         shown, whole = self.written.shown(stored)
         return shown if whole else (*shown, self.state(stored, not shown))
 
@@ -253,7 +256,7 @@ class _Method:
         return self.declare(stored, Role.STATE, f"value_{stored.index}", owns=owns)
 
     def declare(self, stored: Held, role: Role, name: str = "", *, owns: bool = True) -> int:
-        """A tensor of the graph that is this value; with ``owns`` its bytes are written now."""
+        """Return a tensor of the graph for a value; ``owns``: its bytes are written now."""
         if role is Role.ACTIVATION and not stored.memory and stored.index in self.entries:
             role = Role.EXTERNAL
         made = self.building.tensor(

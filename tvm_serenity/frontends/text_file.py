@@ -1,4 +1,4 @@
-"""The text form of a graph as a model file: comments are lost when it is written reordered."""
+"""The text form of a graph as a model file; reordering drops comments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class TextFile:
     graph: Graph
 
     def reordered(self, order: Sequence[int]) -> bytes:
-        """The text form with the operators in ``order``."""
+        """Return the text form with the operators in ``order``."""
         check_order(self.graph, order)
         ops = tuple(self.graph.ops[op] for op in order)
         return text.dump(self.graph.replace(ops=ops)).encode()
@@ -30,7 +30,7 @@ class TextFile:
 
 
 def read(path: Path, data: bytes) -> TextFile:
-    """Return the graph in ``data``; a :class:`ParseError` names the line."""
+    """Return the graph in ``data``; :class:`ParseError` names the line of an error."""
     try:
         source = data.decode("utf-8")
     except UnicodeDecodeError as error:

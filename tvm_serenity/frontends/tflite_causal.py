@@ -1,11 +1,11 @@
-"""A ``.tflite`` network that sees more of the past instead of padding in time: another network.
+"""Conversion of a ``.tflite`` network's padding in time to rows of the past.
 
-Convolutions and pools that pad their rows read rows of the stream there: each window begins
-earlier, by what all layers together look back. Nothing is padded in time then but what comes before
-the stream, and rows are the same in every window that they are in. Weights, padding of columns, and
-what follows the last layer with rows are as they were.
+Convolutions and pools that pad rows read rows of the stream instead: the window starts earlier, by
+the look-back of all layers. Only the start of the stream is padded in time, and rows have the same
+values in each window that contains them. Weights, column padding, and layers after the last one
+with rows do not change.
 
-It is not the same function of a window: rows at its edges, which read zeros, read sound instead.
+The function of a window changes: rows at its edges read samples instead of zeros.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ WHAT = "--causal"
 
 @dataclass(frozen=True)
 class CausalFile:
-    """The new file, and the rows of its window beside those of the file it was made from."""
+    """The new file, and the rows of its window and of the old file's."""
 
     data: bytes
     rows: int
@@ -32,9 +32,9 @@ class CausalFile:
 
 
 def causal(data: bytes, name: str) -> CausalFile:
-    """Return the network of a ``.tflite`` file with rows of the past instead of padding in time.
+    """Return a ``.tflite`` network with rows of the past instead of padding in time.
 
-    Raises :class:`UnsupportedError` where branches of different spans meet, or rows are moved.
+    Raises :class:`UnsupportedError` if branches of different look-back meet, or rows are moved.
     """
     model = read(data, WHAT)
     if len(model.subgraphs) != 1 or len(model.subgraphs[0].inputs) != 1:
@@ -48,7 +48,7 @@ class _Rewriting:
     model: Any
     name: str
     needed: dict[int, tuple[int, str]] = field(default_factory=dict)
-    """The rows that a tensor must have, and the operator that says so."""
+    """The rows that a tensor must have, and the operator that requires them."""
 
     def __post_init__(self) -> None:
         self.graph = self.model.subgraphs[0]
@@ -78,7 +78,7 @@ class _Rewriting:
         return str(self.graph.tensors[tensor].name.decode(errors="replace"))
 
     def rows_in(self, tensor: int) -> int:
-        """The rows of the input, also where it is flat and reshaped first."""
+        """Return the rows of the input, even if it is flat and reshaped first."""
         shape = self.shape(tensor)
         if len(shape) == 4:
             return shape[1]
@@ -89,7 +89,7 @@ class _Rewriting:
         return made[1]
 
     def look_back(self, op: Any) -> None:
-        """Say how many rows of its inputs an operator needs for those of its result."""
+        """Record the rows of its inputs that an operator needs."""
         kind, made = self.kind(op), int(op.outputs[0])
         rows = self.needed.get(made, (0, ""))[0]
         own = self.shape(made)
@@ -124,13 +124,13 @@ class _Rewriting:
             )
 
     def has_windows(self, op: Any) -> bool:
-        """Whether an operator reads several rows for each: a convolution or a pool."""
+        """Return whether an operator reads several rows per result: a convolution or a pool."""
         schema = self.schema
         forms = (schema.Conv2DOptionsT, schema.DepthwiseConv2DOptionsT, schema.Pool2DOptionsT)
         return isinstance(op.builtinOptions, forms)
 
     def window(self, op: Any) -> tuple[int, int]:
-        """The rows from the first to the last that a row reads, and the stride."""
+        """Return the rows that a result row spans, and the stride."""
         options = op.builtinOptions
         if self.kind(op).endswith("POOL_2D"):
             return int(options.filterHeight), int(options.strideH)
@@ -152,7 +152,7 @@ class _Rewriting:
         options.padding = self.schema.Padding.VALID
 
     def columns(self, op: Any) -> tuple[int, int]:
-        """What SAME pads of columns, left and right."""
+        """Return the left and right column padding of SAME."""
         options, width = op.builtinOptions, self.shape(op.inputs[0])[2]
         pool = self.kind(op).endswith("POOL_2D")
         taps = int(options.filterWidth) if pool else self.shape(op.inputs[1])[2]
@@ -162,7 +162,7 @@ class _Rewriting:
         return total // 2, total - total // 2
 
     def pad(self, op: Any, left: int, right: int) -> None:
-        """Put an operator before a convolution that pads its columns alone."""
+        """Insert an operator before a convolution that pads only its columns."""
         source = int(op.inputs[0])
         known = self.graph.tensors[source]
         amounts = np.array([[0, 0], [0, 0], [left, right], [0, 0]], np.int32)
@@ -188,7 +188,7 @@ class _Rewriting:
         op.inputs = np.array([made, *list(op.inputs)[1:]], np.int32)
 
     def tensor(self, name: str, shape: Sequence[int], dtype: int) -> int:
-        """A new tensor with a buffer of its own."""
+        """Return a new tensor with a buffer of its own."""
         self.model.buffers.append(self.schema.BufferT())
         made = self.schema.TensorT()
         made.name, made.shape, made.type = name.encode(), np.array(shape, np.int32), dtype
@@ -208,7 +208,7 @@ class _Rewriting:
         return self.kinds.index(kind)
 
     def reshaped(self, op: Any) -> None:
-        """The input that is flat, and its shape by rows."""
+        """Return the flat input, and its shape by rows."""
         made = int(op.outputs[0])
         rows = self.needed.get(made, (self.shape(made)[1], ""))[0]
         _, _, width, channels = self.shape(made)

@@ -1,14 +1,13 @@
-"""``.tflite`` files as graphs, and written back with their operators in another order.
+"""``.tflite`` files as graphs, and written with their operators in another order.
 
-The graph is subgraph 0 as the file means it: every operator is real, in file order. Loops of a
-known count and branches known taken are written out (``_tflite_unrolled``): the graph, and the
-file, are then without them; other operators that run subgraphs are opaque. Tensors with data are
-constants; variable tensors and resource variables are state, so operators that touch one keep
-their order.
+The graph is subgraph 0, with each operator in file order. Loops with a known count are expanded and
+known branches selected (``_tflite_unrolled``), in the graph and in the file; other operators that
+run subgraphs are opaque. Tensors with data are constants. Variable tensors and resource variables
+are state, so that operators on one keep their order.
 
-A flatbuffer stores operators as a vector of offsets to tables. The writer permutes that vector
-alone: the file keeps its size and every other byte. Nothing else in the schema counts operators
-by their place, except two kinds of metadata, which are refused by name.
+A flatbuffer stores operators as a vector of offsets to tables. The writer permutes only that
+vector: the file keeps its size and all other bytes. Nothing else in the schema refers to operators
+by position, except two kinds of metadata, which are refused by name.
 """
 
 import math
@@ -46,7 +45,7 @@ from tvm_serenity.graph import Graph, Op, Role, Tensor
 from tvm_serenity.operators import OPERATORS, operator
 
 BYTES = {name: bits // 8 for name, bits in TENSOR_TYPES}
-"""Of an element of a type, where it is a whole number of them."""
+"""Bytes per element of each type of full bytes."""
 OFFLINE_PLAN = "OfflineMemoryAllocation"
 _ORDER_METADATA = {
     "model_control_dependencies": "control dependencies between operators by their place",
@@ -56,7 +55,7 @@ _ORDER_METADATA = {
 
 @dataclass(frozen=True, kw_only=True)
 class TfliteFile:
-    """A ``.tflite`` file; ``slots`` is where its vector of operator offsets starts."""
+    """A ``.tflite`` file; ``slots``: the position of its vector of operator offsets."""
 
     format: ClassVar[str] = "tflite"
     path: Path
@@ -64,40 +63,40 @@ class TfliteFile:
     data: bytes = field(repr=False)
     slots: int = field(repr=False)
     pinned: tuple[str, ...] = ()
-    """Names of the metadata that hold for the stored order only."""
+    """Names of metadata that are valid only for the stored order."""
     subgraphs: int = 1
     tensors: int = 0
-    """Tensors that the file lists for subgraph 0."""
+    """The number of tensors in subgraph 0 of the file."""
     lent: tuple[Mapping[int, int], ...] = ()
-    """Of each operator, the inputs that nothing makes: offsets in its workspace by tensor."""
+    """For each operator, its uninitialised inputs: offsets in its workspace by tensor."""
     kept: tuple[tuple[int, ...], ...] = ()
-    """Of each operator, its states that the file does not list, or as results; its last inputs."""
+    """For each operator, states that the file does not list, its last inputs."""
     opaque: Mapping[str, int] = field(default_factory=dict)
-    """Operators that the user computes, by kind, and the workspace that each is given."""
+    """The kinds that the user implements, with the workspace of each."""
     signatures: tuple[str, ...] = ()
-    """EntryPoint points of the file by name."""
+    """The names of the file's entry points."""
     signature: str = ""
-    """The entry point that was read; "" where the file has none."""
+    """The entry point that was read; "" if the file has none."""
     entry: EntryPoint | None = field(default=None, repr=False)
-    """What takes the place of the file's first subgraph, where another one was asked for."""
+    """The replacement of the file's first subgraph, if another one was requested."""
     sized: bool = False
-    """Whether unknown extents of inputs have sizes that were given."""
+    """Whether unknown input extents have user-supplied sizes."""
 
     @property
     def is_changed(self) -> bool:
-        """Whether ``data`` computes something else than the file does: another signature, sizes."""
+        """Whether ``data`` differs from the file in its results: another signature, sizes."""
         return self.entry is not None or self.sized
 
     def reordered(self, order: Sequence[int]) -> bytes:
-        """The file with its operators stored in ``order``, every other byte kept."""
+        """Return the file with its operators in ``order`` and all other bytes unchanged."""
         self._check_free(self.pinned, order)
         return self._permuted(order)
 
     def planned(self, order: Sequence[int], content: bytes) -> bytes:
-        """The file reordered, its metadata ``OfflineMemoryAllocation`` set to ``content``.
+        """Return the reordered file with the metadata ``OfflineMemoryAllocation`` ``content``.
 
-        All else is kept. A plan that the file held is replaced. Raises :class:`UnsupportedError`
-        where the model has several subgraphs: versions of TFLM read plans of these differently.
+        The rest does not change; an existing plan is replaced. Raises :class:`UnsupportedError` for
+        several subgraphs: versions of TFLM interpret their plans differently.
         """
         self._check_free([name for name in self.pinned if name != OFFLINE_PLAN], order)
         if self.subgraphs != 1:
@@ -108,14 +107,14 @@ class TfliteFile:
         return write_metadata(self._permuted(order), OFFLINE_PLAN, content)
 
     def assuming(self, opaque: Mapping[str, int]) -> "TfliteFile":
-        """The file with the operators that the user computes (``frontends.opaque``)."""
+        """Return the file with user-implemented operators (``frontends.opaque``)."""
         graph = with_workspaces(self.graph, self.lent, opaque)
         return replace(self, graph=graph, opaque=dict(opaque))
 
     def check_operators(self, integers: bool = True) -> None:
-        """Raise :class:`UnsupportedError` naming every operator that has no meaning here.
+        """Raise :class:`UnsupportedError` with all operators that cannot be compiled.
 
-        Custom ones first; with ``integers`` quantised ones are read as they will be.
+        Custom operators come first. With ``integers``, quantised operators are read as records.
         """
         known = {*BUILTIN_OPERATORS, *OPERATORS, *self.opaque}
         ops = [op for op in self.graph.ops if op.kind not in known]
@@ -142,14 +141,14 @@ class TfliteFile:
         offsets = struct.unpack_from(f"<{len(order)}I", self.data, self.slots)
         moved = [slot[op] + offsets[op] - slot[step] for step, op in enumerate(order)]
         if any(not 0 < offset < 2**32 for offset in moved):
-            raise UnsupportedError(f"{self.path}: an operator is stored before the operator list")
+            raise UnsupportedError(f"{self.path}: an operator table precedes the list of operators")
         result = bytearray(self.data)
         struct.pack_into(f"<{len(order)}I", result, self.slots, *moved)
         if self.entry is None:
             return bytes(result)
         if len(result) != len(self.entry.data):
             raise UnsupportedError(
-                f"{self.path}: the loops of signature {self.signature!r} are written out, which "
+                f"{self.path}: the loops of signature {self.signature!r} are expanded, which "
                 "would leave the others out: nothing is written for it alone"
             )
         return left_as_before(bytes(result), self.entry)
@@ -160,10 +159,9 @@ def read(
 ) -> TfliteFile:
     """Return the model in ``data``; ``path`` names it.
 
-    ``dims``: sizes of unknown extents of its inputs, by ``INPUT:AXIS``. ``signature``: the entry
-    point that is read, by default that of subgraph 0. Raises :class:`InputError` where the file is
-    truncated, corrupt or no TFLite model, and :class:`UnsupportedError` where a tensor's size is
-    not known.
+    ``dims``: sizes of unknown input extents by ``INPUT:AXIS``. ``signature``: the entry point, by
+    default that of subgraph 0. Raises :class:`InputError` if the file is truncated, corrupt or no
+    TFLite model, and :class:`UnsupportedError` if a tensor's size is unknown.
     """
     entry = entered(data, signature)
     data = entry.data
@@ -174,7 +172,7 @@ def read(
     written = unrolled(data, model, kinds_of)
     if written is not data and dims:
         raise UnsupportedError(
-            "sizes of dimensions are not followed through loops that are written out; convert the "
+            "sizes of dimensions are not inferred through expanded loops; convert the "
             "model with a fixed input shape"
         )
     if written is not data:
@@ -206,7 +204,7 @@ def read(
 def _settled(
     data: bytes, model: Table, main: Table, dims: Mapping[str, int]
 ) -> tuple[bytes, Table]:
-    """The file, and its root, with the shapes that follow from given sizes or the stored batch."""
+    """Return the file and its root with shapes for the given sizes or the stored batch."""
     tables = main.tables(SubgraphField.OPERATORS)
     tensors = main.tables(SubgraphField.TENSORS)
     shapes = given_shapes(tensors, main.ints(SubgraphField.INPUTS), dims)
@@ -218,9 +216,9 @@ def _settled(
 def _read_graph(
     name: str, model: Table, main: Table, data: bytes
 ) -> tuple[Graph, tuple[dict[int, int], ...], tuple[tuple[int, ...], ...]]:
-    """The graph, and what each operator borrows (inputs that nothing makes, at their offsets)
+    """Return the graph, each operator's borrowed inputs, and its hidden states.
 
-    and keeps (states that the file does not list).
+    Borrowed inputs are uninitialised, by offset. Hidden states are not listed in the file.
     """
     tables = main.tables(SubgraphField.OPERATORS)
     kinds = kinds_of(model, tables)
@@ -231,7 +229,9 @@ def _read_graph(
     tensors = read_tensors(main, _buffer_sizes(model), made, made.union(*inputs, result))
     for index in range(len(tables)):
         if not all(0 <= t < len(tensors) for t in (*inputs[index], *outputs[index])):
-            raise InputError(f"operator {index} ({kinds[index]}) names a tensor that is not there")
+            raise InputError(
+                f"operator {index} ({kinds[index]}) refers to a tensor that does not exist"
+            )
     tensors, inputs, outputs = shared_state(tensors, kinds, tables, inputs, outputs)
     labels = unique(
         f"{kind.lower()}_{index}" + (f":{tensors[made_here[0]].name}" if made_here else "")
@@ -260,9 +260,9 @@ def _with_states(
     inputs: list[tuple[int, ...]],
     outputs: Sequence[tuple[int, ...]],
 ) -> tuple[list[Tensor], tuple[tuple[int, ...], ...]]:
-    """The tensors with the states that operators keep to themselves; these become inputs.
+    """Return the tensors with hidden states of operators, which become inputs.
 
-    A result that is a state comes from the operator, as the graph has it.
+    A result that is a state is computed by the operator, as in the graph.
     """
     tensors, kept = list(tensors), []
     for index, kind in enumerate(kinds):
@@ -285,24 +285,24 @@ def _with_states(
 
 
 def _unmade(tensors: Sequence[Tensor], inputs: Sequence[int], made: set[int]) -> list[int]:
-    """The inputs of an operator that hold nothing and that nothing makes, each once."""
+    """Return an operator's inputs without data that nothing computes, without repetitions."""
     found = (t for t in inputs if tensors[t].role is Role.ACTIVATION and t not in made)
     return list(dict.fromkeys(found))
 
 
 def _indices(op: Table, number: int) -> tuple[int, ...]:
-    """Tensor indices without the -1 of optional tensors that are left out."""
+    """Return tensor indices without the -1 of omitted optional tensors."""
     return tuple(t for t in op.ints(number) if t != -1)
 
 
 def kinds_of(model: Table, tables: Sequence[Table]) -> list[str]:
-    """Return the kind of each operator, whose options are checked to lie in the file."""
+    """Return the kind of each operator; its options are checked to be in the file."""
     codes = [_kind(code) for code in model.tables(ModelField.OPERATOR_CODES)]
     kinds = []
     for op in tables:
         code = op.u32(OperatorField.OPCODE_INDEX)
         if code >= len(codes):
-            raise InputError(f"operator code {code} is not there, the file has {len(codes)}")
+            raise InputError(f"operator code {code} does not exist, the file has {len(codes)}")
         op.table(OperatorField.BUILTIN_OPTIONS)
         op.span(OperatorField.CUSTOM_OPTIONS, 1)
         kinds.append(codes[code])
@@ -319,7 +319,7 @@ def _kind(code: Table) -> str:
 
 
 def _buffer_sizes(model: Table) -> list[int]:
-    """Bytes of each buffer; all are checked to lie in the file."""
+    """Return the bytes of each buffer; all are checked to be in the file."""
     sizes = []
     for buffer in model.tables(ModelField.BUFFERS):
         _, size = buffer.span(BufferField.DATA, 1)

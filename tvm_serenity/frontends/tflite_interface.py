@@ -1,9 +1,9 @@
-"""A ``.tflite`` network whose inputs and outputs are the integers that it computes with.
+"""Conversion of float inputs and outputs of a ``.tflite`` network to integers.
 
-Converters leave float at the edges: a QUANTIZE behind an input, a DEQUANTIZE before an output. A
-camera gives bytes, and a float frame is four times as large. Without these operators the caller
-gives ``q`` where it gave ``scale * (q - zero_point)``, and gets the same of outputs; every other
-operator, and every number in between, is as it was.
+Converters keep float at the interface: a QUANTIZE after an input, a DEQUANTIZE before an output. A
+camera delivers bytes, and a float frame is four times as large. Without these operators the caller
+passes ``q`` in place of ``scale * (q - zero_point)``, and receives the same for outputs. All other
+operators, and all intermediate values, do not change.
 """
 
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ WHAT = "an interface of integers"
 
 @dataclass(frozen=True)
 class StoredEdge:
-    """An input or output as it is now: value ``scale * (stored - zero_point)``.
+    """A converted input or output: its value is ``scale * (stored - zero_point)``.
 
-    ``size_bytes`` are those of what is stored, ``float_bytes`` those of the float before.
+    ``size_bytes``: of the integers; ``float_bytes``: of the floats before.
     """
 
     name: str
@@ -34,14 +34,14 @@ class StoredEdge:
     float_bytes: int
 
     def value(self, stored: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        """Return the float that a stored value stands for."""
+        """Return the float of a stored value."""
         centred = stored.astype(np.float64) - self.zero_point
         return np.asarray(np.float64(np.float32(self.scale)) * centred, np.float32)
 
 
 @dataclass(frozen=True)
 class StoredInterface:
-    """The new file, and the inputs and outputs that have changed; ``index`` counts from 0."""
+    """The new file, and its converted inputs and outputs; ``index`` counts from 0."""
 
     data: bytes
     inputs: tuple[StoredEdge, ...]
@@ -49,10 +49,9 @@ class StoredInterface:
 
 
 def stored_interface(data: bytes, name: str) -> StoredInterface:
-    """Return the network of a ``.tflite`` file without float at its edges.
+    """Return a ``.tflite`` network without float inputs and outputs.
 
-    Raises :class:`UnsupportedError` where no input is quantised at once and no output dequantised
-    at last.
+    Raises :class:`UnsupportedError` if no input is quantised first and no output dequantised last.
     """
     model = read(data, WHAT)
     edges = _Edges(model)
@@ -60,7 +59,7 @@ def stored_interface(data: bytes, name: str) -> StoredInterface:
     outputs = [made for i in range(len(edges.graph.outputs)) if (made := edges.output(i))]
     if not inputs and not outputs:
         raise UnsupportedError(
-            f"{name}: no input is quantised at once, and no output dequantised at last: its "
+            f"{name}: no input is quantised first, and no output is dequantised last: its "
             "interface stays as it is"
         )
     return StoredInterface(written(model), tuple(inputs), tuple(outputs))
@@ -81,7 +80,7 @@ class _Edges:
         return [op for op in self.graph.operators if tensor in list(op.inputs)]
 
     def input(self, index: int) -> StoredEdge | None:
-        """Take away what quantises an input, if all that read it do, and alike."""
+        """Remove the quantisation of an input, if all its readers are the same quantisation."""
         given, readers = int(self.graph.inputs[index]), self.readers(self.graph.inputs[index])
         made = [int(op.outputs[0]) for op in readers]
         if not readers or any(self.kind(op) != "QUANTIZE" for op in readers):
@@ -98,7 +97,7 @@ class _Edges:
         return edge
 
     def output(self, index: int) -> StoredEdge | None:
-        """Take away what dequantises an output."""
+        """Remove the dequantisation of an output."""
         made = int(self.graph.outputs[index])
         op = next((op for op in self.graph.operators if made in list(op.outputs)), None)
         if op is None or self.kind(op) != "DEQUANTIZE":
@@ -112,7 +111,7 @@ class _Edges:
         return edge
 
     def edge(self, index: int, stored: int, value: int) -> StoredEdge | None:
-        """What is stored at an edge; None where that is no integer of one scale."""
+        """Return the quantisation of an input or output; None unless it has one scale."""
         known, shown = self.graph.tensors[stored], self.graph.tensors[value]
         q, dtype = known.quantization, self.types.get(known.type)
         scales = [] if q is None or q.scale is None else list(q.scale)
@@ -125,7 +124,7 @@ class _Edges:
         return StoredEdge(name, index, dtype, float(scales[0]), int(zeros[0]), size, 4 * elements)
 
     def form(self, tensor: int) -> tuple[Any, ...]:
-        """What a tensor stores: two of the same form, of the same values, are the same."""
+        """Return the format of a tensor: equal formats have equal values."""
         known = self.graph.tensors[tensor]
         q = known.quantization
         numbers = [] if q is None else [q.scale, q.zeroPoint]
@@ -139,7 +138,7 @@ class _Edges:
         self.graph.operators = [other for other in self.graph.operators if other is not op]
 
     def rename(self, old: int, new: int) -> None:
-        """Let what reads, or gives, ``old`` take ``new``."""
+        """Replace ``old`` by ``new`` in operators that read or return it."""
         for op in self.graph.operators:
             op.inputs = np.where(np.asarray(op.inputs) == old, new, op.inputs).astype(np.int32)
         outputs = np.asarray(self.graph.outputs)
@@ -147,7 +146,7 @@ class _Edges:
         self.signatures(old, new, "outputs")
 
     def replace(self, edges: Any, index: int, old: int, new: int, which: str) -> None:
-        """Put ``new`` in the place of an input or output, in signatures, too."""
+        """Replace an input or output by ``new``, also in signatures."""
         changed = np.asarray(edges).astype(np.int32).copy()
         changed[index] = new
         setattr(self.graph, which, changed)

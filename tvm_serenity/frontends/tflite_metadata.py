@@ -1,10 +1,9 @@
-"""Named metadata of a ``.tflite`` file: read, and written without moving anything else.
+"""Named metadata of a ``.tflite`` file: read, and written without moving other data.
 
-Offsets in a flatbuffer point forward only, so what is new goes to the front of the file: a root
-table, the vectors of buffers and of metadata with one more entry each, the entry and its bytes.
-The old file follows as it was, from a multiple of 64 bytes on, so that everything in it keeps its
-alignment and every offset inside of it its meaning. Of the old file, three parts are then unused:
-its header, its root table and the two vectors.
+Offsets in a flatbuffer point forward only, so that new data goes in front of the file: a root
+table, the vectors of buffers and of metadata with one more entry each, the entry and its bytes. The
+unchanged old file follows at a multiple of 64 bytes, which preserves alignments and offsets. Its
+header, its root table and the two vectors are then unused.
 """
 
 import struct
@@ -28,9 +27,9 @@ _KNOWN_FIELDS = 10
 
 
 def read_metadata(data: bytes, name: str) -> bytes | None:
-    """Return the bytes of the metadata ``name`` in a file; None where there is none.
+    """Return the bytes of the metadata ``name``, None if there is none.
 
-    Raises :class:`InputError` where the file is truncated or corrupt.
+    Raises :class:`InputError` if the file is truncated or corrupt.
     """
     model = root_table(data, IDENTIFIER)
     entry = _entry(model, name)
@@ -41,9 +40,9 @@ def read_metadata(data: bytes, name: str) -> bytes | None:
 
 
 def planned_offsets(data: bytes, name: str) -> dict[int, int]:
-    """Return the offsets of tensors by a plan of TFLM's in the metadata ``name``; -1: open.
+    """Return tensor offsets from a TFLM plan in the metadata ``name``; -1: not planned.
 
-    Three numbers stand before them: a version, a count of subgraphs, and how many tensors follow.
+    Three numbers precede them: a version, a count of subgraphs, and the number of tensors.
     """
     held = read_metadata(data, name) or b""
     count = len(held) // 4
@@ -51,10 +50,10 @@ def planned_offsets(data: bytes, name: str) -> dict[int, int]:
 
 
 def write_metadata(data: bytes, name: str, content: bytes) -> bytes:
-    """Return the file with the metadata ``name`` set to ``content``, all else in it kept.
+    """Return the file with the metadata ``name`` set to ``content`` and no other change.
 
-    An entry of that name with as many bytes is written over; another one is no longer referred
-    to. Raises :class:`UnsupportedError` where the file stores data behind its flatbuffer.
+    An existing entry of the same size is overwritten, any other is replaced. Raises
+    :class:`UnsupportedError` if the file stores data after its flatbuffer.
     """
     model = root_table(data, IDENTIFIER)
     _refuse_data_behind(model)
@@ -80,7 +79,7 @@ def _buffer_span(model: Table, index: int) -> tuple[int, int]:
 
 
 def _referred(model: Table, index: int) -> int:
-    """How many entries and tensors refer to a buffer."""
+    """Return the number of entries and tensors that refer to a buffer."""
     tensors = [
         tensor
         for subgraph in model.tables(ModelField.SUBGRAPHS)
@@ -92,13 +91,15 @@ def _referred(model: Table, index: int) -> int:
 
 
 def _refuse_data_behind(model: Table) -> None:
-    """Refuse what is found by its place in the file: models of more than 2 GB are stored so."""
+    """Refuse data at absolute file positions, which models of more than 2 GB use."""
     behind = any(b.u64(BufferField.OFFSET) > 1 for b in model.tables(ModelField.BUFFERS))
     for subgraph in model.tables(ModelField.SUBGRAPHS):
         for op in subgraph.tables(SubgraphField.OPERATORS):
             behind = behind or op.u64(OperatorField.LARGE_CUSTOM_OPTIONS_OFFSET) > 1
     if behind:
-        raise UnsupportedError("stores data behind the flatbuffer; no metadata can be added")
+        raise UnsupportedError(
+            "the file stores data after the flatbuffer; no metadata can be added"
+        )
 
 
 def _prefixed(data: bytes, model: Table, old: Table | None, name: str, content: bytes) -> bytes:
@@ -129,14 +130,14 @@ def _prefixed(data: bytes, model: Table, old: Table | None, name: str, content: 
 
 
 class _Root:
-    """The new root table: its position, where each field is, and what each points to."""
+    """The new root table: its position, its fields' positions, and their targets."""
 
     def __init__(self, position: int, slots: dict[int, int], targets: dict[int, int]) -> None:
         self.position, self.slots, self.targets = position, slots, targets
 
 
 class _Front:
-    """The bytes that go in front of the file; positions count from its first byte."""
+    """The bytes in front of the file; positions count from its first byte."""
 
     def __init__(self) -> None:
         self.data = bytearray(b"\0\0\0\0" + IDENTIFIER)
@@ -146,10 +147,10 @@ class _Front:
         return len(self.data)
 
     def table(self, model: Table) -> _Root:
-        """The root table with the fields of ``model``, buffers and metadata among them."""
+        """Write the root table with the fields of ``model``, buffers and metadata included."""
         fields = max(model.field_count, ModelField.METADATA + 1)
         if fields > _KNOWN_FIELDS:
-            raise UnsupportedError("the model is of a newer schema than is known here")
+            raise UnsupportedError("the model uses a newer schema version than is supported")
         targets = {n: model.target(n) for n in range(1, fields) if model.target(n)}
         present = {0, ModelField.BUFFERS, ModelField.METADATA, *targets}
         vtable = self._align(4)
@@ -162,13 +163,13 @@ class _Front:
         return _Root(position, slots, targets)
 
     def vector(self, count: int) -> int:
-        """Room for a vector of ``count`` offsets."""
+        """Reserve a vector of ``count`` offsets."""
         position = self._align(4)
         self.data += struct.pack("<I", count) + bytes(4 * count)
         return position
 
     def entry(self, buffer: int) -> tuple[int, int]:
-        """A metadata entry; returns its position and where its name is pointed to."""
+        """Write a metadata entry; return its position and that of its name's offset."""
         vtable = self._align(4)
         self.data += struct.pack("<4H", 8, 12, 4, 8)
         position = self._align(4)
@@ -176,7 +177,7 @@ class _Front:
         return position, position + 4
 
     def buffer(self) -> tuple[int, int]:
-        """A buffer; returns its position and where its bytes are pointed to."""
+        """Write a buffer; return its position and that of its bytes' offset."""
         vtable = self._align(4)
         self.data += struct.pack("<3H", 6, 8, 4)
         position = self._align(4)
@@ -184,22 +185,22 @@ class _Front:
         return position, position + 4
 
     def bytes(self, content: bytes, align: int = 4, length: int | None = None) -> int:
-        """A vector of bytes whose first byte is aligned; ``length`` where it is not all."""
+        """Write a vector of bytes with its first byte aligned; ``length``: its full length."""
         position = self._align(align, ahead=4)
         self.data += struct.pack("<I", len(content) if length is None else length) + content
         return position
 
     def close(self) -> int:
-        """Pad to where the old file starts, and return that position."""
+        """Pad to the start of the old file, and return that position."""
         return self._align(_ALIGNMENT)
 
     def point(self, slot: int, target: int) -> None:
-        """Let the offset at ``slot`` point to ``target``."""
+        """Set the offset at ``slot`` to ``target``."""
         if target - slot >= 2**32:
             raise UnsupportedError("the file is too large for another buffer")
         struct.pack_into("<I", self.data, slot, target - slot)
 
     def fill(self, vector: int, targets: Sequence[int]) -> None:
-        """Let the offsets of a vector point to ``targets``."""
+        """Set the offsets of a vector to ``targets``."""
         for i, target in enumerate(targets):
             self.point(vector + 4 * (i + 1), target)

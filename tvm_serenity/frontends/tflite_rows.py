@@ -1,7 +1,7 @@
-"""``.tflite`` files as networks of rows, read from the file alone.
+"""``.tflite`` files as networks by rows, without TVM.
 
-What this says is what a kernel of each operator could do; ``relax/rows_read.py`` reads the
-same from the kernels that are really run.
+The result describes what a kernel of each operator could do; ``relax/rows_read.py`` reads the same
+from the kernels that run.
 """
 
 import struct
@@ -33,7 +33,7 @@ ITEM_BYTES = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "float16": 2, "float
 
 @dataclass(frozen=True)
 class _NoOptions:
-    """Options that the file leaves out; an operator that asks for one is not cut."""
+    """Omitted options; an operator that reads one is not split."""
 
     kind: str
 
@@ -50,9 +50,9 @@ class _NoOptions:
 
 
 def network_of(file: TfliteFile) -> Network:
-    """Return the network of a ``.tflite`` file, padding folded into the layers that read it.
+    """Return the network of a ``.tflite`` file, with padding folded into the next layers.
 
-    Raises :class:`UnsupportedError` where it keeps state between runs.
+    Raises :class:`UnsupportedError` if it keeps state between runs.
     """
     graph = file.graph
     for tensor in graph.tensors:
@@ -73,7 +73,7 @@ def network_of(file: TfliteFile) -> Network:
 
 
 def folded_padding(network: Network) -> Network:
-    """Return ``network`` without the PAD layers that only layers by rows read."""
+    """Return ``network`` without PAD layers that only layers by rows read."""
     for index, layer in enumerate(network.layers):
         if (
             not operator(layer.kind).rows.pads
@@ -112,7 +112,7 @@ class _Reader:
         self.sums: list[Feature] = []
 
     def height(self, tensor: int) -> int:
-        """The rows of a tensor; one where it has none."""
+        """Return the rows of a tensor; one if it has none."""
         shape = self.graph.tensors[tensor].shape
         return shape[1] if shape is not None and len(shape) == 4 and shape[0] == 1 else 1
 
@@ -155,7 +155,7 @@ class _Reader:
         return Layer(op.name, op.kind, inputs, op.outputs, found)
 
     def summed(self, layer: Layer) -> list[Layer]:
-        """A mean over all rows as two layers: rows into sums of 4 bytes, sums into the result."""
+        """Return a mean over all rows as two layers: 4-byte sums of rows, and their division."""
         rows = self.height(layer.inputs[0]) if layer.inputs else 1
         if (
             not operator(layer.kind).rows.summed
@@ -178,7 +178,7 @@ class _Reader:
         )
 
     def needs(self, index: int, op: Op, inputs: tuple[int, ...], height: int) -> tuple[Need, ...]:
-        """What each input must have ready, or :class:`UnsupportedError` with the reason."""
+        """Return the rows needed of each input; raise :class:`UnsupportedError` with a reason."""
         if len({self.height(t) for t in op.outputs}) > 1:
             raise UnsupportedError("its outputs differ in height")
         known = operator(op.kind)
@@ -198,7 +198,7 @@ class _Reader:
         return known.rows.needs(seen)
 
     def ints(self, tensor: int) -> tuple[int, ...]:
-        """The values of a constant of integers; none where the file does not hold them."""
+        """Return the values of an integer constant; empty if the file lacks them."""
         buffer = self.buffers[self.tensors[tensor].u32(TensorField.BUFFER)]
         start, length = buffer.span(BufferField.DATA, 1)
         code = {"int32": "i", "int64": "q"}.get(self.graph.tensors[tensor].dtype)

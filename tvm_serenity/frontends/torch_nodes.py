@@ -1,10 +1,10 @@
-"""The nodes of an exported program as a ``Graph``: what the order search sees.
+"""The nodes of an exported program as a ``Graph`` for the order search.
 
-Views show their input's storage: results that their operator's schema says to be an argument (and
-that are, where an operator like ``reshape`` may copy), and ``aten.view_copy``, which ExecuTorch
-makes a view at export. A node that writes to an argument (the
-write-back of a buffer) waits for those that read it before, and those that read it after wait for
-it. Parameters and buffers are constants of the order.
+Views share their input's storage: results that their operator's schema declares as an argument (and
+that are one, for operators such as ``reshape`` that may copy), and ``aten.view_copy``, which
+ExecuTorch converts to a view at export. A node that writes to an argument (the write-back of a
+buffer) waits for earlier readers of it, and later readers wait for the node. Parameters and buffers
+are constants.
 """
 
 import operator
@@ -22,7 +22,7 @@ _VIEW = "view_copy"
 
 @dataclass(frozen=True)
 class BoundNodes:
-    """``graph.ops[i]`` is the nodes ``nodes[i]``: one that runs, and those that take its parts."""
+    """``graph.ops[i]`` is the nodes ``nodes[i]``: the node that runs, and its item getters."""
 
     graph: Graph
     nodes: tuple[tuple[Any, ...], ...]
@@ -31,9 +31,8 @@ class BoundNodes:
 def read_nodes(graph: Any, inputs: Mapping[str, Role]) -> BoundNodes:
     """Return the nodes of a ``torch.fx.Graph`` as a graph.
 
-    ``inputs``: names of the placeholders that are the user's, as activations, or as external where
-    the caller keeps them. Raises :class:`UnsupportedError` on sizes that are not known, naming the
-    node.
+    ``inputs``: names of the user's placeholders, as activations, or as external if the caller keeps
+    them. Raises :class:`UnsupportedError`, which names the node, for unknown sizes.
     """
     reader = _Reader(inputs)
     for node in graph.nodes:
@@ -43,7 +42,7 @@ def read_nodes(graph: Any, inputs: Mapping[str, Role]) -> BoundNodes:
 
 
 def read_program(exported: Any, role: Role = Role.ACTIVATION) -> BoundNodes:
-    """Return the nodes of a ``torch.export.ExportedProgram``; ``role`` is that of its inputs."""
+    """Return the nodes of a ``torch.export.ExportedProgram``; ``role``: that of its inputs."""
     given = dict.fromkeys(map(str, exported.graph_signature.user_inputs), role)
     return read_nodes(exported.graph_module.graph, given)
 
@@ -92,7 +91,7 @@ class _Reader:
         self.values[node], self.maker[node] = made, number
 
     def shown(self, node: Any) -> int | None:
-        """The tensor whose storage all results of a node show, if they do."""
+        """Return the tensor whose storage all results of a node share, if there is one."""
         sources = node.all_input_nodes[:1] if _VIEW in str(node.target) else _aliased(node)
         if not sources or not self.values[sources[0]]:
             return None
@@ -100,9 +99,9 @@ class _Reader:
         return source if self.role(source) is not Role.CONSTANT else None
 
     def declare(self, node: Any, role: Role, view: int | None = None) -> list[int]:
-        """The tensors of a node's value; one of no bytes where it is a number.
+        """Return the tensors of a node's value; a number is a tensor of no bytes.
 
-        What is expanded shows the elements of what it views many times, and has no more bytes.
+        An expanded value repeats the elements of its view and has no further bytes.
         """
         most = MAX_BYTES if view is None else self.building.tensors[view].size_bytes
         found, held = [], node.meta.get("val")
@@ -125,7 +124,7 @@ def _bytes(node: Any, value: Any) -> int:
 
 
 def _aliased(node: Any) -> list[Any]:
-    """The argument whose storage all results of a node are, by the schema of its operator."""
+    """Return the argument whose storage all results of a node share, by its schema."""
     schema = getattr(node.target, "_schema", None)
     if schema is None:
         return []
@@ -144,9 +143,9 @@ def _aliased(node: Any) -> list[Any]:
 
 
 def _is_alias(node: Any, source: Any) -> bool:
-    """Whether a node that may show its argument does: as traced, or by what its operator is.
+    """Return whether a node that may return a view does: as traced, or by its operator.
 
-    Operators made of others (``reshape``, ``to``) are views or copies, as it turns out.
+    Composite operators (``reshape``, ``to``) return views or copies.
     """
     if _storages(node) == _storages(source):
         return True
@@ -160,7 +159,7 @@ def _storages(node: Any) -> set[int]:
 
 
 def _mutated(node: Any, values: dict[Any, list[int]]) -> Sequence[int]:
-    """The tensors that a node writes to, by the schema of its operator."""
+    """Return the tensors that a node writes to, by its operator's schema."""
     schema = getattr(node.target, "_schema", None)
     found: list[int] = []
     for index, argument in enumerate(schema.arguments if schema is not None else ()):

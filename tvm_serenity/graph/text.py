@@ -1,20 +1,19 @@
-"""The text form of a graph: one line an operator, to read, write and put into a bug report.
+"""The text form of a graph: one line per operator, to read, write and put in a bug report.
 
     graph example                                  # optional name; '#' starts a comment
     input x[1,8,8,3]u8                             # shape and type, or bytes: x[192]
     const w[16,3,3,3]i8
     state h[128]f32
     conv conv2d: x w -> y[1,8,8,16]u8; workspace 256
-    act relu: y -> z[1,8,8,16]u8; in-place y       # z may take y's storage where y dies
-    flat reshape: z -> f[1024]u8; view z           # f is z's storage
+    act relu: y -> z[1,8,8,16]u8; in-place y       # z may take y's storage if y dies
+    flat reshape: z -> f[1024]u8; view z           # f shares z's storage
     output f
-    external x f                                   # these live in the caller's memory
+    external x f                                   # these are in the caller's memory
 
-An operator line is ``NAME [KIND]: INPUTS -> OUTPUTS[; option ...]``. Tensors are declared where
-they first appear with a size (the type follows the bracket without a space) and named without one
-afterwards. Names with spaces or any of
-``[]:;,"#`` are written as JSON strings. ``parse(dump(graph))`` equals ``graph`` up to the order
-of its tensors.
+An operator line is ``NAME [KIND]: INPUTS -> OUTPUTS[; option ...]``. A tensor is declared with a
+size where it first appears (the type follows the bracket without a space), and named without one
+afterwards. Names with spaces or any of ``[]:;,"#`` are written as JSON strings.
+``parse(dump(graph))`` equals ``graph`` up to the order of its tensors.
 """
 
 import gc
@@ -43,7 +42,7 @@ DTYPES = {
     "f32": ("float32", 4),
     "f64": ("float64", 8),
 }
-"""Short type name to (numpy's name, bytes an element)."""
+"""From short type names to (numpy's name, bytes per element)."""
 
 _SHORT = {name: (short, width) for short, (name, width) in DTYPES.items()}
 _TOKEN = re.compile(
@@ -53,23 +52,23 @@ _TOKEN = re.compile(
 )
 _WORD = r"(?:(?!->)[^\s\"\[\]:;,#])+"
 _PLAIN = re.compile(rf"({_WORD})(?: ({_WORD}))?:((?: {_WORD})*) -> ({_WORD})\[([0-9]+)\]")
-"""An operator as most of a large file are: known tensors, one new one of so many bytes."""
+"""The common operator line of a large file: known inputs, and one new tensor given in bytes."""
 _BARE = re.compile(_WORD)
 _ROLES = {"input": Role.ACTIVATION, "const": Role.CONSTANT, "state": Role.STATE}
 
 
 def parse(text: str, name: str = "graph") -> Graph:
-    """Return the graph that ``text`` describes; :class:`ParseError` names the line."""
+    """Return the graph that ``text`` describes; raise :class:`ParseError`, which names the line."""
     with _without_collection():
         return _parsed(text, name)
 
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Keep the collector of cycles from walking a graph over and over while it is read.
+    """Disable the garbage collector while a graph is read, and mark its objects as old.
 
-    Nor does it walk it right afterwards, which takes half a second of a million operators: what is
-    there by then is old.
+    Otherwise the collector would walk the growing graph again and again, and once more afterwards,
+    which takes half a second per million operators.
     """
     on = gc.isenabled()
     gc.disable()
@@ -78,7 +77,7 @@ def _without_collection() -> Iterator[None]:
     finally:
         if on:
             gc.freeze()
-            gc.unfreeze()  # all is in the oldest generation now
+            gc.unfreeze()  # all objects are in the oldest generation now
             gc.enable()
 
 
@@ -144,7 +143,7 @@ def dump(graph: Graph) -> str:
 
 @dataclass
 class _Reader:
-    """What has been read so far."""
+    """The state of the parser."""
 
     name: str
     tensors: list[Tensor] = field(default_factory=list)
@@ -154,17 +153,17 @@ class _Reader:
     number: dict[str, int] = field(default_factory=dict)
 
     def plain(self, line: str) -> bool:
-        """Read a line at once if it is plain; anything else, and what is wrong, is left."""
-        found = _PLAIN.fullmatch(line)
-        if found is None:
+        """Read a plain line and return True; leave any other line, or an error, to ``line``."""
+        match = _PLAIN.fullmatch(line)
+        if match is None:
             return False
-        name, kind, read, made, size = found.groups()
+        name, kind, read, result, size = match.groups()
         inputs = tuple(map(self.number.get, read.split()))
-        if None in inputs or made in self.number:
+        if None in inputs or result in self.number:
             return False
         self.ops.append(Op(name, kind or "", inputs, (len(self.tensors),)))  # type: ignore[arg-type]
-        self.number[made] = len(self.tensors)
-        self.tensors.append(Tensor(made, int(size)))
+        self.number[result] = len(self.tensors)
+        self.tensors.append(Tensor(result, int(size)))
         return True
 
     def line(self, tokens: list[str]) -> None:
@@ -192,7 +191,7 @@ class _Reader:
     def op(self, tokens: list[str]) -> None:
         colon = tokens.index(":")
         if colon not in (1, 2) or "->" not in tokens:
-            raise ParseError("an operator is written 'NAME [KIND]: INPUTS -> OUTPUTS'")
+            raise ParseError("an operator line must be 'NAME [KIND]: INPUTS -> OUTPUTS'")
         arrow = tokens.index("->")
         end = tokens.index(";") if ";" in tokens else len(tokens)
         inputs = self.tensor_list(tokens[colon + 1 : arrow])
@@ -232,7 +231,7 @@ class _Reader:
                 pending = next(rest, None)
                 continue
             if pending in ("[", ":", ";", "->") or pending.startswith("]"):
-                raise ParseError(f"expected a tensor's name, found {pending!r}")
+                raise ParseError(f"expected a tensor's name, got {pending!r}")
             name, pending = _unquote(pending), next(rest, None)
             if pending == "[":
                 dims, dtype, pending = _dims(rest)
@@ -298,7 +297,7 @@ def _unquote(token: str) -> str:
 
 
 def _heads(op: Op) -> str:
-    """The name and kind of an op that may have one of them or none."""
+    """Return the name and kind of an op that may have one of them or none."""
     return " ".join(_quote(part) for part in (op.name, op.kind) if part)
 
 

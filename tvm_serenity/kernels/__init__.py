@@ -1,1 +1,1 @@
-"""Schedules of kernels (TIR) that need no memory beside their tensors."""
+"""Kernels in TIR, and schedules that need no memory beside a kernel's tensors."""

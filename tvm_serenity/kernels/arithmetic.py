@@ -1,4 +1,4 @@
-"""Expressions (TIR) of the fixed-point arithmetic of ``tvm_serenity.quantize.fixed``."""
+"""TIR expressions of the fixed-point arithmetic of ``tvm_serenity.quantize.fixed``."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,9 +10,9 @@ from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.quantize.fixed import Multiplier
 
 _LARGE = 0x7FFF0000
-"""Multipliers from here on do not round to 15 bits without an overflow."""
+"""Multipliers from here on overflow when rounded to 15 bits."""
 _DEAD = 24
-"""Right shifts from here on are those of dead channels, whose bias may be near 2**31."""
+"""Right shifts from here on belong to dead channels, whose bias may be near 2**31."""
 
 
 def i32(value: int) -> Any:
@@ -36,15 +36,15 @@ def f64(value: float) -> Any:
 
 
 def high_product(a: tirx.Expr, b: tirx.Expr) -> Any:
-    """Return ``round(a * b / 2**31)`` of 32-bit values, halves up."""
+    """Return ``round(a * b / 2**31)`` of 32-bit values; halves round up."""
     product = a.astype("int64") * b.astype("int64")
     return tirx.shift_right(product + i64(1 << 30), i64(31)).astype("int32")
 
 
 def divided_by_power(x: tirx.Expr, exponent: int) -> Any:
-    """Return ``round(x / 2**exponent)``, halves away from zero, for a known exponent.
+    """Return ``round(x / 2**exponent)`` for a constant exponent; halves round away from zero.
 
-    Of a large one ``x`` may be anything; else so far from 2**31 that half of it can be added.
+    For a large exponent any ``x`` is allowed; otherwise adding half a unit must not overflow.
     """
     if exponent == 0:
         return x
@@ -56,7 +56,7 @@ def divided_by_power(x: tirx.Expr, exponent: int) -> Any:
 
 
 def _divided(x: tirx.Expr, exponent: tirx.Expr, may_be_zero: bool) -> Any:
-    """Return ``round(x / 2**exponent)`` for an exponent up to 31: nothing overflows."""
+    """Return ``round(x / 2**exponent)`` for an exponent up to 31, without overflow."""
     below = tirx.shift_right(x, i32(31))
     last = exponent - i32(1)
     if may_be_zero:
@@ -67,7 +67,7 @@ def _divided(x: tirx.Expr, exponent: tirx.Expr, may_be_zero: bool) -> Any:
 
 
 def scaled(x: tirx.Expr, m: Multiplier, rounding: str = "tflite") -> Any:
-    """Return 32-bit ``x`` times one multiplier; ``x`` has 64 bits where that is "wide"."""
+    """Return 32-bit ``x`` times one multiplier; with rounding "wide", ``x`` has 64 bits."""
     if rounding == "float":
         return tirx.nearbyint(
             x.astype("float32") * tirx.const(np.float32(m.real[0]).item(), "float32")
@@ -99,17 +99,17 @@ def _in_double(x: tirx.Expr, real: tirx.Expr) -> Any:
 
 
 def clamped(x: tirx.Expr, low: int, high: int, dtype: str) -> Any:
-    """Return 32-bit ``x`` between two limits as ``dtype``."""
+    """Return 32-bit ``x`` clamped to two limits, as ``dtype``."""
     return te.max(te.min(x, i32(high)), i32(low)).astype(dtype)
 
 
 def stored(x: tirx.Expr, zero_point: int, low: int, high: int, dtype: str) -> Any:
-    """Return ``x + zero_point`` clamped and narrowed."""
+    """Return ``x + zero_point``, clamped and narrowed."""
     return clamped(x + i32(zero_point) if zero_point else x, low, high, dtype)
 
 
 def finished(spec: Requantise, buffers: Sequence[Any]) -> Callable[[Any, Any], Any]:
-    """Return ``(sum, channel) -> stored value`` reading the constants from ``buffers``."""
+    """Return ``(sum, channel) -> stored value``, which reads its constants from ``buffers``."""
 
     def of(x: tirx.Expr, channel: tirx.Var | None) -> Any:
         whole = _requantised(spec, x, buffers, channel)

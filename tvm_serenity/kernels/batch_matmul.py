@@ -1,4 +1,4 @@
-"""The integer kernel of BATCH_MATMUL: both operands vary."""
+"""The integer kernel of BATCH_MATMUL with two variable operands."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tvm_serenity.quantize.fixed import multiplier
 
 
 def batch_matmul(spec: BatchMatmul) -> Any:
-    """Return the kernel ``(a, b, result)``; 16-bit sums are kept in 64 bits, as LiteRT does."""
+    """Return the kernel ``(a, b, result)``; 16-bit products are summed in 64 bits, as in LiteRT."""
     a, b = (
         te.placeholder(shape, source.dtype, name)
         for shape, source, name in zip(spec.shapes, spec.sources, "ab", strict=True)

@@ -1,4 +1,4 @@
-"""From tensor expressions to kernels that stay as they are made."""
+"""Kernels from tensor expressions that fusion does not change."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,20 +12,20 @@ from tvm_serenity.kernels.records import Described
 from tvm_serenity.kernels.spec import described
 
 OPAQUE = 8
-"""Operator pattern that fusion leaves alone."""
+"""The operator pattern that fusion ignores."""
 
 
 TOTAL = "serenity.total"
-"""Attribute of kernels that compute something of any values."""
+"""Attribute of kernels that are defined for all values of their inputs."""
 
 
 def prim_func(
     tensors: Sequence[Any],
     spec: Described | BatchSteps | DynamicConvolution | DynamicDense | None = None,
 ) -> Any:
-    """Return the kernel with ``tensors`` as its parameters; fusion does not extend it.
+    """Return the kernel with ``tensors`` as parameters; fusion does not extend it.
 
-    ``spec``, what it is made from, stays with it (``spec_of``).
+    ``spec``: its record, which stays attached (``spec_of``).
     """
     made = te.create_prim_func(list(tensors), index_dtype_override="int64")
     made = made.without_attr("global_symbol")
@@ -37,9 +37,9 @@ def written(
     parameters: dict[str, tuple[tuple[int, ...], str]],
     body: Callable[..., None],
 ) -> tirx.PrimFunc:
-    """Return a kernel of buffers (shape and type by name); ``body`` emits what it does with them.
+    """Return a kernel on buffers (shape and type by name), whose code ``body`` emits.
 
-    The results are the last parameters. Fusion leaves it alone.
+    The results are the last parameters. Fusion ignores the kernel.
     """
     with IRBuilder() as builder, T.prim_func():
         T.func_attr({"tirx.noalias": True, "op_pattern": OPAQUE})
@@ -53,13 +53,13 @@ def written(
 def written_for_any(
     parameters: dict[str, tuple[tuple[int, ...], str]], body: Callable[..., None]
 ) -> tirx.PrimFunc:
-    """Return a :func:`written` kernel that may be given any values, whatever it indexes."""
+    """Return a :func:`written` kernel that accepts any values, whatever it indexes."""
     return for_any(written(parameters, body))
 
 
 def for_any(kernel: tirx.PrimFunc) -> tirx.PrimFunc:
-    """Return a kernel that may be given any values, though it reads tables at them or differences.
+    """Return a kernel that accepts any values, although it uses them as indices.
 
-    What it indexes has an element for each.
+    The tables it indexes have an element for each value.
     """
     return kernel.with_attr(TOTAL, True)

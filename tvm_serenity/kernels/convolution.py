@@ -1,11 +1,11 @@
-"""Integer convolutions and dense layers: sums in registers, requantised on the way out.
+"""Integer convolutions and dense layers with sums in registers, requantised on output.
 
-The weights are stored as ``[kh, kw, input channels of a group, output channels]`` (depthwise:
-``[kh, kw, output channels]``), so that neighbouring outputs are neighbours in memory. The input's
-zero point is folded into the bias by whoever makes the spec: padding then reads the zero point.
+Weights are ``[kh, kw, input channels of a group, output channels]`` (depthwise: ``[kh, kw, output
+channels]``), so that neighbouring outputs are adjacent in memory. The creator of the spec folds the
+input's zero point into the bias; padding reads the zero point.
 
-``convolution`` reads an input that is stored in several pieces along the channels (a folded
-concat). Rows of a convolution, one buffer a row of the input, are made in ``kernels.rows``.
+``convolution`` reads an input that is stored in pieces along the channels (a folded concatenation).
+Row kernels, with a buffer per input row, are created in ``kernels.rows``.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from tvm_serenity.kernels.records import Dense as Dense
 from tvm_serenity.kernels.records import WindowSums
 
 Fetch = Callable[[Any, Any, Any, Any], Any]
-"""What reads image, row, column, channel."""
+"""Returns the element at image, row, column, channel."""
 Fill = Callable[[Any], Any]
 Change = Callable[[Any, Any], Any]
 
@@ -59,9 +59,9 @@ def _parameters(spec: Convolution) -> tuple[Any, Any, list[Any]]:
 
 
 def padded(spec: WindowSums, source: te.Tensor, fill: Fill, change: Change | None = None) -> Fetch:
-    """Return what reads ``source`` with ``fill`` of the image's number around it.
+    """Return a reader of ``source`` padded with ``fill``, the padding value of an image.
 
-    ``change`` is applied to each value, with the number of its image.
+    ``change`` maps each value, given the number of its image.
     """
     _, height, width, _ = (int(s) for s in spec.sizes(source.shape))
     top, left, bottom, right = spec.padding
@@ -84,7 +84,7 @@ def padded(spec: WindowSums, source: te.Tensor, fill: Fill, change: Change | Non
 
 
 def summed(spec: WindowSums, fetch: Fetch, weight: te.Tensor, first: int, channels: int) -> Any:
-    """Return the int32 sums over the input channels ``first``.. of what ``fetch`` reads."""
+    """Return the int32 sums over input channels ``first`` and following that ``fetch`` reads."""
     kh, kw = spec.weight_shape[:2]
     ky, kx = te.reduce_axis((0, kh), "ky"), te.reduce_axis((0, kw), "kx")
     (sy, sx), (dy, dx) = spec.strides, spec.dilation
@@ -112,7 +112,7 @@ def summed(spec: WindowSums, fetch: Fetch, weight: te.Tensor, first: int, channe
 
 
 def _sum_type(dtype: str) -> str:
-    """The type of sums of products of ``dtype`` and 8-bit weights."""
+    """Return the type of sums of products of ``dtype`` and 8-bit weights."""
     return "int64" if dtype == "int16" else "int32"
 
 

@@ -1,4 +1,4 @@
-"""A tensor in memory of its own."""
+"""A kernel that copies a tensor."""
 
 from typing import Any
 
@@ -8,6 +8,6 @@ from tvm_serenity.kernels.build import prim_func
 
 
 def copied(shape: tuple[int, ...], dtype: str) -> Any:
-    """Return the kernel ``(x, result)`` whose result has the elements of ``x``."""
+    """Return the kernel ``(x, result)`` that copies ``x``."""
     x = te.placeholder(shape, dtype, "x")
     return prim_func([x, te.compute(shape, lambda *at: x(*at), name="out")])

@@ -1,7 +1,7 @@
-"""Boxes of a detector without those that overlap better ones.
+"""Non-maximum suppression of a detector's boxes.
 
-Scratch are two results more: the boxes, and the scores of those that are left; behind these, the
-number of the best.
+Two further results are scratch: the boxes, and the remaining scores, followed by the index of the
+best box.
 """
 
 from collections.abc import Callable
@@ -18,12 +18,12 @@ _GONE = -3.4028234663852886e38
 
 
 def f32(value: float) -> Any:
-    """Return a constant of float32."""
+    """Return a float32 constant."""
     return tirx.const(value, "float32")
 
 
 def _real(op: Detection, operand: int, value: Any) -> Any:
-    """The real number of an element of an input."""
+    """Return the real number of an input's element."""
     held = op.stored[operand]
     if held.dtype == "float32":
         return value
@@ -68,7 +68,7 @@ def _decode(op: Detection, code: Any, anchors: Any, box: Any, i: Any) -> None:
 
 
 def _best(op: Detection, scores: Any, left: Any, i: Any) -> None:
-    """The best score of a box that is good enough."""
+    """Return a box's best score if it exceeds the threshold."""
     first = op.scored - op.classes
     T.buffer_store(left, _real(op, 1, scores[0, i, first]), [i])
     with T.serial(op.classes - 1) as c:
@@ -89,7 +89,7 @@ def _cleared(op: Detection, results: Any) -> None:
 
 
 def _select(op: Detection, given: Any, results: Any, scratch: Any, row: Any) -> None:
-    """The best box that is left, which then goes with all that overlap it."""
+    """Emit the selection of the best remaining box, and the removal of boxes that overlap it."""
     boxes, _, scores, count = results
     box, left = scratch
     T.buffer_store(scores, f32(_GONE), [0, row])
@@ -128,7 +128,7 @@ def _suppress(op: Detection, box: Any, left: Any, chosen: Callable[[int], Any]) 
 
 
 def _named(op: Detection, given: Any, results: Any, which: Any, row: Any) -> None:
-    """The first class with the score of the box."""
+    """Return the first class with the box's score."""
     _, classes, scores, _ = results
     last, first = i32(op.classes - 1), op.scored - op.classes
     with T.serial(op.classes) as c:

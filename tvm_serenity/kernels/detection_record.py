@@ -1,11 +1,11 @@
-"""What the end of a detector computes; free of TVM."""
+"""The record of a detector's post-processing; it imports no TVM."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Real:
-    """How an input is stored: ``scale * (x - zero)``; floats as they are."""
+    """The quantisation of an input: ``scale * (x - zero)``; floats are unchanged."""
 
     dtype: str = "float32"
     scale: float = 1.0
@@ -14,10 +14,10 @@ class Real:
 
 @dataclass(frozen=True)
 class Detection:
-    """``scales``: of y, x, height and width in encodings [1, boxes, 4].
+    """A detector's post-processing of encodings [1, boxes, 4].
 
-    ``scored`` counts the scores of a box, of which the first ``scored - classes`` are background.
-    ``stored``: encodings, scores and anchors.
+    ``scales``: of y, x, height and width. ``scored``: scores per box, of which the first ``scored -
+    classes`` are background. ``stored``: the quantisation of encodings, scores and anchors.
     """
 
     boxes: int

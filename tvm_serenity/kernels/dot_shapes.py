@@ -1,4 +1,4 @@
-"""Register tiles of dot products: which ones a unit's registers hold, and about what they cost."""
+"""Register tiles of dot products: the tiles that registers can hold, and their cost."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ MOST_VECTORS = 4
 
 @dataclass(frozen=True)
 class Tile:
-    """How many columns and vectors of channels are summed up at once."""
+    """The columns and the vectors of channels that are summed together."""
 
     columns: int
     vectors: int
@@ -25,10 +25,7 @@ def tile_for(unit: Unit, columns: int, channels: int, extra: bool = False) -> Ti
 
 
 def best_tile(unit: Unit, columns: int, channels: int, extra: bool) -> tuple[float, Tile]:
-    """Return the cycles of a step of all columns and channels, and the tile of the fewest.
-
-    Of the widest tiles that registers hold.
-    """
+    """Return the fewest cycles of a step of all columns and channels, and the widest such tile."""
     widest: dict[int, Tile] = {}
     for tile in _tiles(unit, columns, channels, extra):
         widest.setdefault(tile.vectors, tile)
@@ -37,7 +34,7 @@ def best_tile(unit: Unit, columns: int, channels: int, extra: bool) -> tuple[flo
 
 
 def tiles_for(unit: Unit, columns: int, channels: int, extra: bool = False) -> list[Tile]:
-    """Return all tiles, that of :func:`tile_for` first, then those of fewest cycles."""
+    """Return all tiles, that of :func:`tile_for` first, then by increasing cycles."""
     first = tile_for(unit, columns, channels, extra)
     others = sorted(
         dict.fromkeys(_tiles(unit, columns, channels, extra)),
@@ -47,9 +44,9 @@ def tiles_for(unit: Unit, columns: int, channels: int, extra: bool = False) -> l
 
 
 def _tiles(unit: Unit, columns: int, channels: int, extra: bool) -> Iterator[Tile]:
-    """The tiles that registers hold, the widest first; columns are cut into about equal parts.
+    """Yield the tiles that registers hold, the widest first.
 
-    Columns that are loaded in several groups stay in registers.
+    Columns are split about evenly. Columns that are loaded in several groups stay in registers.
     """
     for held in range(1, min(MOST_VECTORS, channels) + 1):
         most = (unit.registers - held - unit.temporary) // (held + extra + (unit.at_once > 1))
@@ -58,16 +55,17 @@ def _tiles(unit: Unit, columns: int, channels: int, extra: bool) -> Iterator[Til
 
 
 def _layer_cycles(unit: Unit, tile: Tile, size: tuple[int, int], extra: bool) -> float:
-    """Cycles of a step of all columns and channels (vectors): ``size``."""
+    """Return the cycles of a step of all columns and channels (vectors), given as ``size``."""
     columns, channels = size
     tiles = -(-columns // tile.columns) * -(-channels // tile.vectors)
     return _cycles(unit, tile, extra) * tiles
 
 
 def _cycles(unit: Unit, tile: Tile, extra: bool) -> float:
-    """Cycles of a step: two units multiply, or move values; two loads are done a cycle.
+    """Return the cycles of a step.
 
-    On Arm two instructions of any kind.
+    On x86 two units multiply or move values, and two loads start per cycle; on Arm two instructions
+    of any kind.
     """
     shared = -(-tile.columns // unit.columns)
     sums = shared * (unit.columns * tile.vectors + extra)

@@ -1,8 +1,8 @@
-"""The sums of one register tile of dot products: what it holds, and the steps that add to it.
+"""The sums of a register tile of dot products: its registers, and the steps that add to it.
 
-A tile is of some columns and vectors of channels. Its registers are vectors of 32-bit sums, one
-for each column and vector. A unit that multiplies several columns at once holds them in an order
-of its own until they are settled (``kernels.dot_units``).
+A tile covers some columns and vectors of channels. Its registers are vectors of 32-bit sums, one
+per column and vector. A unit that multiplies several columns at once keeps them in its own order
+until they are settled (``kernels.dot_units``).
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,9 +21,9 @@ from tvm_serenity.kernels.records import Packed
 
 @dataclass(frozen=True)
 class TilePlace:
-    """What a tile computes: row ``(n, y)``, columns from ``x``, vectors from ``first``.
+    """The place of a tile: row ``(n, y)``, columns from ``x``, vectors from ``first``.
 
-    ``inside``: of each column and tap along the row whether it lies in the image; None: all do.
+    ``inside``: for each column and tap along the row whether it is in the image; None: all are.
     """
 
     n: Any
@@ -41,7 +41,7 @@ def has_extra(spec: Packed) -> bool:
 
 @dataclass(frozen=True)
 class TiledKernel:
-    """The kernel's buffers as flat memory, and its extents as a row of pixels sees them."""
+    """The kernel's buffers as flat memory, and its extents in rows of pixels."""
 
     spec: Packed
     unit: Unit
@@ -62,16 +62,16 @@ class TiledKernel:
 
     @property
     def taps(self) -> int:
-        """Groups of weights of one vector."""
+        """The number of weight groups of one vector."""
         return self.spec.weight_shape[0] * row_of(self.spec).count
 
 
 @dataclass(frozen=True)
 class TileSums:
-    """A tile's registers: ``totals[column][vector]``, up to a multiple of the unit's columns.
+    """A tile's registers: ``totals[column][vector]``, padded to a multiple of the unit's columns.
 
-    ``values``: what the values of a column add up to, where weights are corrected by a multiple of
-    it (else none); until they are settled, one register for all columns of the unit.
+    ``values``: the sum of each column's values, for corrected weights (otherwise empty); until
+    settled, one register holds all columns of the unit.
     """
 
     totals: tuple[tuple[Any, ...], ...]
@@ -79,7 +79,7 @@ class TileSums:
 
 
 def begun(kernel: TiledKernel, place: TilePlace) -> TileSums:
-    """Emit the registers of a tile, which begin with the bias, and return them."""
+    """Emit a tile's registers, initialised with the bias, and return them."""
     tile, unit = place.tile, kernel.unit
     every, shared = tirx.Ramp(0, 1, unit.lanes), range(-(-tile.columns // unit.columns))
     columns = range(len(shared) * unit.columns)
@@ -95,7 +95,7 @@ def begun(kernel: TiledKernel, place: TilePlace) -> TileSums:
 
 
 def settled(kernel: TiledKernel, sums: TileSums) -> TileSums:
-    """Emit what brings all sums of a column together, and return them."""
+    """Emit the collection of each column's sums, and return them."""
     unit = kernel.unit
     if unit.columns == 1:
         return sums
@@ -115,7 +115,10 @@ def settled(kernel: TiledKernel, sums: TileSums) -> TileSums:
 
 
 def _register(lanes: int) -> Any:
-    """A vector of sums, which TVM puts on the stack as it is small, and LLVM into a register."""
+    """Return a vector of sums.
+
+    TVM allocates small buffers on the stack; LLVM moves this one to a register.
+    """
     return T.alloc_buffer((lanes,), "int32")
 
 
@@ -137,7 +140,7 @@ def add_taps(kernel: TiledKernel, place: TilePlace, sums: TileSums, ky: Any, row
 
 
 def _full_steps(kernel: TiledKernel, run: "_Steps", sums: TileSums, count: int) -> None:
-    """Emit the steps of a run that are of whole groups, as many at once as are loaded at once."""
+    """Emit the full groups of a run, loading as many at once as the unit can."""
     unit, row = kernel.unit, row_of(kernel.spec)
     several = unit.at_once if _all_within(kernel, run) else 1
     whole = count // several
@@ -152,7 +155,7 @@ def _full_steps(kernel: TiledKernel, run: "_Steps", sums: TileSums, count: int) 
 
 
 def _runs(row: TapRow) -> Iterator[tuple[int, int, int, int]]:
-    """Piece, tap, the first step of weights, and how many there are."""
+    """Yield piece, tap, first weight step and number of steps of each run."""
     for kx in range(row.taps):
         first = kx * sum(row.steps)
         for piece, count in enumerate(row.steps):
@@ -162,7 +165,7 @@ def _runs(row: TapRow) -> Iterator[tuple[int, int, int, int]]:
 
 @dataclass(frozen=True)
 class _Steps:
-    """A run of steps: of which tile, row of the input, piece, tap; ``at`` in the weights."""
+    """A run of steps: its tile, input row, piece and tap; ``at``: its position in the weights."""
 
     place: TilePlace
     row: Any
@@ -172,7 +175,7 @@ class _Steps:
 
 
 def _steps(kernel: TiledKernel, run: _Steps, sums: TileSums, first: Any, count: int) -> None:
-    """Emit steps of whole groups, which are loaded at once."""
+    """Emit steps of full groups that are loaded together."""
     unit, columns = kernel.unit, range(run.place.tile.columns)
     if count == 1:
         _step(kernel, run, sums, first, unit.group)
@@ -192,7 +195,7 @@ def _step(kernel: TiledKernel, run: _Steps, sums: TileSums, step: Any, count: in
 def _add(
     kernel: TiledKernel, run: _Steps, sums: TileSums, step: Any, given: tuple[list[Any], int]
 ) -> None:
-    """Emit the products of a step; ``given``: a group of each column, how many are values."""
+    """Emit the products of a step; ``given``: a group per column, and its number of values."""
     (words, count), unit, dtype = given, kernel.unit, kernel.spec.dtype
     weights = []
     for v in range(run.place.tile.vectors):
@@ -213,7 +216,7 @@ def _add(
 
 
 def _values(kernel: TiledKernel, run: _Steps, column: int, step: Any, count: int) -> Any:
-    """``count`` values of a column at a step; outside of the image the stored zero."""
+    """Return ``count`` values of a column at a step; the stored zero outside of the image."""
     spec, unit = kernel.spec, kernel.unit
     within = _within(kernel, run, column, step, count)
     if not any(within):
@@ -230,7 +233,7 @@ def _values(kernel: TiledKernel, run: _Steps, column: int, step: Any, count: int
 
 
 def _zero(kernel: TiledKernel, run: _Steps) -> Any:
-    """What zero is stored as, where that is known only as the network runs; else None."""
+    """Return the stored zero if it is known only at run time, otherwise None."""
     finish = kernel.spec.on_the_fly
     if finish is None or not finish.asymmetric:
         return None
@@ -238,7 +241,7 @@ def _zero(kernel: TiledKernel, run: _Steps) -> Any:
 
 
 def _within(kernel: TiledKernel, run: _Steps, column: int, step: Any, count: int) -> list[bool]:
-    """Of each value whether it lies in the image."""
+    """Return for each value whether it is in the image."""
     if run.row is None or run.place.inside is None:
         return [run.row is not None] * count
     inside, row = run.place.inside[column], row_of(kernel.spec)
@@ -249,7 +252,7 @@ def _within(kernel: TiledKernel, run: _Steps, column: int, step: Any, count: int
 
 
 def _all_within(kernel: TiledKernel, run: _Steps) -> bool:
-    """Whether all values of a run's columns lie in the image."""
+    """Return whether all values of a run's columns are in the image."""
     if run.row is None or run.place.inside is None:
         return run.row is not None
     joined = row_of(kernel.spec).pixels > 1

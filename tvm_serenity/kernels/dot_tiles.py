@@ -7,10 +7,10 @@
             for each column: values, spread over the lanes; sums += values . weights
         result = epilogue(sums)
 
-Columns whose window hangs over the image's left or right end are tiles of their own, where each
-tap is known to be inside or not; rows above and below are asked for once a row of taps. Outside,
-taps read the stored zero. TileSums wrap around, so their order is no matter: results are those of
-``kernels.packed`` bit for bit. No memory is used beside the tensors.
+Columns whose window extends beyond the image on the left or right are separate tiles, in which it
+is known for each tap whether it is inside; rows above and below are tested once per row of taps.
+Taps outside read the stored zero. Sums wrap, so that their order does not matter: results are
+bit-identical to those of ``kernels.packed``. No memory is used beside the tensors.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,20 +44,20 @@ from tvm_serenity.kernels.records import Packed
 from tvm_serenity.kernels.spec import described
 
 MOST_ROWS, LEAST_ROW = 16, 96
-"""Pixels of a 1 x 1 convolution are made into up to so many rows, of at least so many pixels."""
+"""Pixels of a 1 x 1 convolution are regrouped to at most this many rows of at least this length."""
 
 
 def dot_tiles(spec: Packed, tile: Tile | None = None) -> Any:
-    """Return the kernel of ``kernels.packed`` in tiles: the best of :func:`tiles_of`, or ``tile``.
+    """Return the tiled kernel of ``kernels.packed``, in the best tile or in ``tile``.
 
-    Any tile reads the same weights, in the same packing.
+    All tiles read the same packed weights.
     """
     kept = tile or tiles_of(spec)[0]
     return described(written(parameters(spec), lambda *buffers: _emit(spec, buffers, kept)), spec)
 
 
 def tiles_of(spec: Packed) -> list[Tile]:
-    """Return the tiles that a layer may have, those of the fewest estimated cycles first."""
+    """Return the tiles of a layer by increasing estimated cycles."""
     columns = _extents(spec)[1][2]
     return tiles_for(unit_of(spec), columns, vectors(spec), has_extra(spec))
 
@@ -92,7 +92,7 @@ def _emit(spec: Packed, buffers: Sequence[Any], tile: Tile) -> None:
 
 
 def _extents(spec: Packed) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """Images, rows and columns of the input and of the result, as they are gone through."""
+    """Return the images, rows and columns of input and result in iteration order."""
     n, height, width, _ = spec.sizes(spec.pieces[0])
     single = spec.weight_shape[:2] == (1, 1) and spec.strides == (1, 1)
     if single and not any(spec.padding) and (n == 1 or spec.on_the_fly is None):
@@ -103,16 +103,14 @@ def _extents(spec: Packed) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
 
 
 def cycles(spec: Packed) -> float:
-    """Return about how many cycles the products of a layer take, to choose one of its target's
-    units by.
-    """
+    """Return an estimate of the cycles of a layer's products, to select a unit of its target."""
     (images, rows, columns), unit = _extents(spec)[1], unit_of(spec)
     steps = images * rows * spec.weight_shape[0] * row_of(spec).count
     return steps * best_tile(unit, columns, vectors(spec), has_extra(spec))[0]
 
 
 def _long_rows(pixels: int) -> tuple[int, int]:
-    """Rows and columns of pixels that need no order: few rows, which threads may share out."""
+    """Return rows and columns for pixels in any order: few long rows, shared by threads."""
     fit = [d for d in range(1, MOST_ROWS + 1) if pixels % d == 0 and pixels // d >= LEAST_ROW]
     rows = max(fit, default=1)
     return rows, pixels // rows
@@ -134,7 +132,7 @@ def _rows(kernel: TiledKernel) -> None:
 
 
 def _row(kernel: TiledKernel, place: TilePlace) -> None:
-    """Emit the tiles of one row: those at the ends one by one, the others in a loop."""
+    """Emit the tiles of one row: border tiles individually, the others in a loop."""
     width, columns = place.tile.columns, kernel.result[2]
     starts = [min(x, columns - width) for x in range(0, columns, width)]
     tables = [_table(kernel, x, width) for x in starts]
@@ -161,7 +159,7 @@ def _table(kernel: TiledKernel, start: int, width: int) -> tuple[tuple[bool, ...
 
 
 def _tile(kernel: TiledKernel, place: TilePlace) -> None:
-    """Emit one tile: begin with the bias, sum up, finish."""
+    """Emit one tile: initialise with the bias, sum, finish."""
     sums = begun(kernel, place)
     spec = kernel.spec
     with T.serial(spec.weight_shape[0]) as ky:
@@ -175,7 +173,7 @@ def _tile(kernel: TiledKernel, place: TilePlace) -> None:
 
 
 def _row_inside(kernel: TiledKernel, row: Any) -> Any:
-    """The condition that a row of the input is one of the image's; None where it always is."""
+    """Return the condition that an input row is in the image; None if it always is."""
     top, _, bottom, _ = kernel.spec.padding
     found = [row >= 0] if top else []
     found += [row < kernel.image[1]] if bottom else []
@@ -194,7 +192,7 @@ def _either(condition: Any, then: Callable[[], None], otherwise: Callable[[], No
 
 
 def _finish(kernel: TiledKernel, place: TilePlace, sums: TileSums) -> None:
-    """Emit what stores the sums of a tile."""
+    """Emit the stores of a tile's sums."""
     spec, lanes = kernel.spec, kernel.unit.lanes
     finish = finish_of(spec, kernel.steps, kernel.constants)
     _, rows, columns = kernel.result
@@ -212,7 +210,7 @@ def _finish(kernel: TiledKernel, place: TilePlace, sums: TileSums) -> None:
 
 
 def _together(kernel: TiledKernel, place: TilePlace) -> list[tuple[int, int]]:
-    """First vectors, and counts, of those that are stored at once: a power of two of whole ones."""
+    """Yield the first vector and the count of vectors that are stored together: powers of two."""
     found, first, end = [], 0, place.tile.vectors
     whole = end - (_lanes_of(kernel, place, end - 1) < kernel.unit.lanes)
     most = kernel.unit.stored_at_once
@@ -224,7 +222,7 @@ def _together(kernel: TiledKernel, place: TilePlace) -> list[tuple[int, int]]:
 
 
 def _joined(kernel: TiledKernel, sums: TileSums, column: int, which: tuple[int, int]) -> Any:
-    """The corrected sums of a column and of vectors next to each other, in one buffer."""
+    """Return the corrected sums of a column over neighbouring vectors, in one buffer."""
     (first, count), lanes = which, kernel.unit.lanes
     every, totals = tirx.Ramp(0, 1, lanes), sums.totals[column][first : first + count]
     if count == 1 and not sums.values:
@@ -242,7 +240,7 @@ def _joined(kernel: TiledKernel, sums: TileSums, column: int, which: tuple[int, 
 def _stored(
     kernel: TiledKernel, value: Callable[[Any], Any], at: Any, size: tuple[int, int]
 ) -> None:
-    """Emit what stores vectors of results; ``size``: lanes that are channels, and all lanes."""
+    """Emit the stores of result vectors; ``size``: lanes that are channels, and all lanes."""
     used, lanes = size
     if used == lanes:
         with T.vectorized(lanes) as lane:
@@ -256,7 +254,7 @@ def _stored(
 
 
 def _lanes_of(kernel: TiledKernel, place: TilePlace, v: int) -> int:
-    """How many lanes of a tile's vector are channels: of the last one, which no loop makes, few."""
+    """Return how many lanes of a tile's vector are channels: fewer in the last vector."""
     lanes, rest = kernel.unit.lanes, kernel.spec.channels % kernel.unit.lanes
     last = isinstance(place.first, tirx.IntImm) and int(place.first) + v == vectors(kernel.spec) - 1
     return rest if rest and last else lanes

@@ -1,16 +1,16 @@
-"""Instructions that multiply and add several pairs of small integers, by what a target has.
+"""Dot product instructions of each target.
 
-A unit adds to each of ``lanes`` 32-bit sums the products of ``group`` values with weights of their
-own. Sums wrap around as 32-bit integers do: none saturates.
+A unit adds to each of ``lanes`` 32-bit sums the products of ``group`` values with weights. Sums
+wrap as 32-bit integers; none saturates.
 
-``vnni``: values 0 to 255 with weights -128 to 127. ``sdot``: both -128 to 127, and ``smull``, which
-is two instructions: products of 16 bits, and their sums in pairs. ``madd``: both of 16 bits. A
-value of the other sign is taken 128 higher or lower (:meth:`Unit.offset`); whoever packs the
-weights takes that out of the bias. ``mmla``: values of either sign.
+``vnni``: values 0 to 255, weights -128 to 127. ``sdot``: both -128 to 127. ``smull``: the same in
+two instructions, 16-bit products and their pairwise sums. ``madd``: both of 16 bits. Values of the
+other signedness are shifted by 128 (:meth:`Unit.offset`), and the packing of the weights corrects
+the bias. ``mmla``: values of either signedness.
 
-The values are the same for all lanes, but for ``mmla``, which multiplies two columns (of 8 values)
-with two channels. It takes a vector of four channels in two parts; the sums of a column lie in one
-register only when they are settled.
+All lanes share the values, except for ``mmla``, which multiplies two columns (of 8 values) with two
+channels. It takes a vector of four channels in two parts; a column's sums are in one register only
+after they are settled.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from tvm_serenity.tvm_targets import has_feature, is_aarch64
 
 @dataclass(frozen=True)
 class Unit:
-    """One of them: its features in LLVM's words, its vectors, and how many registers there are."""
+    """A dot product unit: its features by LLVM's names, its vectors, its number of registers."""
 
     name: str
     kind: str
@@ -35,19 +35,19 @@ class Unit:
     registers: int
     intrinsic: str
     columns: int = 1
-    """Columns that it multiplies at once, with as many parts of the weights."""
+    """Columns multiplied at once, with as many parts of the weights."""
     temporary: int = 2
-    """Registers for what is neither a sum nor a weight, or a value of several groups."""
+    """Registers for anything but sums, weights and values of several groups."""
     at_once: int = 1
-    """Groups of a column that are loaded at once."""
+    """Groups of a column loaded at once."""
     stored_at_once: int = 1
-    """Vectors of results that fill a register with bytes, where that is of the same size."""
+    """Result vectors whose bytes fill a register of the same size."""
     in_flight: int = 10
-    """Sums that two pipelines keep in flight: on x86 an addition takes five cycles."""
+    """Sums in flight in two pipelines: on x86 an addition takes five cycles."""
     beside: str = ""
     """The kind of units that compute some layers in fewer cycles."""
     of_unsigned: str = ""
-    """The intrinsic of unsigned values, where it is another one."""
+    """The intrinsic for unsigned values, if it is a different one."""
 
     @property
     def word(self) -> str:
@@ -55,7 +55,7 @@ class Unit:
         return "int32" if self.kind == "madd" else f"int{8 * self.group}"
 
     def offset(self, dtype: str) -> int:
-        """Return what is added to a value of ``dtype`` before it is multiplied."""
+        """Return the offset added to a value of ``dtype`` before the multiplication."""
         if self.kind == "vnni" and dtype == "int8":
             return 128
         return -128 if self.kind in ("sdot", "smull") and dtype == "uint8" else 0
@@ -78,7 +78,7 @@ class Unit:
         return self._turned(held, dtype)
 
     def several(self, buffer: tirx.Var, at: Any, dtype: str) -> list[Any]:
-        """Return ``at_once`` whole groups that follow each other from ``buffer[at]`` on."""
+        """Return ``at_once`` consecutive full groups from ``buffer[at]``."""
         if self.at_once == 1:
             return [self.values(buffer, at, self.group, dtype)]
         loaded = buffer[tirx.Ramp(at, 1, self.at_once * self.group)]
@@ -86,7 +86,7 @@ class Unit:
         return [tirx.Shuffle([self._turned(held, dtype)], [i]) for i in range(self.at_once)]
 
     def gathered(self, values: Sequence[Any], fill: int, dtype: str) -> Any:
-        """Return a group of single values, ``fill`` for None, as :meth:`values` would."""
+        """Return a group of single values, ``fill`` for None, in the form of :meth:`values`."""
         bits = self._size()
         outside = [i for i, value in enumerate(values) if value is None]
         held = self._bits(sum((fill & ((1 << bits) - 1)) << (bits * i) for i in outside))
@@ -97,7 +97,7 @@ class Unit:
         return self._turned(held, dtype)
 
     def same(self, value: int, count: int, dtype: str) -> Any:
-        """Return ``count`` times one stored value, as :meth:`values` would."""
+        """Return ``count`` copies of a stored value, in the form of :meth:`values`."""
         bits = self._size()
         one = (value + self.offset(dtype)) & ((1 << bits) - 1)
         return self._bits(sum(one << (bits * i) for i in range(count)))
@@ -107,18 +107,18 @@ class Unit:
         return 16 if self.kind == "madd" else 8
 
     def _bits(self, bits: int) -> Any:
-        """A group of these bits."""
+        """Return a group with these bits."""
         return tirx.const(_signed(bits, int(self.word[3:])), self.word)
 
     def _turned(self, held: Any, dtype: str) -> Any:
-        """Groups of values of ``dtype`` with the sign that it multiplies."""
+        """Return groups of ``dtype`` values in the signedness that the unit multiplies."""
         if not self.offset(dtype):
             return held
         mask, lanes = self._bits(int.from_bytes([0x80] * self.group, "little")), lanes_of(held)
         return tirx.bitwise_xor(held, tirx.Broadcast(mask, lanes) if lanes > 1 else mask)
 
     def weights(self, buffer: tirx.Var, at: Any, correction: int) -> list[Any]:
-        """Return the weights of one step, part by part, as :meth:`add` takes them."""
+        """Return the weights of one step, part by part, for :meth:`add`."""
         count = self.lanes * self.group // self.columns
         starts = [at + i * count for i in range(self.columns)]
         parts = [buffer[tirx.Ramp(start, 1, count)] for start in starts]
@@ -136,9 +136,9 @@ class Unit:
         return self._operand(tirx.Broadcast(held, self.lanes // self.columns))
 
     def spread(self, words: Sequence[Any]) -> Any:
-        """Return groups of values, one a column (``columns`` or fewer), as :meth:`add` takes them.
+        """Return groups of values, one per column (up to ``columns``), for :meth:`add`.
 
-        In place of a column that is missing is the last one.
+        The last column replaces missing ones.
         """
         if self.columns > 1:
             wide = [tirx.Broadcast(word, self.columns) for word in words]
@@ -151,12 +151,12 @@ class Unit:
         return self._operand(held)
 
     def _operand(self, words: Any) -> Any:
-        """A vector of groups as the instruction takes it."""
+        """Return a vector of groups as an operand of the instruction."""
         count = self.lanes * self.group // self.columns
         return tirx.reinterpret(f"int8x{count}", words) if _takes_bytes(self) else words
 
     def add(self, total: Any, values: Any, weights: Any, dtype: str) -> Any:
-        """Return ``total`` with the products of spread values (of ``dtype``) and weights added."""
+        """Return ``total`` plus the products of spread values (of ``dtype``) and weights."""
         kind = f"int32x{self.lanes}"
         if self.kind == "madd":
             return total + tirx.call_llvm_pure_intrin(kind, self.intrinsic, values, weights)
@@ -168,14 +168,14 @@ class Unit:
         return tirx.call_llvm_pure_intrin(kind, name, total, *pair)
 
     def begun(self, bias: Any, part: int) -> Any:
-        """Return what the sums of a part of the weights begin with: a vector's biases."""
+        """Return the initial sums of a part of the weights: a vector of biases."""
         if self.columns == 1:
             return bias
         width = self.lanes // self.columns
         return tirx.Shuffle([bias], [*range(part * width, (part + 1) * width)] * self.columns)
 
     def settled(self, parts: Sequence[Any], column: int) -> Any:
-        """Return the sums of a column of those that it multiplies, from all parts."""
+        """Return the sums of one of the unit's columns, collected from all parts."""
         if self.columns == 1:
             return parts[0]
         width = self.lanes // self.columns
@@ -184,17 +184,17 @@ class Unit:
 
 
 def lanes_of(held: Any) -> int:
-    """Return how many numbers an expression is."""
+    """Return the number of lanes of an expression."""
     return int(tvm.DataType(str(held.ty.dtype)).lanes)
 
 
 def _takes_bytes(unit: Unit) -> bool:
-    """Whether LLVM's intrinsic takes vectors of bytes: x86's since LLVM 22."""
+    """Return whether LLVM's intrinsic takes vectors of bytes: on x86 since LLVM 22."""
     return unit.kind in ("sdot", "mmla", "smull") or tvm.target.codegen.llvm_version_major() >= 22
 
 
 def _signed(bits: int, width: int) -> int:
-    """The number of two's complement that has these bits."""
+    """Return the two's complement number with these bits."""
     return bits - (1 << width) if bits >> (width - 1) else bits
 
 
@@ -252,7 +252,7 @@ BY_NAME = {unit.name: unit for unit in UNITS}
 
 
 def units_of(target: tvm.target.Target) -> tuple[Unit, ...]:
-    """Return the units that a target has; none of Cortex-M, of plain x86-64, of other kinds."""
+    """Return the units of a target; none for Cortex-M, plain x86-64 and other targets."""
     if str(target.kind.name) != "llvm":
         return ()
     own = [u for u in UNITS if u.intrinsic.startswith(_NEON) == is_aarch64(target)]

@@ -1,8 +1,8 @@
-"""Kernels of float activations and 8-bit weights, as LiteRT computes them ("hybrid").
+"""Kernels of float activations with 8-bit weights, as in LiteRT's "hybrid" kernels.
 
-One after the other: how far each batch reaches, the steps that it is stored in, the stored batch,
-and a layer of integers whose sums become floats. The order of operations on floats is LiteRT's, so
-that results are the same to the bit; a value is rounded half away from zero.
+In sequence: the value range of each batch, its quantisation, the quantised batch, and an integer
+layer whose sums become floats. Float operations are in LiteRT's order, so that results are
+bit-identical; values round half away from zero.
 """
 
 import math
@@ -31,18 +31,18 @@ from tvm_serenity.kernels.records import Rescale
 from tvm_serenity.kernels.spec import described
 
 SCALE, INVERSE, ZERO = range(3)
-"""Columns of an array of steps."""
+"""Columns of an array of quantisation parameters."""
 _LEAST, _MOST = -128, 127
 _LANES = 64
-"""Elements whose ends are looked for at once."""
+"""Elements whose extremes are searched together."""
 _LOWEST = -3.4e38
-"""No product of sums and scales is lower."""
+"""A lower bound of all products of sums and scales."""
 
 
 def ends(spec: BatchSteps) -> Any:
-    """Return the kernel ``(x, ends)``: how far each batch reaches below and above 0.
+    """Return the kernel ``(x, ends)``: the least and largest value of each batch, and 0.
 
-    Symmetric ones: in either direction. Two stages, so that rows can be taken in one by one.
+    A symmetric range is the largest magnitude. Two stages, so that rows can be added one by one.
     """
     x = te.placeholder(spec.shape, "float32", "x")
     axes = [te.reduce_axis((0, extent), f"k{i}") for i, extent in enumerate(spec.shape[1:])]
@@ -59,7 +59,7 @@ def ends(spec: BatchSteps) -> Any:
 
 
 def wide_ends(spec: BatchSteps) -> Any:
-    """Return the kernel of :func:`ends` in vectors: the largest of any order is the same."""
+    """Return the kernel of :func:`ends` in vectors: a maximum does not depend on the order."""
     held = {"x": (spec.shape, "float32"), "out": (spec.ends_shape, "float32")}
     return described(written(held, partial(_wide_ends, spec)), spec)
 
@@ -93,7 +93,7 @@ def _wide_ends(spec: BatchSteps, x: Any, out: Any) -> None:
 
 
 def steps(spec: BatchSteps) -> Any:
-    """Return the kernel ``(ends, steps)``."""
+    """Return the kernel ``(ends, steps)``: quantisation parameters from value ranges."""
     held = {"ends": (spec.ends_shape, "float32"), "steps": (spec.steps_shape, "float32")}
     return written(held, partial(_steps, spec))
 
@@ -106,14 +106,14 @@ def _steps(spec: BatchSteps, reach: Any, made: Any) -> None:
 
 
 def _symmetric(reach: Any, n: tirx.Var) -> tuple[Any, ...]:
-    """Scale and its inverse: the largest magnitude is stored as 127."""
+    """Return the scale and its inverse: the largest magnitude is stored as 127."""
     most, nothing = f32(_MOST), reach[n, 0] == f32(0)
     held = named(tirx.if_then_else(nothing, most, reach[n, 0]), "float32")
     return held / most, tirx.if_then_else(nothing, f32(0), most / held)
 
 
 def _asymmetric(reach: Any, n: tirx.Var) -> tuple[Any, ...]:
-    """Scale, its inverse and the zero point, which is the nearer of those that both ends give."""
+    """Return the scale, its inverse and the zero point closest to both ends of the range."""
     zero = f32(0)
     down, up = (named(tirx.max(reach[n, e], zero), "float32") for e in range(2))
     span = named(up + down, "float32")
@@ -130,7 +130,7 @@ def _asymmetric(reach: Any, n: tirx.Var) -> tuple[Any, ...]:
 
 
 def _nearest(x: Any, dtype: str) -> Any:
-    """The integer nearest to a small float of type ``dtype``, halves away from zero."""
+    """Return the integer of type ``dtype`` nearest to a small float, halves away from zero."""
     whole = x.astype("int32")
     rest = x - whole.astype(dtype)
     half = tirx.const(0.5, dtype)
@@ -139,7 +139,7 @@ def _nearest(x: Any, dtype: str) -> Any:
 
 
 def stored(spec: BatchSteps) -> Any:
-    """Return the kernel ``(x, steps, result)`` that stores a float as int8."""
+    """Return the kernel ``(x, steps, result)`` that quantises floats to int8."""
     x = te.placeholder(spec.shape, "float32", "x")
     steps_of = te.placeholder(spec.steps_shape, "float32", "steps")
 
@@ -189,7 +189,7 @@ def rescaled(spec: Rescale, total: Any, scale: tuple[Any, Any], bias: Sequence[A
 def dense(spec: DynamicDense) -> Any:
     """Return the kernel ``(x, steps, weight, sums if asymmetric, scales, bias if any, result)``.
 
-    ``sums`` are those of the weights of each unit, which the zero point is multiplied by.
+    ``sums``: the sum of each unit's weights, to be multiplied by the zero point.
     """
     x = te.placeholder((spec.rows, spec.inputs), "int8", "x")
     steps_of = te.placeholder((spec.rows, steps_columns(spec.asymmetric)), "float32", "steps")
@@ -215,7 +215,7 @@ def dense(spec: DynamicDense) -> Any:
 
 
 def product(spec: DynamicProduct) -> Any:
-    """Return the kernel ``(x, steps, y, result)``; steps are those of the rows of ``x``."""
+    """Return the kernel ``(x, steps, y, result)``; ``steps``: those of the rows of ``x``."""
     left, right = spec.shapes
     x, y = te.placeholder(left, "int8", "x"), te.placeholder(right, "int8", "y")
     columns = steps_columns(spec.asymmetric)
@@ -244,7 +244,7 @@ def product(spec: DynamicProduct) -> Any:
 
 
 def scales_of(count: int) -> tuple[Any, Callable[[Any], Any]]:
-    """Return the parameter of the weights' scales, and what reads that of a channel."""
+    """Return the parameter of the weight scales, and a reader of a channel's scale."""
     scales = te.placeholder((count,), "float32", "scales")
     return scales, lambda channel: scales[channel if count > 1 else 0]
 
@@ -255,10 +255,10 @@ def bias_of(count: int, biased: bool) -> list[Any]:
 
 
 def with_bias(made: Any, bias: Sequence[Any], limits: Limits) -> Any:
-    """Return a product of floats with its bias, kept within limits.
+    """Return a float product plus its bias, clamped to limits.
 
-    The product is rounded before: a maximum between the two keeps compilers from adding it
-    unrounded, as processors with FMA can.
+    The product is rounded first: a maximum in between prevents compilers from fusing the addition
+    (FMA).
     """
     for held in bias:
         made = te.max(made, f32(_LOWEST)) + held

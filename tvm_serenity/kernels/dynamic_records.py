@@ -1,7 +1,7 @@
-"""What kernels that quantise activations while they run are made from; no TVM is imported here.
+"""Records of kernels that quantise activations at run time; they import no TVM.
 
-LiteRT calls such operators "hybrid": the input is float, the weights are stored as 8-bit integers.
-Each batch of the input is stored in steps of its own, the sums are integers, the result is float.
+LiteRT calls such operators "hybrid": float inputs, 8-bit weights. Each batch of the input has its
+own quantisation, sums are integers, results floats.
 """
 
 from dataclasses import dataclass
@@ -11,20 +11,19 @@ import numpy as np
 from tvm_serenity.kernels.records import Rescale, Shape, WindowSums
 
 Limits = tuple[float, float] | None
-"""Between which floats a fused activation keeps a result."""
+"""The limits of a fused activation, as floats."""
 
 
 def steps_columns(asymmetric: bool) -> int:
-    """Return how many numbers say how a batch is stored: the zero point is left out if it is 0."""
+    """Return how many numbers quantise a batch; a zero point of 0 is omitted."""
     return 3 if asymmetric else 2
 
 
 @dataclass(frozen=True)
 class BatchSteps:
-    """How each of ``shape[0]`` batches is stored as int8: symmetric, or with a zero point.
+    """The int8 quantisation of each of ``shape[0]`` batches: symmetric, or with a zero point.
 
-    The steps are an array (batches, :func:`steps_columns`): scale, what a value is multiplied by,
-    zero point.
+    The parameters are an array (batches, :func:`steps_columns`): scale, inverse scale, zero point.
     """
 
     shape: Shape
@@ -32,21 +31,21 @@ class BatchSteps:
 
     @property
     def ends_shape(self) -> Shape:
-        """The shape of the array of how far batches reach."""
+        """The shape of the array of value ranges."""
         return (self.shape[0], 2 if self.asymmetric else 1)
 
     @property
     def steps_shape(self) -> Shape:
-        """The shape of the array of steps."""
+        """The shape of the array of quantisation parameters."""
         return (self.shape[0], steps_columns(self.asymmetric))
 
 
 @dataclass(frozen=True)
 class DynamicConvolution:
-    """A convolution of int8 in the steps of each image; ``scales``: one, or one a channel.
+    """An int8 convolution with a quantisation per image; ``scales``: one, or one per channel.
 
-    ``channel_first``: sums are multiplied by the scale of their channel before that of their
-    image; else by the product of the two.
+    ``channel_first``: sums are multiplied by the channel's scale, then by the image's; otherwise by
+    the product of both.
     """
 
     taps: WindowSums
@@ -58,16 +57,16 @@ class DynamicConvolution:
 
     @property
     def finish(self) -> Rescale:
-        """How sums become floats."""
+        """The conversion of sums to floats."""
         return Rescale(self.asymmetric, self.channel_first, self.biased, self.limits)
 
 
 @dataclass(frozen=True)
 class DynamicTransposed:
-    """A transposed convolution of int8, stored with a zero point in the steps of each image.
+    """An int8 transposed convolution with a zero point and a quantisation per image.
 
-    ``weight_shape``: height, width, input channels, output channels. ``before`` is cut off above
-    and to the left. ``scales``: one, or one a channel.
+    ``weight_shape``: height, width, input channels, output channels. ``before``: rows and columns
+    dropped at the top and left. ``scales``: one, or one per channel.
     """
 
     input_shape: tuple[int, int, int, int]
@@ -82,9 +81,9 @@ class DynamicTransposed:
 
 @dataclass(frozen=True)
 class DynamicDense:
-    """``rows`` of int8, each in steps of its own, times weights ``[inputs, units]``.
+    """``rows`` of int8, each with its own quantisation, times weights ``[inputs, units]``.
 
-    ``scales``: one, or one a unit.
+    ``scales``: one, or one per unit.
     """
 
     rows: int
@@ -97,16 +96,16 @@ class DynamicDense:
 
     @property
     def finish(self) -> Rescale:
-        """How sums become floats."""
+        """The conversion of sums to floats."""
         return Rescale(self.asymmetric, False, self.biased, self.limits)
 
 
 @dataclass(frozen=True)
 class DynamicProduct:
-    """Matrices (..., rows, inner) of int8, each row in steps of its own, times int8 ones.
+    """int8 matrices (..., rows, inner) with a quantisation per row, times an int8 matrix.
 
-    ``shapes``: of both operands; ``adjoint``: whether the second is (..., columns, inner).
-    ``scale`` is that of the second.
+    ``shapes``: of both operands. ``adjoint``: the second is (..., columns, inner). ``scale``: that
+    of the second.
     """
 
     shapes: tuple[Shape, Shape]

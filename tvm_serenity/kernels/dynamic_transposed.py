@@ -1,8 +1,8 @@
-"""Transposed convolutions of floats with 8-bit weights, as LiteRT computes them ("hybrid").
+"""Float transposed convolutions with 8-bit weights, as in LiteRT's "hybrid" kernels.
 
-The image is stored as int8 in steps of its own; unlike in a convolution every single product
-becomes a float before it is added, so the order of the sum is part of the result: by rows, columns
-and channels of the image, each upwards. The taps of a result are those of ``kernels.transposed``.
+The image is quantised to int8 at run time. Unlike in a convolution, each product is converted to
+float before it is added, so that the order of summation matters: ascending rows, columns and
+channels of the image. The taps of a result are those of ``kernels.transposed``.
 """
 
 from typing import Any

@@ -1,8 +1,8 @@
-"""Fast Fourier transforms of real signals in fixed point, as kissfft computes them.
+"""Fast Fourier transforms of real signals in fixed point, as in kissfft.
 
-A transform of ``2 n`` real numbers is one of ``n`` complex ones, by factors of 4 and one of 2:
-each stage divides by its factor first, so that nothing overflows, multiplies by rounded roots of
-unity, and adds in the stored type, where sums wrap around. ``quantize.fourier`` has the constants.
+A transform of ``2 n`` real numbers is one of ``n`` complex numbers, with radices 4 and one 2. Each
+stage first divides by its radix to avoid overflow, multiplies by rounded roots of unity, and adds
+in the stored type, where sums wrap. ``quantize.fourier`` has the constants.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ Pair = tuple[Any, Any]
 
 @dataclass(frozen=True)
 class Fourier:
-    """A transform of ``count`` signals of ``length`` numbers each, filled up to ``size``."""
+    """Transforms of ``count`` signals of ``length`` numbers each, zero-padded to ``size``."""
 
     count: int
     length: int
@@ -33,12 +33,12 @@ class Fourier:
 
     @property
     def half(self) -> int:
-        """The complex numbers that are transformed."""
+        """The number of complex values that are transformed."""
         return self.size // 2
 
 
 def rfft(spec: Fourier) -> tirx.PrimFunc:
-    """Return the kernel ``(x, roots, turns, result)``: a spectrum of real and imaginary parts."""
+    """Return the kernel ``(x, roots, turns, result)``: a spectrum with interleaved parts."""
     return written_for_any(
         {"x": ((spec.count, spec.length), spec.dtype), **_constants(spec)}
         | {"result": ((spec.count, 2 * spec.half + 2), spec.dtype)},
@@ -47,7 +47,7 @@ def rfft(spec: Fourier) -> tirx.PrimFunc:
 
 
 def irfft(spec: Fourier) -> tirx.PrimFunc:
-    """Return the kernel ``(x, roots, turns, result)``: a signal from its spectrum."""
+    """Return the kernel ``(x, roots, turns, result)``: the signal of a spectrum."""
     return written_for_any(
         {"x": ((spec.count, 2 * spec.half + 2), spec.dtype), **_constants(spec)}
         | {"result": ((spec.count, spec.size), spec.dtype)},
@@ -64,7 +64,7 @@ def _constants(spec: Fourier) -> dict[str, tuple[tuple[int, ...], str]]:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """Arithmetic of the stored type ``dtype``, on values of a wider one."""
+    """Arithmetic of the stored type ``dtype`` on values of a wider type."""
 
     dtype: str
 
@@ -79,13 +79,13 @@ class _Numbers:
         return buffer[index].astype(self.wide)
 
     def kept(self, value: Any) -> Any:
-        """``value``, wrapped around as the stored type does, in a variable."""
+        """Return ``value`` wrapped to the stored type, in a variable."""
         if self.dtype == "float32":
             return named(value, "float32")
         return named(value.astype(self.dtype).astype(self.wide), self.wide)
 
     def rounded(self, value: Any) -> Any:
-        """A sum of products, in the stored type."""
+        """Return a sum of products in the stored type."""
         if self.dtype == "float32":
             return named(value, "float32")
         bits = FRACTION[self.dtype]
@@ -145,7 +145,7 @@ def _rfft(spec: Fourier, x: Any, roots: Any, turns: Any, result: Any) -> None:
 
 
 def _spectrum(numbers: _Numbers, n: int, buffers: tuple[Any, Any, Any], c: Any) -> None:
-    """Emit the spectrum of the real numbers from that of the complex ones they were taken for."""
+    """Emit the spectrum of real numbers from that of the complex numbers they were packed in."""
     work, turns, result = buffers
     zero = tirx.const(0, numbers.dtype)
     first = numbers.divided(numbers.pair(work, 0), 2)
@@ -165,21 +165,21 @@ def _spectrum(numbers: _Numbers, n: int, buffers: tuple[Any, Any, Any], c: Any) 
             numbers.half(_fit(numbers, both[0] - turned[0])),
             numbers.half(_fit(numbers, turned[1] - both[1])),
         ]
-        for part in range(2):  # the second wins where both are the same
+        for part in range(2):  # the second store wins if both have the same index
             T.buffer_store(result, upper[part].astype(numbers.dtype), [c, k * 2 + part])
         for part in range(2):
             T.buffer_store(result, lower[part].astype(numbers.dtype), [c, (n - k) * 2 + part])
 
 
 def _fit(numbers: _Numbers, value: Any) -> Any:
-    """A sum of two numbers before it is halved: C adds 16 bits in 32, and 32 bits in 32."""
+    """Return a sum of two numbers before halving, in C's width: 32 bits for 16 and 32 bits."""
     if numbers.dtype == "int32":
         return named(value.astype("int32").astype("int64"), "int64")
     return value
 
 
 def _mirrored(numbers: _Numbers, work: Any, k: Any, n: int) -> tuple[Pair, Pair]:
-    """Element k and the conjugate of element n - k, each halved."""
+    """Return element k and the conjugate of element n - k, each halved."""
     one, other = numbers.pair(work, k), numbers.pair(work, n - k)
     other = (other[0], numbers.kept(-other[1]))
     return numbers.divided(one, 2), numbers.divided(other, 2)
@@ -225,7 +225,7 @@ def _irfft(spec: Fourier, x: Any, roots: Any, turns: Any, result: Any) -> None:
 
 
 def _ordered(n: int, radices: Sequence[int], read: Any) -> None:
-    """Emit loops that read every element into its place before the first stage."""
+    """Emit loops that read each element to its place before the first stage."""
 
     def nest(depth: int, place: Any, source: Any, size: int, stride: int) -> None:
         if depth == len(radices):
@@ -243,7 +243,7 @@ def _ordered(n: int, radices: Sequence[int], read: Any) -> None:
 
 
 def _stages(spec: Fourier, numbers: _Numbers, work: Any, roots: Any) -> None:
-    """Emit the stages, the last factor first."""
+    """Emit the stages, the last radix first."""
     n, radices = spec.half, factors(spec.half)
     size = 1
     for radix in reversed(radices):

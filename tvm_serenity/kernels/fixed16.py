@@ -1,4 +1,4 @@
-"""Expressions (TIR) of ``tvm_serenity.quantize.fixed16``, each part bound to a name of its own."""
+"""TIR expressions of ``tvm_serenity.quantize.fixed16``, with named subexpressions."""
 
 from typing import Any
 
@@ -17,9 +17,9 @@ from tvm_serenity.quantize.fixed16 import (
 
 
 def named(value: tirx.Expr, dtype: str = "int32") -> Any:
-    """Return ``value`` of ``dtype``, which is computed once, in a variable of its own.
+    """Return ``value`` of ``dtype`` in a variable, so that it is computed once.
 
-    A variable that is bound (``T.bind``) would be put into its place again, over and over.
+    TVM would substitute a bound variable (``T.bind``) at each of its uses.
     """
     held = T.alloc_buffer((1,), dtype)
     T.buffer_store(held, value, [0])
@@ -68,7 +68,7 @@ def tanh(a: tirx.Expr, bits: int) -> Any:
 
 
 def _double_inverse(a: tirx.Expr) -> Any:
-    """``2 / (1 + a)`` of ``a`` from 0 to 1 without integer bits, the result with two."""
+    """Return ``2 / (1 + a)`` for ``a`` in 0..1 without integer bits; the result has two."""
     half = named(tirx.shift_right(a + i32(ONE + 1), i32(1)))
     x = named(i32(QUOTIENT[0]) + product(half, i32(QUOTIENT[1])))
     for _ in range(3):

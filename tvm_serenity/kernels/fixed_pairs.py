@@ -1,4 +1,4 @@
-"""Integer kernels of two broadcast tensors, as LiteRT's reference kernels round them."""
+"""Integer kernels of two broadcast tensors, rounded as in LiteRT's reference kernels."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -43,13 +43,13 @@ def pairwise(
 
 
 def broadcast(at: Sequence[Any], shape: Shape) -> list[Any]:
-    """Return the place in a tensor of ``shape`` that is read for place ``at`` of the result."""
+    """Return the index in a tensor of ``shape`` for index ``at`` of the result."""
     inner = at[len(at) - len(shape) :]
     return [0 if extent == 1 else index for index, extent in zip(inner, shape, strict=True)]
 
 
 def _centred(pair: Pair, value: Callable[[Any, Any], Any]) -> Any:
-    """The kernel of ``value`` of stored values minus zero points."""
+    """Return the kernel of ``value`` on stored values minus zero points."""
     zeros = [i32(s.zero_point) for s in pair.sources]
     return pairwise(
         pair.shapes,
@@ -59,9 +59,9 @@ def _centred(pair: Pair, value: Callable[[Any, Any], Any]) -> Any:
 
 
 def comparison(name: str, pair: Pair) -> Any:
-    """Return the kernel ``(a, b, result)`` of an 8-bit comparison; the result is boolean.
+    """Return the kernel ``(a, b, result)`` of an 8-bit comparison with a boolean result.
 
-    Both are brought to steps of 2**-8, so that close values may compare as equal.
+    Both operands are rescaled to steps of 2**-8, so that close values may compare as equal.
     """
     first, second = (multiplier(s.scale) for s in pair.sources)
 
@@ -74,7 +74,7 @@ def comparison(name: str, pair: Pair) -> Any:
 
 
 def _scaled_by(x: tirx.Expr, m: Multiplier) -> Any:
-    """``MultiplyByQuantizedMultiplierSmallerThanOneExp``, whose shift is to the right only."""
+    """``MultiplyByQuantizedMultiplierSmallerThanOneExp``, which only shifts right."""
     return divided_by_power(high_product(x, i32(m.value[0])), -min(m.shift[0], 0))
 
 
@@ -108,7 +108,7 @@ def prelu(pair: Pair) -> Any:
 
 
 def sum_of_powers(pair: Pair, shifts: tuple[int, int], minus: bool) -> Any:
-    """Return the kernel ``(a, b, result)`` of a 16-bit sum whose scales are powers of two.
+    """Return the kernel ``(a, b, result)`` of a 16-bit sum with power-of-two scales.
 
     One operand is shifted right by ``shifts``; sums saturate.
     """
@@ -123,8 +123,8 @@ def sum_of_powers(pair: Pair, shifts: tuple[int, int], minus: bool) -> Any:
 def quotient(pair: Pair) -> Any:
     """Return the kernel ``(a, b, dividends, rooms, inverses, shifts, result)`` of 8-bit DIV.
 
-    The tables are ``lookups.dividends`` and ``lookups.inverses``, by stored values minus the
-    least value of their type; those of dividends have a second half for negative divisors.
+    The tables are ``lookups.dividends`` and ``lookups.inverses``, indexed by stored values minus
+    the least value of their type; those of dividends have a second half for negative divisors.
     """
     f32 = np.float32
     first, second = (f32(s.scale) for s in pair.sources)
@@ -164,7 +164,7 @@ def _divided_by_power(x: tirx.Expr, exponent: tirx.Expr) -> Any:
 
 
 def inverse_of_half(half: te.Tensor) -> Any:
-    """Return 1 / (1 + f) in Q0.31 of ``half`` = (1 + f) / 2 in Q0.31, stage by stage."""
+    """Return 1 / (1 + f) in Q0.31 for ``half`` = (1 + f) / 2 in Q0.31, stage by stage."""
     shape = tuple(int(extent) for extent in half.shape)
     guess = te.compute(
         shape,

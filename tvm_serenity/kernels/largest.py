@@ -1,8 +1,8 @@
-"""The largest, or the smallest, elements along an axis and where they stand, without a sort.
+"""The largest or smallest elements along an axis and their indices, without sorting.
 
-TVM's own calls a packed function that sorts, which only its virtual machine has. Of equal elements
-the first comes first, as in LiteRT and onnxruntime. The places that are found are all that is kept:
-each is looked for among the elements behind the one before it in that order.
+TVM calls a packed sort function, which only its virtual machine has. Equal elements keep their
+order, as in LiteRT and onnxruntime. Only the indices are stored: each search continues after the
+previous element in that order.
 """
 
 import math
@@ -41,7 +41,10 @@ def _place(found: Any) -> Any:
 
 
 def _look(x: Any, places: Any, at: tuple[Any, ...], extent: int, index: str, low: bool) -> None:
-    """Put the place of the next element into ``places[at]``; where all are NaN, its number."""
+    """Emit the search for the next element's index, stored in ``places[at]``.
+
+    If all elements are NaN, the result is ``at``.
+    """
     o, k, i = at
     none = tirx.const(-1, index)
     T.buffer_store(places, none, [o, k, i])

@@ -1,22 +1,23 @@
 """A lean schedule for any kernel: no padded copies, accumulators in a register.
 
-TVM's default kernels write the padded input, the raw sums and every stage of the epilogue to
-buffers of their own. ``lean`` changes the loops, not the arithmetic:
+TVM's default kernels write the padded input, the raw sums and each stage of the epilogue to buffers
+of their own. ``lean`` changes the loops, not the arithmetic:
 
-1. Every stage that only maps elements (padding, casts, bias, activation) is computed where it is
-   read, unless that would repeat an expensive function for every step of a reduction.
-2. In a reduction, loops over the output come first and reduction loops inside; its only consumer
-   is computed right after each output element, so that the sum never leaves a scalar. That needs
-   a proof (``kernels.proofs``) that each of the consumer's elements is made then. Where there is
-   none (padding after a sum), or a consumer has several reductions, these are computed before
+1. Each elementwise stage (padding, casts, bias, activation) is computed where it is read, unless
+   that would repeat an expensive function in each step of a reduction.
+2. In a reduction, loops over the output come first and reduction loops inside. Its only consumer
+   is computed right after each output element, so that the sum stays in a scalar. That requires a
+   proof (``kernels.proofs``) that all elements of the consumer are computed. Without a proof
+   (padding after a sum), or if a consumer has several reductions, the sums are computed before
    each element of the consumer that reads them.
-3. Buffers that are then used within one loop nest are allocated there and shrink to what is live.
+3. Buffers that are then used within one loop nest are allocated there and shrink to their live
+   part.
 
-The order in which each element's terms are added stays the same. A block the schedule cannot
-transform stays as it is; the scratch it needs remains and is counted by the planner.
+The terms of each element are added in the same order. A block that the schedule cannot transform
+stays; the planner counts the scratch that it needs.
 
-A packed layer (``kernels.packed``) has a form of its own, made from its record; so has, in vectors,
-the search for the ends of a tensor (``kernels.dynamic``).
+A packed layer (``kernels.packed``) has a separate form, created from its record; so has, in
+vectors, the search for a tensor's value range (``kernels.dynamic``).
 """
 
 from typing import Any
@@ -41,22 +42,22 @@ from tvm_serenity.kernels.tile import SCALAR, Tiling, parts_of, tiled
 from tvm_serenity.kernels.tile_ranges import joined
 
 LEAN = "serenity.lean"
-"""Attribute of kernels that are lean already, or stay as they are."""
+"""Attribute of kernels that are lean already, or must not change."""
 CHEAP = ("if_then_else", "likely", "reinterpret")
-"""Calls, without their namespace, that may be repeated inside a reduction."""
+"""Calls, without namespace, that may be repeated inside a reduction."""
 
 MAX_REPEATED = 8
-"""Operations of a stage that may be computed more than once."""
+"""The most operations of a stage that may be computed more than once."""
 MAX_LOADS = 64
-"""Elements that an expression may name because others are named in it twice or more."""
+"""The most elements in an expression after substitution of others that occur several times."""
 
 
 def lean(kernel: tirx.PrimFunc, tiling: Tiling = SCALAR, dots: Tile | None = None) -> Any:
     """Return ``kernel`` (a PrimFunc of blocks) in a form that needs little or no scratch.
 
-    ``tiling``: how many elements are summed up at once, where the kernel allows for it; ``dots``:
-    the tile of a packed layer, by default the one of the fewest cycles. A kernel marked as
-    ``LEAN``, or of one opaque block, is returned as it is.
+    ``tiling``: the number of elements summed together, if the kernel allows it. ``dots``: the tile
+    of a packed layer, by default the one with the fewest cycles. A kernel marked ``LEAN``, or of
+    one opaque block, is returned unchanged.
     """
     if not may_change(kernel):
         return kernel
@@ -77,8 +78,8 @@ def lean(kernel: tirx.PrimFunc, tiling: Tiling = SCALAR, dots: Tile | None = Non
 
 
 def _allocated(schedule: s_tir.Schedule) -> Any:
-    """The kernel with its buffers where they are used."""
-    passes = [  # a sum that no step split begins in its first step: allocation needs that said
+    """Return the kernel with its buffers allocated where they are used."""
+    passes = [  # allocation needs explicit initialisation of remaining sums
         s_tir.transform.LowerInitBlock(),
         s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
     ]
@@ -86,13 +87,13 @@ def _allocated(schedule: s_tir.Schedule) -> Any:
 
 
 def _as_called(made: tirx.PrimFunc, kernel: tirx.PrimFunc) -> Any:
-    """A form of a kernel under its symbol."""
+    """Return a form of a kernel under its symbol."""
     symbol = (kernel.attrs or {}).get("global_symbol")
     return made if symbol is None else made.with_attr("global_symbol", symbol)
 
 
 def _in_tiles(schedule: s_tir.Schedule, tiling: Tiling) -> Any:
-    """The kernel in register tiles, None where it has none."""
+    """Return the kernel in register tiles, None if it has none."""
     made: list[tirx.PrimFunc] = []
 
     def tile() -> None:
@@ -100,20 +101,23 @@ def _in_tiles(schedule: s_tir.Schedule, tiling: Tiling) -> Any:
             if tiled(part, own):
                 made.append(_allocated(part))
             else:
-                raise ValueError("no kernel of sums")
+                raise ValueError("not a kernel of sums")
 
     return joined(made) if _try(tile) else None
 
 
 def may_change(kernel: tirx.PrimFunc) -> bool:
-    """Whether a kernel has stages to schedule: it is not lean yet, and makes some element."""
+    """Return whether a kernel has stages to schedule: it is not lean, and has elements."""
     if LEAN in (kernel.attrs or {}) or kernel.body.block.name_hint != "root":
         return False
     return all(0 not in extents_of(p) for p in kernel.params if tirx.is_buffer_var(p))
 
 
 def inline_stages(schedule: s_tir.Schedule) -> None:
-    """Compute every elementwise stage where it is read; one pass per success, consumers change."""
+    """Compute each elementwise stage where it is read.
+
+    One pass per success, because consumers change.
+    """
     refused: set[str] = set()
     while True:
         for block in _blocks(schedule):
@@ -129,7 +133,7 @@ def inline_stages(schedule: s_tir.Schedule) -> None:
 
 
 def _repeats_work(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> bool:
-    """Whether inlining would evaluate an expensive function, or much arithmetic, more often."""
+    """Return whether inlining would repeat an expensive function, or much arithmetic."""
     consumers = schedule.get_consumers(block)
     body = schedule.get(block).body
     if any(_is_reduction(schedule, c) for c in consumers) and _is_expensive(body):
@@ -138,7 +142,7 @@ def _repeats_work(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> b
     loads = len(parts(body, tvm.ir.expr.TensorLoad))
     most = max((_reads(schedule.get(c), written) for c in consumers), default=0)
     if most > 1 and loads * most > MAX_LOADS:
-        return True  # what is read twice, of what is read twice: it doubles with every stage
+        return True  # nested double reads double the expression at each stage
     if _arithmetic(body) <= MAX_REPEATED:
         return False
     steps = _steps(schedule.get(block))
@@ -149,7 +153,7 @@ def _repeats_work(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> b
 
 
 def _takes_each_once(block: s_tir.SBlock, buffers: list[Any]) -> bool:
-    """Whether a block reads no element of the buffers twice, as where it joins them to others."""
+    """Return whether a block reads each element of the buffers at most once, as a join does."""
     loads = parts(block.body, tvm.ir.expr.TensorLoad)
     loads = [one for one in loads if any(one.source.same_as(buffer) for buffer in buffers)]
     if len(loads) != 1:
@@ -166,7 +170,7 @@ def _takes_each_once(block: s_tir.SBlock, buffers: list[Any]) -> bool:
 
 
 def _reads(block: s_tir.SBlock, buffers: list[Any]) -> int:
-    """How often the expression of a block names one of the buffers."""
+    """Return how often a block's expression reads one of the buffers."""
     loads = parts(block.body, tvm.ir.expr.TensorLoad)
     return sum(any(load.source.same_as(buffer) for buffer in buffers) for load in loads)
 
@@ -179,7 +183,7 @@ def _steps(block: s_tir.SBlock) -> int:
 
 
 def _arithmetic(body: tirx.Stmt) -> int:
-    """The operations of an expression on values; indices and conditions are free."""
+    """Return the number of operations on values; indices and conditions are free."""
     found: list[Any] = []
 
     def enter(expr: tirx.Expr) -> bool:
@@ -194,7 +198,7 @@ def _arithmetic(body: tirx.Stmt) -> int:
 
 
 def _compute_by_row(schedule: s_tir.Schedule) -> None:
-    """Compute one number a row (softmax: maximum, sum) when the row of the result is made."""
+    """Compute per-row numbers (softmax: maximum, sum) together with the row of the result."""
     *stages, result = _blocks(schedule)
     loops = list(schedule.get_loops(result))
     extents = [_extent_of(schedule, loop) for loop in loops]
@@ -211,7 +215,7 @@ def _extent_of(schedule: s_tir.Schedule, loop: s_tir.schedule.LoopRV) -> int:
 
 
 def _accumulate_in_place(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> None:
-    """Keep the sums of ``block`` in a register where its only consumer allows for it."""
+    """Keep the sums of ``block`` in a register if its only consumer allows it."""
     consumers = schedule.get_consumers(block)
     reader = consumers[0] if len(consumers) == 1 else None
     joined = reader is None or _is_reduction(schedule, reader) or not schedule.get_loops(reader)
@@ -225,10 +229,10 @@ def _accumulate_in_place(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockR
 def _follows(
     schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV, reader: s_tir.schedule.SBlockRV
 ) -> bool:
-    """Compute each element of ``reader`` right after the one of ``block`` that it reads.
+    """Compute each element of ``reader`` right after the element of ``block`` that it reads.
 
-    Returns whether that is shown to make every element; otherwise nothing is changed. The sum
-    begins before its first step.
+    Return whether this provably computes all elements; otherwise nothing changes. The sum is
+    initialised before its first step.
     """
     spatial, reducing = kinds_of_loops(schedule, block)
     if not spatial or not reducing:
@@ -247,7 +251,7 @@ def _follows(
 
 
 def _begin_first(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> None:
-    """Put reduction loops innermost and begin the sum before them."""
+    """Move reduction loops innermost and initialise the sum before them."""
     spatial, reducing = kinds_of_loops(schedule, block)
     if not reducing:
         return
@@ -259,7 +263,7 @@ def _begin_first(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> No
 
 
 def _sums(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> int:
-    """How many reductions a block reads."""
+    """Return the number of reductions that a block reads."""
     return sum(_is_reduction(schedule, producer) for producer in schedule.get_producers(block))
 
 

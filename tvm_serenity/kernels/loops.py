@@ -1,4 +1,4 @@
-"""What schedules of kernels ask about blocks and their loops."""
+"""Queries on blocks and loops of a TIR schedule."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,21 +15,21 @@ def blocks_of(schedule: s_tir.Schedule) -> list[Any]:
 
 
 def is_reduction(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> bool:
-    """Whether a block sums up, or takes a maximum, over some of its loops."""
+    """Return whether a block sums, or takes a maximum, over some of its loops."""
     return any(int(v.iter_type) == REDUCE for v in schedule.get(block).iter_vars)
 
 
 def extents_of(buffer: tirx.Var) -> list[int | None]:
-    """Return the extents of a buffer, None for one that is not constant."""
+    """Return the extents of a buffer, None for those that are not constant."""
     return [int(e.value) if isinstance(e, tirx.IntImm) else None for e in buffer.ty.shape]
 
 
 def kinds_of_loops(
     schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV
 ) -> tuple[list[Any], list[Any]]:
-    """Return the innermost loops of a block, one an axis: over its result, and reducing.
+    """Return the innermost loops of a block, one per axis: spatial and reduction loops.
 
-    Both are empty where there are fewer loops than axes.
+    Both are empty if there are fewer loops than axes.
     """
     variables = schedule.get(block).iter_vars
     loops = list(schedule.get_loops(block))
@@ -42,7 +42,7 @@ def kinds_of_loops(
 
 
 def applied(primitive: Callable[..., Any], *arguments: Any, **options: Any) -> bool:
-    """Apply a schedule primitive; TVM says by exception that it does not apply here."""
+    """Apply a schedule primitive; TVM raises an exception if it does not apply."""
     try:
         primitive(*arguments, **options)
     except (s_tir.ScheduleError, RuntimeError, ValueError):

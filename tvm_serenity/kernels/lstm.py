@@ -1,4 +1,4 @@
-"""An LSTM layer of int8 or int16 whole: every step of every batch in one kernel."""
+"""An int8 or int16 LSTM layer in one kernel: all steps of all batches."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ Function = Callable[[Any], Any]
 INPUT, FORGET, CELL, OUTPUT = range(4)
 """Gates in the order of their weights."""
 BITS = 3
-"""Integer bits of what a gate's function takes."""
+"""Integer bits of a gate function's argument."""
 
 
 def lstm(spec: Lstm) -> tirx.PrimFunc:
     """Return the kernel ``(x, weight, recurrent, bias, hidden, cell, result, hidden', cell')``.
 
-    ``weight`` (4, units, inputs) and ``recurrent`` (4, units, units) are those of the gates, and
-    ``bias`` (2, 4, units) what is added to each, zero points included. Of int16, the samples of the
+    ``weight`` (4, units, inputs) and ``recurrent`` (4, units, units) are those of the gates;
+    ``bias`` (2, 4, units) is added to each and includes zero points. For int16, the samples of the
     logistic function (``quantize.lookups``) follow the bias.
     """
     units, batch = spec.units, spec.batch
@@ -54,7 +54,7 @@ def lstm(spec: Lstm) -> tirx.PrimFunc:
 
 
 def _layer(spec: Lstm, *buffers: tirx.Var) -> None:
-    """Emit the steps of every batch."""
+    """Emit the steps of all batches."""
     x, weight, recurrent, bias, *samples, hidden, cell, result, last, kept = buffers
     functions = functions_of(spec, samples)
     gates = T.alloc_buffer((4, spec.units), "int16")
@@ -70,7 +70,7 @@ def _layer(spec: Lstm, *buffers: tirx.Var) -> None:
 
 @dataclass(frozen=True)
 class Functions:
-    """What computes a logistic function and tanh of three integer bits, and tanh of a cell."""
+    """The logistic function and tanh of three integer bits, and tanh of a cell."""
 
     logistic: Function
     tanh: Function
@@ -100,7 +100,7 @@ def _gates(
     b: tirx.Var,
     place: tuple[Any, Any],
 ) -> None:
-    """Emit all gates of a step, from its input and the state before."""
+    """Emit all gates of a step, from its input and the previous state."""
     x, weight, recurrent, bias, last, gates = buffers
     wide, how = ("int64", "wide") if spec.dtype == "int16" else ("int32", "tflite")
     for number, gate in enumerate(spec.gates):
@@ -129,7 +129,7 @@ def _states(
     b: tirx.Var,
     place: tuple[Any, Any],
 ) -> None:
-    """Emit what gates make of the cells, and of these the state and the result."""
+    """Emit the new cells, the new state and the result."""
     gates, last, kept, result = buffers
     with T.serial(spec.units) as u:
         into, forget, new, out = (gates[number, u].astype("int32") for number in range(4))
@@ -148,14 +148,17 @@ def _states(
 
 
 def _product(spec: Lstm, x: tirx.Expr, power: int) -> Any:
-    """32-bit ``x`` divided by a power of two: TFLM multiplies, rounds twice and saturates."""
+    """Return 32-bit ``x`` divided by a power of two.
+
+    TFLM multiplies, rounds twice and saturates.
+    """
     if spec.dtype == "int16":
         return _narrow(scaled(x, multiplier(2.0**-power)))
     return _wrapped(named(divided_by_power(x, power)))
 
 
 def _narrow(x: tirx.Expr) -> Any:
-    """32-bit ``x``, saturated to 16 bits."""
+    """Return 32-bit ``x`` saturated to 16 bits."""
     return tirx.max(tirx.min(x, i32(32767)), i32(-32768))
 
 

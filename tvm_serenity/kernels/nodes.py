@@ -1,9 +1,9 @@
-"""Walks over the nodes of a kernel whose callbacks may raise.
+"""Traversals of a kernel's nodes with callbacks that may raise.
 
-TVM calls back from C++ for every node. An exception that passes through such a call corrupts the
-heap (apache-tvm 0.27, apache-tvm-ffi 0.1: "malloc_consolidate" some time later), so none does:
-the first one is kept, the rest of the walk does nothing, and it is raised after C++ has returned.
-No other module calls ``tvm_ffi.structural_map`` and ``structural_walk``.
+TVM calls back from C++ for each node. An exception that passes through such a call corrupts the
+heap (apache-tvm 0.27, apache-tvm-ffi 0.1: "malloc_consolidate" some time later). These functions
+store the first exception, skip the rest of the traversal, and raise after C++ has returned. No
+other module calls ``tvm_ffi.structural_map`` and ``structural_walk``.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from tvm import tirx
 
 
 def mapped(node: tirx.Stmt | tirx.Expr, kind: type[Any], change: Callable[[Any], Any]) -> Any:
-    """Return ``node`` with ``change(part)`` in place of every part of type ``kind``."""
+    """Return ``node`` with each part of type ``kind`` replaced by ``change(part)``."""
     kept = _Kept(change)
     made = tvm_ffi.structural_map(node, (kind, lambda part: kept(part, part)))
     kept.release()
@@ -22,7 +22,7 @@ def mapped(node: tirx.Stmt | tirx.Expr, kind: type[Any], change: Callable[[Any],
 
 
 def walk(node: tirx.Stmt | tirx.Expr, kind: type[Any], visit: Callable[[Any], Any]) -> None:
-    """Call ``visit`` with every part of ``node`` of type ``kind``, the inner ones first."""
+    """Call ``visit`` with each part of ``node`` of type ``kind``, inner parts first."""
     kept = _Kept(visit)
 
     def seen(part: tirx.Stmt | tirx.Expr) -> None:
@@ -33,9 +33,9 @@ def walk(node: tirx.Stmt | tirx.Expr, kind: type[Any], visit: Callable[[Any], An
 
 
 def walk_down(node: tirx.Stmt, kind: type[Any], enter: Callable[[Any], bool]) -> None:
-    """Call ``enter`` with parts of type ``kind``, the outer ones first; False leaves out its parts.
+    """Call ``enter`` with parts of type ``kind``, outer parts first.
 
-    Parts inside of a part that is left out are not visited.
+    If it returns False, parts inside of that part are skipped.
     """
     kept = _Kept(enter)
 
@@ -48,19 +48,19 @@ def walk_down(node: tirx.Stmt, kind: type[Any], enter: Callable[[Any], bool]) ->
 
 
 def parts(node: tirx.Stmt | tirx.Expr, kind: type[Any]) -> list[Any]:
-    """Return all parts of ``node`` of type ``kind``, the inner ones first."""
+    """Return all parts of ``node`` of type ``kind``, inner parts first."""
     found: list[Any] = []
     walk(node, kind, found.append)
     return found
 
 
 def same(one: Any, two: Any) -> bool:
-    """Return whether two expressions, or sequences of them, are equal part by part."""
+    """Return whether two expressions, or sequences of them, are structurally equal."""
     return bool(tvm_ffi.structural_equal(one, two))
 
 
 class _Kept:
-    """A callback that never raises; ``release`` raises what it kept."""
+    """A callback that never raises; ``release`` raises the stored exception."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
@@ -71,7 +71,7 @@ class _Kept:
             return otherwise
         try:
             return self.function(part)
-        except BaseException as error:  # also what Ctrl-C raises: nothing may pass through C++
+        except BaseException as error:  # also KeyboardInterrupt: no exception may pass through C++
             self.error = error
             return otherwise
 

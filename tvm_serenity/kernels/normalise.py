@@ -1,6 +1,6 @@
-"""Integer kernels over rows: LOG_SOFTMAX and L2_NORMALIZATION of 8 bits, SOFTMAX of 16 bits.
+"""Integer kernels over rows: 8-bit LOG_SOFTMAX and L2_NORMALIZATION, 16-bit SOFTMAX.
 
-All are LiteRT's reference kernels in fixed point, stage by stage; rows are the last axis.
+All follow LiteRT's fixed-point reference kernels, stage by stage; rows are the last axis.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from tvm_serenity.quantize.fixed import Multiplier, multiplier
 
 _MOST = (1 << 31) - 1
 _SQRT_HALF, _ROOT, _LOG_2 = 1518500250, 1805811301, 1488522236
-"""sqrt(1/2), its square root, and log(2) in Q0.31."""
+"""sqrt(1/2), its square root, and log(2), in Q0.31."""
 
 
 def _most(x: te.Tensor, rows: int, columns: int) -> Any:
@@ -36,9 +36,9 @@ def _most(x: te.Tensor, rows: int, columns: int) -> Any:
 def log_softmax(rows: int, columns: int, dtype: str, reverse: Multiplier, least: int) -> Any:
     """Return the kernel ``(x, exponentials, differences, result)`` of LOG_SOFTMAX.
 
-    The tables are indexed by the distance to the row's maximum; ``reverse`` turns Q5.26 back to
-    such distances, of which those beyond ``-least`` count as infinite. The result is stored in
-    steps of 1/16, its zero point is the largest value.
+    The tables are indexed by the distance from the row's maximum. ``reverse`` converts Q5.26 to
+    such distances; distances beyond ``-least`` count as infinite. The result has steps of 1/16 and
+    the largest value as zero point.
     """
     x = te.placeholder((rows, columns), dtype, "x")
     powers = te.placeholder((256,), "int32", "exponentials")
@@ -130,7 +130,7 @@ def _logarithm(rows: int, total: te.Tensor) -> Any:
 
 
 def l2_normalised(rows: int, columns: int, dtype: str, zero_point: int) -> Any:
-    """Return the kernel ``(x, result)`` of L2_NORMALIZATION, stored in steps of 1/128 around 0."""
+    """Return the kernel ``(x, result)`` of L2_NORMALIZATION, in steps of 1/128 around 0."""
     x = te.placeholder((rows, columns), dtype, "x")
     low, high = (int(v) for v in (np.iinfo(dtype).min, np.iinfo(dtype).max))
     k = te.reduce_axis((0, columns), "k")
@@ -157,9 +157,9 @@ def l2_normalised(rows: int, columns: int, dtype: str, zero_point: int) -> Any:
 
 
 def _inverse_root(rows: int, total: te.Tensor) -> tuple[Any, Any]:
-    """Return 1 / sqrt(total) in Q0.31 and the shift to the right that goes with it.
+    """Return 1 / sqrt(total) in Q0.31 and its right shift.
 
-    ``GetInvSqrtQuantizedMultiplierExp``: five steps of Newton's method from 1.
+    ``GetInvSqrtQuantizedMultiplierExp``: five Newton steps from 1.
     """
 
     def stage(name: str, value: Callable[[tirx.Var], Any]) -> Any:
@@ -202,10 +202,10 @@ def _root_step(half: te.Tensor, guess: te.Tensor | None) -> Any:
 
 
 def softmax16(rows: int, columns: int, scale: float) -> Any:
-    """Return the kernel ``(x, exponentials, inverses, result)`` of SOFTMAX of 16-bit values.
+    """Return the kernel ``(x, exponentials, inverses, result)`` of 16-bit SOFTMAX.
 
-    ``scale`` is that of ``x`` times beta; both tables have 513 samples; the result is stored in
-    steps of 2**-15.
+    ``scale``: that of ``x`` times beta. Both tables have 513 samples. The result has steps of
+    2**-15.
     """
     x = te.placeholder((rows, columns), "int16", "x")
     powers = te.placeholder((513,), "int16", "exponentials")

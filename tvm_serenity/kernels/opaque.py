@@ -1,7 +1,7 @@
-"""Stand-ins for operators that the user computes: kernels of zeros that say what they stand for.
+"""Stand-ins for operators that the user implements: kernels that return zeros.
 
-Firmware calls the user's C function in their place; nothing else may run them as if they computed
-something.
+Firmware calls the user's C function in their place; no other code may run them as if they computed
+the operator.
 """
 
 import json
@@ -17,12 +17,12 @@ from tvm_serenity.kernels.build import written
 from tvm_serenity.kernels.lean import LEAN
 
 ATTRIBUTE = "serenity.opaque"
-"""Attribute of a stand-in: what it stands for, as JSON."""
+"""Attribute of a stand-in: a description of the operator, as JSON."""
 
 
 @dataclass(frozen=True)
 class Passed:
-    """What a user's function is given as an input: a parameter, scratch, or nothing (both None)."""
+    """An input of the user's function: a parameter, scratch, or omitted (both None)."""
 
     parameter: int | None = None
     scratch_offset: int | None = None
@@ -31,10 +31,10 @@ class Passed:
 
 @dataclass(frozen=True)
 class Opaque:
-    """An operator called ``name`` in its file; its scratch lies before its workspace.
+    """An operator called ``name`` in its file; its scratch precedes its workspace.
 
-    ``options`` is the parameter that holds the operator's options, with so many bytes; the
-    ``outputs``, in bytes each, are the last parameters.
+    ``options``: the parameter that holds the operator's options, and their bytes. The ``outputs``,
+    in bytes each, are the last parameters.
     """
 
     name: str
@@ -46,14 +46,14 @@ class Opaque:
 
 
 def stand_in(what: Opaque, parameters: Mapping[str, tuple[tuple[int, ...], str]]) -> tirx.PrimFunc:
-    """Return a kernel of ``parameters`` (shape and type by name) whose results are all zeros."""
+    """Return a kernel of ``parameters`` (shape and type by name) whose results are zeros."""
     shapes = [shape for shape, _ in parameters.values()][-len(what.outputs) :]
     made = written(dict(parameters), partial(_zeros, shapes))
     return made.with_attr({ATTRIBUTE: json.dumps(asdict(what)), LEAN: True})
 
 
 def opaque(kernel: tirx.PrimFunc) -> Opaque | None:
-    """Return what a kernel stands for, None for one that computes."""
+    """Return the operator that a kernel stands for, None for other kernels."""
     attrs = kernel.attrs or {}
     if ATTRIBUTE not in attrs:
         return None

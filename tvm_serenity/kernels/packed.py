@@ -1,16 +1,16 @@
-"""Integer convolutions and dense layers whose weights are stored as dot products read them.
+"""Integer convolutions and dense layers with weights packed for dot products.
 
-``Packed`` is a convolution (or a dense layer: of one row of pixels, 1 x 1) for one of the units of
-``kernels.dot_units``. Its weights are int8 ``[vectors, kh, kw, steps, lanes * group]``: a step is
-``group`` input channels (of one piece of the input) for ``lanes`` output channels. Channels are
-filled up with zeros to whole steps and vectors, biases and multipliers to whole vectors: these
-bytes are constants of the module like any other, and are counted as such.
+``Packed`` is a convolution (a dense layer is one on a row of pixels, 1 x 1) for a unit of
+``kernels.dot_units``. Its weights are int8 ``[vectors, kh, kw, steps, lanes * group]``: a step
+covers ``group`` input channels (of one piece of the input) for ``lanes`` output channels. Channels
+are zero-padded to full steps and vectors, biases and multipliers to full vectors. These bytes are
+constants of the module and are counted as such.
 
-Where channels do not make whole groups, those of neighbouring pixels are joined (an image of three
-channels, a window of 3 x 3: nine values a row, as they lie in memory): ``TapRow``.
+If channels do not fill groups, the channels of neighbouring pixels are joined (three channels, a 3
+x 3 window: nine consecutive values per row): ``TapRow``.
 
-``packed`` is the kernel as a tensor expression, which says what it computes;
-``kernels.dot_tiles`` is the form that runs.
+``packed`` is the kernel as a tensor expression, its specification; ``kernels.dot_tiles`` is the
+form that runs.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,15 +39,15 @@ from tvm_serenity.quantize.fixed import Multiplier
 
 
 def unit_of(spec: Packed) -> Unit:
-    """Return the unit that computes it."""
+    """Return the unit that computes a packed layer."""
     return BY_NAME[spec.unit]
 
 
 @dataclass(frozen=True)
 class TapRow:
-    """One row of the window: ``taps`` of them, each of some channels of every piece.
+    """One row of the window: ``taps`` taps, each of some channels of all pieces.
 
-    A row of joined pixels is one tap, of the channels of all.
+    A row of joined pixels is one tap, with the channels of all pixels.
     """
 
     taps: int
@@ -57,12 +57,12 @@ class TapRow:
 
     @property
     def count(self) -> int:
-        """All of its steps."""
+        """The number of its steps."""
         return self.taps * sum(self.steps)
 
 
 def row_of(spec: Packed) -> TapRow:
-    """Return how rows of the window are cut into steps."""
+    """Return how rows of the window are divided into steps."""
     group, taps = unit_of(spec).group, spec.weight_shape[1]
     channels = tuple(spec.sizes(piece)[3] for piece in spec.pieces)
     pixels = 1
@@ -72,7 +72,7 @@ def row_of(spec: Packed) -> TapRow:
 
 
 def can_be_joined(spec: WindowSums, group: int) -> bool:
-    """Whether the pixels of a row of the window follow each other, but hold no whole groups."""
+    """Return whether a window row's pixels are consecutive but do not fill groups."""
     whole = len(spec.pieces) == 1 and spec.sizes(spec.pieces[0])[3] % group == 0
     return (
         len(spec.pieces) == 1 and not whole and spec.weight_shape[1] > 1 and spec.dilation[1] == 1
@@ -80,17 +80,17 @@ def can_be_joined(spec: WindowSums, group: int) -> bool:
 
 
 def vectors(spec: Packed) -> int:
-    """Return how many vectors hold the output channels."""
+    """Return the number of vectors that hold the output channels."""
     return -(-spec.channels // unit_of(spec).lanes)
 
 
 def correction(spec: WindowSums) -> int:
-    """Return what is added to a stored weight: int8 weights and zero points are no matter."""
+    """Return the offset of stored weights; int8 weights need none."""
     return (128 if spec.weight_dtype == "uint8" else 0) - spec.weight_zero
 
 
 def can_be_packed(spec: Any) -> bool:
-    """Whether a layer is a sum over 8-bit input channels, stored last."""
+    """Return whether a layer sums over 8-bit input channels stored last."""
     if isinstance(spec, DynamicDense):
         return True
     if isinstance(spec, DynamicConvolution):
@@ -108,7 +108,7 @@ def can_be_packed(spec: Any) -> bool:
 
 
 Layer = Convolution | Dense | DynamicConvolution | DynamicDense
-"""What can be packed."""
+"""The records of layers that can be packed."""
 
 
 def packed_spec(spec: Layer, unit: Unit) -> Packed:
@@ -140,7 +140,7 @@ def packed_spec(spec: Layer, unit: Unit) -> Packed:
 
 
 def _extremes(finish: Requantise) -> Requantise:
-    """What finishes sums, of multipliers of their own only as much as kernels depend on."""
+    """Return the requantisation with only those multipliers that the kernel depends on."""
     m = finish.multiplier
     if not finish.per_channel:
         return finish
@@ -151,7 +151,7 @@ def _extremes(finish: Requantise) -> Requantise:
 def packed_constants(
     spec: Packed, finish: Requantise, weight: Array, bias: Array
 ) -> tuple[Array, ...]:
-    """Return weights, biases and multipliers as the kernel takes them.
+    """Return weights, biases and multipliers in the kernel's layout.
 
     ``weight``: (kh, kw, input channels, output channels), or (inputs, units) of a dense layer.
     """
@@ -162,7 +162,7 @@ def packed_constants(
 def packed_floats(
     spec: Packed, weight: Array, scales: Array, bias: Array | None
 ) -> tuple[Array, ...]:
-    """Return weights, what sums begin with, scales, biases and sums of weights, of a Rescale."""
+    """Return weights, initial sums, scales, biases and weight sums of a Rescale."""
     finish = spec.on_the_fly
     assert finish is not None
     made, less = _packed_weights(spec, weight, np.zeros(spec.channels, np.int32))
@@ -173,7 +173,7 @@ def packed_floats(
 
 
 def _packed_weights(spec: Packed, weight: Array, bias: Array) -> tuple[Array, Array]:
-    """Weights as the kernel takes them, and biases less what its unit adds."""
+    """Return weights in the kernel's layout, and biases minus the unit's offset."""
     unit = unit_of(spec)
     stored = weight.reshape(spec.weight_shape).astype(np.int64)
     if spec.weight_dtype == "uint8":
@@ -199,14 +199,14 @@ def _weight_shape(spec: Packed) -> tuple[int, ...]:
 
 
 def _filled(spec: Packed, array: Array) -> Array:
-    """An array of one element a channel, with zeros to whole vectors."""
+    """Return an array of one element per channel, zero-padded to full vectors."""
     made = np.zeros(vectors(spec) * unit_of(spec).lanes, array.dtype)
     made[: array.size] = array
     return made
 
 
 def parameters(spec: Packed) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return shape and type of every buffer of the kernel, by name, in order."""
+    """Return shape and type of each buffer of the kernel, by name, in order."""
     held = {f"x{i}": (spec.stored_shape(piece), spec.dtype) for i, piece in enumerate(spec.pieces)}
     every, finish = (vectors(spec) * unit_of(spec).lanes,), spec.finish
     if isinstance(finish, Rescale):
@@ -220,7 +220,7 @@ def parameters(spec: Packed) -> dict[str, tuple[tuple[int, ...], str]]:
 
 
 def finish_of(spec: Packed, steps: Any, constants: Sequence[Any]) -> Callable[[Any, Any, Any], Any]:
-    """Return ``(sum, channel, image) -> result``; ``steps``: the array of them, if there is one."""
+    """Return ``(sum, channel, image) -> result``; ``steps``: the quantisation array, if any."""
     finish = spec.finish
     if not isinstance(finish, Rescale):
         stored = finished(finish, constants)
@@ -237,7 +237,7 @@ def finish_of(spec: Packed, steps: Any, constants: Sequence[Any]) -> Callable[[A
 
 
 def zero_of(spec: Packed, steps: Any, image: Any) -> Any:
-    """Return in 32 bits what zero is stored as in an image."""
+    """Return the stored zero of an image, in 32 bits."""
     finish = spec.on_the_fly
     if finish is None or not finish.asymmetric:
         return i32(spec.input_zero)
@@ -247,7 +247,7 @@ def zero_of(spec: Packed, steps: Any, image: Any) -> Any:
 def packed(spec: Packed) -> Any:
     """Return the kernel ``(pieces..., weight, bias, multipliers..., result)``.
 
-    Steps, if there are any, come behind the pieces.
+    Quantisation parameters, if there are any, follow the pieces.
     """
     *held, _ = parameters(spec).items()
     tensors = [te.placeholder(shape, dtype, name) for name, (shape, dtype) in held]
@@ -273,7 +273,7 @@ def packed(spec: Packed) -> Any:
 
 @dataclass(frozen=True)
 class _Image:
-    """A piece of the input as an image, however it is stored."""
+    """A piece of the input as an image, whatever its storage."""
 
     spec: Packed
     shape: tuple[int, int, int, int]
@@ -281,7 +281,7 @@ class _Image:
     steps: te.Tensor | None
 
     def zero(self, n: Any) -> Any:
-        """What zero is stored as in an image; a dense layer has nothing outside."""
+        """Return the stored zero of an image; a dense layer has no padding."""
         return zero_of(self.spec, self.steps, 0 if self.spec.dense else n).astype(self.spec.dtype)
 
     def __call__(self, n: Any, y: Any, x: Any, c: Any) -> Any:
@@ -289,7 +289,7 @@ class _Image:
 
 
 def _summed(spec: Packed, image: _Image, weight: te.Tensor, part: tuple[int, int]) -> Any:
-    """The int32 sums of what ``image`` holds; ``part``: its number, the first of its steps."""
+    """Return the int32 sums over ``image``; ``part``: its index and first step."""
     unit, row, (piece, first) = unit_of(spec), row_of(spec), part
     ky, kx = te.reduce_axis((0, spec.weight_shape[0]), "ky"), te.reduce_axis((0, row.taps), "kx")
     step, i = te.reduce_axis((0, row.steps[piece]), "step"), te.reduce_axis((0, unit.group), "i")

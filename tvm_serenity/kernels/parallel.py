@@ -1,12 +1,12 @@
-"""Kernels whose outermost loops run in several threads, where it is shown that none races.
+"""Parallel outermost loops of kernels, where no two threads race.
 
-``in_parallel`` looks for loops from the outside in: the first that has enough work and whose steps
-are independent becomes parallel. Steps are independent where every tensor that one of them writes,
-and that is not made anew in each, has an axis along which no two steps touch the same elements
-(:func:`independent`): step ``p`` touches those from ``c * p + least`` to ``c * p + most`` only, and
-``most - least < c``. What a kernel reads and never writes is no matter.
+``in_parallel`` searches loops from the outside in: the first with enough work and independent steps
+becomes parallel. Steps are independent if each written tensor, unless it is allocated in each step,
+has an axis along which no two steps touch the same elements (:func:`independent`): step ``p``
+touches only ``c * p + least`` to ``c * p + most``, and ``most - least < c``. Tensors that are only
+read do not matter.
 
-TVM's runtime shares the steps out among as many threads as ``TVM_NUM_THREADS`` says.
+TVM's runtime distributes the steps over ``TVM_NUM_THREADS`` threads.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,14 +21,16 @@ from tvm_serenity.kernels.workspace import workspace_of
 
 Views = Sequence[tuple[Any, Any]]
 LEAST_WORK = 500_000
-"""Elements that a loop stores, in registers or in memory, for it to be worth starting threads: some
-10 to 20 us. Starting them takes 2 to 5."""
+"""The least elements a loop must store to start threads: about 10 to 20 us.
+
+Starting threads takes 2 to 5 us.
+"""
 
 
 def in_parallel(kernel: tirx.PrimFunc, least_work: int = LEAST_WORK) -> Any:
-    """Return a lean ``kernel`` with parallel loops; itself where it has none, or needs scratch."""
+    """Return a lean ``kernel`` with parallel loops; itself if it has none or needs scratch."""
     if workspace_of(kernel):
-        return kernel  # threads would share it
+        return kernel  # threads would share the scratch
     body = _changed(kernel.body, least_work, _Around(views_of(kernel.body)))
     if body is None:
         return kernel
@@ -37,14 +39,14 @@ def in_parallel(kernel: tirx.PrimFunc, least_work: int = LEAST_WORK) -> Any:
 
 @dataclass(frozen=True)
 class _Around:
-    """What holds where a loop stands: views, and the loops around it with their ranges."""
+    """The context of a loop: views, and the enclosing loops with their ranges."""
 
     views: Views
     ranges: tuple[tuple[Any, Any], ...] = ()
 
 
 def _changed(stmt: tirx.Stmt, least: int, around: _Around) -> Any:
-    """A statement with parallel loops, None where it has none."""
+    """Return a statement with parallel loops, None if it has none."""
     if isinstance(stmt, s_tir.SBlockRealize) and not stmt.iter_values:
         body = _changed(stmt.block.body, least, around)
         return None if body is None else _with_body(stmt, body)
@@ -88,7 +90,7 @@ def _with_body(realize: s_tir.SBlockRealize, body: tirx.Stmt) -> Any:
 
 
 def work(stmt: tirx.Stmt) -> int:
-    """Return how many elements a statement stores, the longer way of each condition."""
+    """Return the number of elements that a statement stores, on the longer branch of conditions."""
     if isinstance(stmt, tirx.For):
         return int(getattr(stmt.extent, "value", 1)) * work(stmt.body)
     if isinstance(stmt, tirx.SeqStmt):
@@ -105,10 +107,10 @@ def work(stmt: tirx.Stmt) -> int:
 
 
 def independent(loop: tirx.For, views: Views = (), around: Sequence[tuple[Any, Any]] = ()) -> bool:
-    """Return whether the steps of a loop are shown to touch nothing that another one writes.
+    """Return whether the steps of a loop provably touch nothing that another step writes.
 
-    Parameters of a kernel are memory of their own; ``views``: what else may be the same.
-    ``around``: variables of the loops around it, with their ranges.
+    Parameters of a kernel do not alias; ``views``: the buffers that may. ``around``: the variables
+    of enclosing loops, with their ranges.
     """
     found = _Accesses(ranges=dict(around))
     if not found.read(loop.body, lambda expr: expr):
@@ -120,7 +122,7 @@ def independent(loop: tirx.For, views: Views = (), around: Sequence[tuple[Any, A
         root = _root(buffer, views)
         shared = [(o, i) for o, i, _ in found.touched if _root(o, views).same_as(root)]
         if not all(other.same_as(buffer) for other, _ in shared):
-            return False  # by views of other shapes
+            return False  # accesses by views of other shapes
         indices = [i for _, i in shared]
         axes = range(len(indices[0]))
         if not any(
@@ -131,7 +133,7 @@ def independent(loop: tirx.For, views: Views = (), around: Sequence[tuple[Any, A
 
 
 def views_of(body: tirx.Stmt) -> Views:
-    """Return the buffers that a kernel declares on top of others, with what they are views of."""
+    """Return the buffers that a kernel declares on other buffers, with those buffers."""
     found = []
     for declared in parts(body, tirx.DeclBuffer):
         below = [] if declared.data is None else parts(declared.data, tirx.Var)
@@ -140,21 +142,21 @@ def views_of(body: tirx.Stmt) -> Views:
 
 
 def _root(buffer: tirx.Var, views: Views) -> Any:
-    """What a buffer is a view of, itself if of nothing."""
+    """Return the buffer that a buffer is a view of, or itself."""
     below = next((other for view, other in views if view.same_as(buffer)), None)
     return buffer if below is None else _root(below, views)
 
 
 @dataclass
 class _Accesses:
-    """What the steps of a loop touch: buffer, indices, whether it is written."""
+    """The accesses of a loop's steps: buffer, indices, whether it writes."""
 
     touched: list[tuple[Any, list[Any], bool]] = field(default_factory=list)
     own: list[Any] = field(default_factory=list)
     ranges: dict[Any, Any] = field(default_factory=dict)
 
     def read(self, stmt: tirx.Stmt, place: Callable[[Any], Any]) -> bool:
-        """Collect from a statement; False where it is of an unknown kind."""
+        """Collect the accesses of a statement; return False for an unknown statement."""
         if isinstance(stmt, tirx.For):
             self.ranges |= [_range(stmt)]
             return self.read(stmt.body, place)
@@ -202,7 +204,7 @@ class _Accesses:
 
 
 def _disjoint_steps(indices: list[Any], loop: tirx.For, ranges: dict[Any, Any]) -> bool:
-    """Whether steps of a loop have elements of their own along an axis."""
+    """Return whether the steps of a loop access disjoint elements along an axis."""
     analyzer = sym.Analyzer()
     for var, extent in ranges.items():
         analyzer.bind(var, extent)
@@ -224,7 +226,7 @@ def _disjoint_steps(indices: list[Any], loop: tirx.For, ranges: dict[Any, Any]) 
 
 
 def _stride(index: Any, var: tirx.Var, analyzer: sym.Analyzer) -> int | None:
-    """By how much an index grows from one step to the next; None where that is no constant."""
+    """Return the growth of an index per step; None if it is not constant."""
 
     def following(other: tirx.Var) -> Any:
         return other + tirx.const(1, _dtype(other)) if other.same_as(var) else other

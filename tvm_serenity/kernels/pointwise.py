@@ -1,4 +1,4 @@
-"""Integer kernels that map elements: sums, products, tables, conversions, and softmax."""
+"""Elementwise integer kernels: sums, products, tables, conversions; and softmax."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -93,7 +93,7 @@ def lookup(shape: Shape, source: str, result: str) -> Any:
 
 
 def rescale(shape: Shape, source: Affine, spec: Requantise) -> Any:
-    """Return the kernel ``(x, result)`` to another scale, in arithmetic."""
+    """Return the kernel ``(x, result)`` that rescales by arithmetic."""
     x = te.placeholder(shape, source.dtype, "x")
     finish = finished(spec, ())
     out = te.compute(
@@ -103,7 +103,7 @@ def rescale(shape: Shape, source: Affine, spec: Requantise) -> Any:
 
 
 def store(shape: Shape, result: Affine, low: int, high: int, rounding: str) -> Any:
-    """Return the kernel ``(x, result)`` from float32 to stored values."""
+    """Return the kernel ``(x, result)`` that quantises float32."""
     x = te.placeholder(shape, "float32", "x")
 
     def value(*at: tirx.Var) -> Any:
@@ -125,8 +125,8 @@ def store(shape: Shape, result: Affine, low: int, high: int, rounding: str) -> A
 def softmax(shape: tuple[int, int], source: str, result: str, entries: int = 256) -> Any:
     """Return the kernel ``(x, exponentials, result)`` of TFLite's fixed-point softmax.
 
-    ``result`` has scale 1/256 (int16: 1/65536) and the least value of its type as zero point; there
-    are ``entries`` exponentials, of which the last stands for all that follow.
+    ``result`` has scale 1/256 (int16: 1/65536) and the least value of its type as zero point. There
+    are ``entries`` exponentials; the last one stands for all larger distances.
     """
     rows, columns = shape
     x = te.placeholder(shape, source, "x")
@@ -159,7 +159,7 @@ def softmax(shape: tuple[int, int], source: str, result: str, entries: int = 256
 
 
 def real_softmax(spec: RealSoftmax) -> Any:
-    """Return the kernel ``(x, exponentials, result)`` of softmax as onnxruntime rounds it."""
+    """Return the kernel ``(x, exponentials, result)`` of softmax, rounded as in onnxruntime."""
     x = te.placeholder((spec.rows, spec.columns), spec.source, "x")
     powers = te.placeholder((256,), "float32", "exponentials")
     k = te.reduce_axis((0, spec.columns), "k")
@@ -188,9 +188,9 @@ def _rounded(x: tirx.Expr, exponent: int) -> Any:
 
 
 def _reciprocal(rows: int, total: te.Tensor) -> Any:
-    """Return gemmlowp's ``one_over_one_plus_x_for_x_in_0_1`` of sums shifted to Q0.31, as Q0.31.
+    """Return gemmlowp's ``one_over_one_plus_x_for_x_in_0_1`` of sums shifted to Q0.31, in Q0.31.
 
-    Newton's steps are stages of their own: as one expression they would double at each step.
+    Each Newton step is a stage: as one expression it would double at each step.
     """
 
     def half_denominator(i: tirx.Var) -> Any:

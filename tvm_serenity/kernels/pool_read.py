@@ -1,8 +1,8 @@
-"""Max pools read back from TVM's own kernels, which carry no spec.
+"""Recognition of max pools in TVM's kernels, which carry no spec.
 
-The loops must be those of one reduction: every element of the result begins with the least value
-and takes in the elements under its window. Where windows lie is evaluated for every row and every
-column, so that nothing is assumed of how the kernel says it.
+The loops must be those of one reduction: each element of the result starts with the least value and
+takes the maximum with the elements in its window. The window's place is evaluated for each row and
+column, whatever the form of the index.
 """
 
 import operator
@@ -37,7 +37,7 @@ _OPERATIONS: dict[type[Any], Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class _Axis:
-    """Along rows or columns: step, distance of taps, how far the first window begins before."""
+    """A pool along one axis: stride, distance of taps, padding before."""
 
     window: int
     step: int
@@ -47,7 +47,7 @@ class _Axis:
 
 @dataclass(frozen=True)
 class _Nest:
-    """Loops of a reduction: over the result, over a window, and what is stored."""
+    """The loops of a reduction: over the result, over a window, and the stored value."""
 
     outer: dict[str, int]
     inner: dict[str, int]
@@ -56,7 +56,7 @@ class _Nest:
 
 
 def max_pool_of(kernel: tirx.PrimFunc) -> MaxPool | None:
-    """Return the max pool of 8-bit integers that a kernel of two tensors is, None if it is none."""
+    """Return the max pool of 8-bit integers that a kernel of two tensors is, otherwise None."""
     if len(kernel.params) != 2:
         return None
     shapes = [compat.buffer_shape(p) for p in kernel.params]
@@ -85,11 +85,11 @@ def max_pool_of(kernel: tirx.PrimFunc) -> MaxPool | None:
 
 
 class _UnknownError(Exception):
-    """A kernel that is no max pool."""
+    """The kernel is no max pool."""
 
 
 def _nest(body: Any) -> _Nest | None:
-    """The loops of a kernel that is one reduction."""
+    """Return the loops of a kernel that is one reduction."""
     outer, at = _loops(body)
     if not isinstance(at, tirx.SeqStmt) or len(at) != 2 or not isinstance(at[0], tirx.BufferStore):
         return None
@@ -100,7 +100,7 @@ def _nest(body: Any) -> _Nest | None:
 
 
 def _loops(at: Any) -> tuple[dict[str, int], Any]:
-    """The extents of loops inside of each other by name, and what is in the innermost."""
+    """Return the extents of nested loops by name, and the innermost statement."""
     found: dict[str, int] = {}
     while isinstance(at, tirx.For):
         extent = integer(at.extent)
@@ -112,7 +112,7 @@ def _loops(at: Any) -> tuple[dict[str, int], Any]:
 
 
 def _axes(nest: _Nest, function: Any, shapes: Any, dtype: str) -> tuple[_Axis, _Axis]:
-    """How windows lie along rows and along columns."""
+    """Return the window parameters along rows and columns."""
     source, result = function.params
     begin, update, least = nest.begin, nest.update, int(np.iinfo(dtype).min)
     held, term = update.value.a, update.value.b
@@ -146,7 +146,7 @@ def _axes(nest: _Nest, function: Any, shapes: Any, dtype: str) -> tuple[_Axis, _
 
 
 def _axis(index: Any, inside: Any, names: list[str], loops: Any, size: int) -> _Axis:
-    """How windows lie along an axis of so many pixels: evaluated at each."""
+    """Return the window parameters along an axis of ``size`` pixels, evaluated at each."""
     made, taps = (loop[0] if loop else 1 for loop in loops)
     given = [names[:1] if loops[0] else [], names[-1:] if loops[1] else []]
 
@@ -169,7 +169,7 @@ def _names(expr: Any) -> set[str]:
 
 
 def _value(expr: Any, variables: dict[str, int]) -> int:
-    """The value of an expression of integers."""
+    """Return the value of an integer expression."""
     if isinstance(expr, tirx.IntImm):
         return int(expr.value)
     if isinstance(expr, tirx.Var) and expr.name in variables:

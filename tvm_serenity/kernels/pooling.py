@@ -62,7 +62,7 @@ def average_pool(spec: AveragePool) -> Any:
 def _inside(
     index: tirx.Expr, stride: int, window: int, before: int, after: int, extent: int
 ) -> Any:
-    """How many steps of a window lie inside the image."""
+    """Return the number of window steps inside the image."""
     if not before and not after:
         return i32(window)
     start = index.astype("int32") * i32(stride) - i32(before)

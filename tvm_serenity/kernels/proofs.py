@@ -1,7 +1,7 @@
-"""What must be shown of a schedule before a block may stand inside of another one's loops.
+"""Proofs that a schedule must provide before a block moves into another block's loops.
 
-TVM's ``reverse_compute_at`` gives a consumer only those elements that read what is produced: of a
-tensor that is padded after a sum, the border is never written. Its own checks do not notice.
+TVM's ``reverse_compute_at`` computes only the elements of a consumer that read the producer: if a
+tensor is padded after a sum, its border is never written. TVM's own checks do not notice.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from tvm_serenity.kernels.nodes import mapped, parts
 
 
 def runs_each_once(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> bool:
-    """Whether the loops around a block are shown to run it once for each element of its domain."""
+    """Return whether the enclosing loops provably run a block once per element of its domain."""
     realised = _realised(schedule, block)
     if realised is None:
         return False
@@ -30,7 +30,7 @@ def runs_each_once(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> 
 
 
 def _covers(index: sym.IterSumExpr, extent: tirx.Expr) -> bool:
-    """Whether a mapped index takes every value from 0 to ``extent``, from iterators of its own."""
+    """Return whether an index takes each value from 0 to ``extent``, with its own iterators."""
     if _constant(index.base) != 0:
         return False
     covered = 1
@@ -44,9 +44,9 @@ def _covers(index: sym.IterSumExpr, extent: tirx.Expr) -> bool:
 def reads_only_last_element(
     schedule: s_tir.Schedule, producer: s_tir.schedule.SBlockRV, consumer: s_tir.schedule.SBlockRV
 ) -> bool:
-    """Whether each run of ``consumer`` is shown to read only the element just made before it.
+    """Return whether ``consumer`` provably reads only the element computed just before.
 
-    Both stand in common loops; ``producer`` runs for one element in each step of these.
+    Both are in common loops; ``producer`` computes one element in each step.
     """
     made, read = _realised(schedule, producer), _realised(schedule, consumer)
     if made is None or read is None:
@@ -69,7 +69,7 @@ def reads_only_last_element(
 def reads_once(
     schedule: s_tir.Schedule, producer: s_tir.schedule.SBlockRV, consumer: s_tir.schedule.SBlockRV
 ) -> bool:
-    """Whether ``consumer`` is shown to read no element of ``producer`` at two of its elements."""
+    """Return whether no two elements of ``consumer`` provably read the same of ``producer``."""
     block = schedule.get(consumer)
     domain = {v.var: v.dom for v in block.iter_vars if _constant(v.dom.extent) != 1}
     for written in schedule.get(producer).writes:
@@ -99,7 +99,7 @@ def _loads(block: s_tir.SBlock, buffer: tirx.Var) -> list[Any]:
 
 
 def _inserted(index: tirx.Expr, realised: s_tir.SBlockRealize) -> Any:
-    """An index of a block in terms of the loops around it."""
+    """Return a block's index in terms of the enclosing loops."""
     pairs = list(zip(realised.block.iter_vars, realised.iter_values, strict=True))
 
     def value(variable: tirx.Var) -> Any:

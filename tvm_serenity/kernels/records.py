@@ -1,4 +1,4 @@
-"""What integer kernels are made from: records of what they compute; no TVM is imported here."""
+"""Records of integer kernels: what each kernel computes; they import no TVM."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ Index = TypeVar("Index")
 
 @dataclass(frozen=True)
 class Pair:
-    """Two tensors that are broadcast against each other, and what they are stored as."""
+    """Two broadcast tensors, their types and zero points."""
 
     shapes: tuple[Shape, Shape]
     sources: tuple[Affine, Affine]
@@ -35,9 +35,9 @@ class Pair:
 
 @dataclass(frozen=True)
 class Sum:
-    """``a * left + b * right`` times ``out``, TFLite's ADD and SUB.
+    """``a * left + b * right`` times ``out``: TFLite's ADD and SUB.
 
-    The operands are shifted left by ``shift`` bits first. A negative ``right.real`` subtracts.
+    Operands are first shifted left by ``shift`` bits. A negative ``right.real`` subtracts.
     """
 
     pair: Pair
@@ -49,7 +49,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Product:
-    """``a * b`` times ``out``, TFLite's MUL."""
+    """``a * b`` times ``out``: TFLite's MUL."""
 
     pair: Pair
     out: Multiplier
@@ -57,7 +57,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Lookup:
-    """A function of one 8-bit value: types of the argument and of the 256 results."""
+    """A function of one 8-bit value: the types of the argument and of the 256 results."""
 
     shape: Shape
     source: str
@@ -66,7 +66,7 @@ class Lookup:
 
 @dataclass(frozen=True)
 class RealSoftmax:
-    """Softmax of rows of 8-bit values of type ``source``, in float32."""
+    """A softmax in float32 of rows of 8-bit values of type ``source``."""
 
     rows: int
     columns: int
@@ -78,7 +78,7 @@ class RealSoftmax:
 
 @dataclass(frozen=True)
 class BatchMatmul:
-    """Operands of shape (..., rows, inner) and (..., inner, columns), or transposed if adjoint."""
+    """Operands of shapes (..., rows, inner) and (..., inner, columns), transposed if adjoint."""
 
     shapes: tuple[Shape, Shape]
     adjoint: tuple[bool, bool]
@@ -103,7 +103,7 @@ class BatchMatmul:
 
 @dataclass(frozen=True)
 class Requantise:
-    """From int32 sums to stored values: multiply, add the zero point, clamp to low..high."""
+    """The conversion of int32 sums to stored values: multiply, add zero point, clamp."""
 
     multiplier: Multiplier
     zero_point: int
@@ -114,15 +114,15 @@ class Requantise:
 
     @property
     def per_channel(self) -> bool:
-        """Whether every channel has its multiplier."""
+        """Whether each channel has its own multiplier."""
         return len(set(zip(self.multiplier.value, self.multiplier.shift, strict=True))) > 1
 
     def of_channels(self, part: slice) -> "Requantise":
-        """Return what finishes some channels, which may have one multiplier in common."""
+        """Return the requantisation of selected channels; equal multipliers become one."""
         return replace(self, multiplier=multiplier(self.multiplier.real[part]))
 
     def arrays(self) -> tuple[Array, ...]:
-        """Return the constants of the kernel, one entry a channel; none if all are equal."""
+        """Return the kernel's constants, one entry per channel; none if all are equal."""
         m = self.multiplier
         if not self.per_channel:
             return ()
@@ -135,7 +135,7 @@ class Requantise:
 
 @dataclass(frozen=True)
 class TransposedConvolution:
-    """One transposed convolution of NHWC; ``before`` is cut off above and to the left."""
+    """An NHWC transposed convolution; ``before``: results dropped at the top and left."""
 
     input_shape: tuple[int, int, int, int]
     output_shape: tuple[int, int, int, int]
@@ -168,9 +168,9 @@ class AveragePool:
 
 @dataclass(frozen=True)
 class MaxPool:
-    """The largest value of each window of one image, of the elements inside; channels last.
+    """The maximum of each window of one image, of the elements inside; channels last.
 
-    ``before``: rows and columns that the first window begins above and to the left of the image.
+    ``before``: rows and columns of padding above and to the left of the image.
     """
 
     shape: tuple[int, int, int, int]
@@ -184,7 +184,7 @@ class MaxPool:
 
 @dataclass(frozen=True)
 class Mean:
-    """A sum over ``axes`` times one multiplier: a mean where that contains the count."""
+    """A sum over ``axes`` times a multiplier, which includes 1 / count for a mean."""
 
     shape: tuple[int, ...]
     axes: tuple[int, ...]
@@ -196,10 +196,10 @@ class Mean:
 
 @dataclass(frozen=True)
 class Bilinear:
-    """An image ``[batch, height, width, channels]`` to another ``size``.
+    """A resize of an image ``[batch, height, width, channels]`` to another ``size``.
 
-    ``coordinates``: "asymmetric", "align_corners" or "half_pixel". ``exact``: where a result lies
-    is rounded to 1/1024 of a pixel, result by result; LiteRT rounds the step from one to the next.
+    ``coordinates``: "asymmetric", "align_corners" or "half_pixel". ``exact``: each position is
+    rounded to 1/1024 of a pixel; LiteRT rounds the step between positions.
     """
 
     shape: tuple[int, int, int, int]
@@ -227,10 +227,9 @@ class FilterSum:
 
 @dataclass(frozen=True)
 class WindowSums:
-    """What a convolution sums up: ``pieces`` are the shapes of its inputs, joined along channels.
+    """The window sums of a convolution; ``pieces``: input shapes, joined along the channels.
 
-    ``padding`` is top, left, bottom, right. ``input_zero`` and ``weight_zero`` are what zero is
-    stored as.
+    ``padding``: top, left, bottom, right. ``input_zero`` and ``weight_zero``: the stored zeros.
     """
 
     layout: str
@@ -247,31 +246,31 @@ class WindowSums:
 
     @property
     def depthwise(self) -> bool:
-        """Whether every output channel reads one input channel."""
+        """Whether each output channel reads one input channel."""
         return len(self.weight_shape) == 3
 
     @property
     def channels(self) -> int:
-        """Output channels."""
+        """The number of output channels."""
         return self.weight_shape[-1]
 
     @property
     def channel_axis(self) -> int:
-        """The axis of the channels in stored tensors."""
+        """The channel axis of stored tensors."""
         return self.layout.index("C")
 
     def position(self, n: Index, y: Index, x: Index, c: Index) -> tuple[Index, Index, Index, Index]:
-        """Return indices in the order the data is stored."""
+        """Return indices in the storage order of the data."""
         return (n, y, x, c) if self.layout == "NHWC" else (n, c, y, x)
 
     def sizes(self, shape: Sequence[int]) -> tuple[int, int, int, int]:
-        """Return batch, height, width, channels of a stored shape."""
+        """Return batch, height, width and channels of a stored shape."""
         n, a, b, c = shape
         return (n, a, b, c) if self.layout == "NHWC" else (n, b, c, a)
 
     @property
     def output_shape(self) -> tuple[int, int, int, int]:
-        """The shape of the result as it is stored."""
+        """The stored shape of the result."""
         n, height, width, _ = self.sizes(self.pieces[0])
         top, left, bottom, right = self.padding
         kh, kw = self.weight_shape[:2]
@@ -283,12 +282,12 @@ class WindowSums:
 
 @dataclass(frozen=True)
 class Convolution(WindowSums):
-    """One convolution of integers and how its sums become stored values."""
+    """An integer convolution and the requantisation of its sums."""
 
     requantise: Requantise
 
     def of_piece(self, index: int) -> "tuple[Convolution, slice]":
-        """Return a depthwise convolution of one piece alone, and which channels that makes."""
+        """Return the depthwise convolution of one piece, and its channels."""
         sizes = [self.sizes(shape)[3] for shape in self.pieces]
         every = self.channels // sum(sizes)
         first = sum(sizes[:index]) * every
@@ -305,11 +304,11 @@ class Convolution(WindowSums):
 
 @dataclass(frozen=True)
 class Rescale:
-    """How sums of values in steps of their image become floats (``kernels.dynamic``).
+    """The conversion of sums to floats for images with their own quantisation.
 
-    ``asymmetric``: the steps have a zero point. ``channel_first``: sums are multiplied by the scale
-    of their channel before that of their image; else by the product of the two. ``limits``: between
-    which floats results are kept.
+    ``asymmetric``: with a zero point. ``channel_first``: sums are multiplied by the channel's
+    scale, then by the image's; otherwise by the product of both. ``limits``: of the results, as
+    floats. See ``kernels.dynamic``.
     """
 
     asymmetric: bool
@@ -321,11 +320,11 @@ class Rescale:
 
 @dataclass(frozen=True)
 class Packed(WindowSums):
-    """A convolution, or a dense layer, whose weights are packed for a unit of dot products.
+    """A convolution, or a dense layer, with weights packed for a dot product unit.
 
-    ``weight_shape`` is the one before. ``finish``: what its requantisation depends on; where every
-    channel has its multiplier, two stand for all. ``dense``: tensors are (rows, channels), and each
-    row is an image of its own.
+    ``weight_shape``: the unpacked shape. ``finish``: the relevant part of its requantisation; two
+    multipliers stand for per-channel ones. ``dense``: tensors are (rows, channels), each row an
+    image.
     """
 
     finish: Requantise | Rescale
@@ -334,22 +333,22 @@ class Packed(WindowSums):
 
     @property
     def on_the_fly(self) -> Rescale | None:
-        """How sums become floats, of a layer whose input is stored while the network runs."""
+        """The conversion of sums to floats if the input is quantised at run time."""
         return self.finish if isinstance(self.finish, Rescale) else None
 
     @property
     def images(self) -> int:
-        """Images, each in steps of its own if it is stored while the network runs."""
+        """The number of images; each has its own quantisation if that is computed at run time."""
         return self.pieces[0][2 if self.dense else 0]
 
     def stored_shape(self, image: Shape) -> Shape:
-        """Return the shape of a tensor as it is stored, of an image's."""
+        """Return the stored shape of a tensor, from an image's."""
         return image[2:] if self.dense else image
 
 
 @dataclass(frozen=True)
 class Dense:
-    """One dense layer of ``rows`` inputs; weights are ``[inputs, units]``."""
+    """A dense layer on ``rows`` inputs; weights are ``[inputs, units]``."""
 
     rows: int
     inputs: int
@@ -362,7 +361,7 @@ class Dense:
 
 @dataclass(frozen=True)
 class Gate:
-    """How the sums of one gate become values of three integer bits: of inputs, of the state."""
+    """The requantisation of a gate's sums, of inputs and of the state, to three integer bits."""
 
     inputs: Multiplier
     state: Multiplier
@@ -370,11 +369,11 @@ class Gate:
 
 @dataclass(frozen=True)
 class Lstm:
-    """An LSTM layer whose cells are int16: TFLite's "8x8_16", or TFLM's of int16.
+    """An LSTM layer with int16 cells: TFLite's "8x8_16", or TFLM's int16.
 
-    ``gates``: input, forget, cell, output. ``cell_bits``: integer bits of the cells. ``clip``:
-    what cells are kept below, 0 for nothing. The state is stored as the result is.
-    ``dtype``: of the input, the state and the result.
+    ``gates``: input, forget, cell, output. ``cell_bits``: integer bits of the cells. ``clip``: the
+    bound of cells, 0 for none. The state has the quantisation of the result. ``dtype``: of input,
+    state and result.
     """
 
     batch: int
@@ -391,7 +390,7 @@ class Lstm:
 
     @property
     def cell_steps(self) -> tuple[int, int]:
-        """Factor and right shift that bring cells to steps of 1 / (3 * 4096)."""
+        """Factor and right shift that rescale cells to steps of 1 / (3 * 4096)."""
         right = 3 - self.cell_bits
         return (3, right) if right > 0 else (3 << -right, 0)
 
@@ -411,14 +410,14 @@ class Lstm:
 
 
 Described = AveragePool | Convolution | Dense | FilterSum | Lookup | Mean | Packed | Product | Sum
-"""What a kernel keeps of its making (``spec``)."""
+"""The records that a kernel keeps as its ``spec``."""
 
 
 @dataclass(frozen=True)
 class Subtraction:
-    """Levels of ``channels`` less an estimate of noise that is smoothed over time.
+    """Levels of ``channels`` minus an estimate of noise that is smoothed over time.
 
-    Coefficients are fractions of ``bits`` bits, of even and of odd channels; levels are scaled up
+    Coefficients of even and odd channels are fractions with ``bits`` bits; levels are shifted left
     by ``scale`` bits.
     """
 

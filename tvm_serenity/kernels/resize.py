@@ -1,4 +1,4 @@
-"""Bilinear resizing of stored values, as LiteRT's reference kernels round it."""
+"""Bilinear resizing of stored values, rounded as in LiteRT's reference kernels."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from tvm_serenity.kernels.records import Bilinear as Bilinear
 
 Array = npt.NDArray[Any]
 _ONE = 1 << 10
-"""A weight of 1 in fixed point."""
+"""The weight 1 in fixed point."""
 
 
 def bilinear(spec: Bilinear) -> Any:
     """Return the kernel ``(x, rows, row weights, columns, column weights, result)``.
 
-    The other arguments are ``constants(spec)``.
+    ``constants(spec)`` returns the other arguments.
     """
     n, _, _, c = spec.shape
     x = te.placeholder(spec.shape, spec.dtype, "x")
@@ -38,7 +38,7 @@ def bilinear(spec: Bilinear) -> Any:
 
 
 def constants(spec: Bilinear) -> tuple[Array, Array, Array, Array]:
-    """Return which two rows each row is made of and their weights; the same of columns.
+    """Return the two source rows of each row and their weights, and the same for columns.
 
     int8 and int16 have weights in 1/1024, uint8 in float32.
     """
@@ -54,7 +54,7 @@ def _of_axis(spec: Bilinear, axis: int) -> tuple[Array, Array]:
 
 
 def _places(old: int, new: int, coordinates: str) -> Array:
-    """Where results lie, in 1/1024 of a pixel: multiples of a step that is rounded."""
+    """Return result positions in 1/1024 of a pixel: multiples of a rounded step."""
     scale = (_ONE * old + new // 2) // new
     if coordinates == "align_corners" and new > 1:
         scale = (_ONE * (old - 1) + (new - 1) // 2) // (new - 1)
@@ -63,12 +63,12 @@ def _places(old: int, new: int, coordinates: str) -> Array:
 
 
 def nearest_places(old: int, new: int, coordinates: str) -> Array:
-    """Return where results lie among ``old`` pixels, each to the nearest 1/1024 of a pixel."""
+    """Return result positions among ``old`` pixels, each rounded to 1/1024 of a pixel."""
     return np.asarray(np.rint(places(old, new, coordinates) * _ONE), np.int64)
 
 
 def places(old: int, new: int, coordinates: str) -> Array:
-    """Return where results lie among ``old`` pixels."""
+    """Return result positions among ``old`` pixels."""
     at: Array = np.arange(new, dtype=np.float64)
     if coordinates == "align_corners" and new > 1:
         return at * (old - 1) / (new - 1)

@@ -1,12 +1,12 @@
-"""Rounded high halves of products as one vector instruction on AArch64 (``sqrdmulh``).
+"""Rounded high products as one vector instruction on AArch64 (``sqrdmulh``).
 
 Fixed-point arithmetic multiplies 32-bit values by multipliers and takes ``round(a * b / 2**31)``
-(``kernels.arithmetic.high_product``), which compilers make of 64-bit products: five instructions
-for four values. ``sqrdmulh`` rounds in the same way, and saturates only where both factors are
--2**31; no multiplier is.
+(``kernels.arithmetic.high_product``). Compilers use 64-bit products: five instructions per four
+values. ``sqrdmulh`` rounds alike, and saturates only if both factors are -2**31, which no
+multiplier is.
 
-Loops of vectors get ``tirx.q_multiply_shift``, TVM's name for it, which is lowered here. Innermost
-loops along neighbours in memory that hold such products become loops of vectors.
+Vector loops get ``tirx.q_multiply_shift``, TVM's name for it, which is lowered here. Innermost
+loops over adjacent elements with such products become vector loops.
 """
 
 from collections.abc import Callable
@@ -22,15 +22,15 @@ from tvm_serenity.kernels.spec_read import kind_of
 KINDS = ("Convolution", "Dense", "Packed", "Product", "Sum")
 """Kernels whose factors are 32-bit values and multipliers from 0 to 2**31 - 1."""
 LANES = 4
-"""32-bit numbers of a register."""
+"""32-bit numbers per register."""
 MOST = 16
-"""Results of a loop of vectors: a register of bytes."""
+"""Results per vector loop: a register of bytes."""
 Q31 = 31
 INSTRUCTION = "llvm.aarch64.neon.sqrdmulh"
 
 
 def with_rounding_products(kernel: tirx.PrimFunc) -> Any:
-    """Return ``kernel`` with rounded products of vectors; itself where it has none."""
+    """Return ``kernel`` with rounded vector products; itself if it has none."""
     if kind_of(kernel) not in KINDS:
         return kernel
     body = mapped(kernel.body, tirx.For, _in_vectors)
@@ -38,7 +38,7 @@ def with_rounding_products(kernel: tirx.PrimFunc) -> Any:
 
 
 def _with_products(loop: tirx.For) -> Any:
-    """A loop of whole vectors with its products replaced, others as they are."""
+    """Return a loop of full vectors with its products replaced; other loops unchanged."""
     vectors = loop.kind == tirx.ForKind.VECTORIZED and int(loop.extent) % LANES == 0
     return mapped(loop, tirx.Cast, _replaced) if vectors else loop
 
@@ -49,7 +49,7 @@ def _replaced(cast: tirx.Cast) -> Any:
 
 
 def _factors(cast: tirx.Cast) -> tuple[Any, Any] | None:
-    """The 32-bit factors of a rounded product, None of any other expression."""
+    """Return the 32-bit factors of a rounded product, None for other expressions."""
     shifted = cast.value
     if str(cast.ty.dtype) != "int32" or not isinstance(shifted, tirx.RShift):
         return None
@@ -60,7 +60,7 @@ def _factors(cast: tirx.Cast) -> tuple[Any, Any] | None:
 
 
 def _product(wide: Any) -> tuple[Any, Any] | None:
-    """The factors of a 64-bit product, also of one by a number that was distributed over a sum."""
+    """Return the factors of a 64-bit product, also if it was distributed over a sum."""
     if isinstance(wide, tirx.Mul):
         return _both(_narrow(wide.a), _narrow(wide.b))
     if not isinstance(wide, tirx.Add):
@@ -77,7 +77,7 @@ def _both(a: Any, b: Any) -> tuple[Any, Any] | None:
 
 
 def _narrow(wide: Any) -> Any:
-    """The 32-bit expression that a 64-bit one was made from, None where there is none."""
+    """Return the 32-bit expression that a 64-bit one extends, None if there is none."""
     if isinstance(wide, tirx.Cast) and str(wide.value.ty.dtype) == "int32":
         return wide.value
     if isinstance(wide, tirx.IntImm):
@@ -93,7 +93,7 @@ def _is(value: Any, number: int) -> bool:
 
 
 def _in_vectors(loop: tirx.For) -> Any:
-    """A serial loop along neighbours with rounded products as a loop of vectors, else itself."""
+    """Return a serial loop over adjacent elements as a vector loop, otherwise itself."""
     if loop.kind != tirx.ForKind.SERIAL or not isinstance(loop.extent, tirx.IntImm):
         return loop
     extent = int(loop.extent)
@@ -114,14 +114,14 @@ def _in_vectors(loop: tirx.For) -> Any:
 
 
 def _loop(loop: tirx.For, lane: Any, span: tuple[Any, Any], place: Callable[[Any], Any]) -> Any:
-    """The loop's body for lanes, with ``place`` of its variable."""
+    """Return the loop's body for lanes, with ``place`` for its variable."""
     var = loop.loop_var
     body = mapped(loop.body, tirx.Var, lambda v: place(v) if v.same_as(var) else v)
     return tirx.For(lane, *span, tirx.ForKind.VECTORIZED, body)
 
 
 def _stores_neighbours(loop: tirx.For) -> bool:
-    """Whether the loop is one store, whose last index is its variable."""
+    """Return whether the loop is one store whose last index is its variable."""
     var, body = loop.loop_var, loop.body
     if isinstance(body, s_tir.SBlockRealize):
         bound = zip(body.block.iter_vars, body.iter_values, strict=True)
@@ -133,7 +133,7 @@ def _stores_neighbours(loop: tirx.For) -> bool:
 
 
 def _lowered(call: Any) -> Any:
-    """``q_multiply_shift`` in instructions, where it is a rounded product of whole registers."""
+    """Return ``q_multiply_shift`` as instructions if it is a rounded product of full registers."""
     a, b, bits, shift = call.args
     lanes = int(tvm.DataType(str(call.ty.dtype)).lanes)
     whole = str(call.ty.dtype).startswith("int32") and lanes % LANES == 0

@@ -1,4 +1,4 @@
-"""Kernels as plain loops over tensors with their axes, and the small changes rows need to them."""
+"""Kernels as plain loops over tensors with axes, and the transformations that rows need."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.nodes import mapped, parts
 
 MAX_UNROLLED = 64
-"""Steps of a loop over rows that are written out at most."""
+"""The most steps of a loop over rows that is unrolled."""
 _ROUNDED: dict[str, Callable[[float], int]] = {
     "tirx.floor": math.floor,
     "tirx.ceil": math.ceil,
@@ -22,11 +22,11 @@ _ROUNDED: dict[str, Callable[[float], int]] = {
 }
 
 Tables = Sequence[tuple[tirx.Var, npt.NDArray[Any]]]
-"""Parameters of a kernel whose values are known."""
+"""Parameters of a kernel with known values."""
 
 
 def row_loops(kernel: tirx.PrimFunc) -> Any:
-    """Return a kernel of blocks as loops, conditions and stores, axes kept."""
+    """Return a kernel of blocks as loops, conditions and stores, with axes kept."""
     s = s_tir.transform
     passes = [
         s.CanonicalizeLoop(),
@@ -50,23 +50,23 @@ def integer(expr: tirx.Expr) -> int | None:
 
 
 def replaced(node: tirx.Stmt | tirx.Expr, variable: tirx.Var, value: tirx.Expr | int) -> Any:
-    """Return ``node`` with an integer or expression in place of a variable."""
+    """Return ``node`` with a variable replaced by an integer or expression."""
     if isinstance(value, int):
         value = tirx.IntImm(str(variable.ty.dtype), value)
     return mapped(node, type(variable), lambda v: value if v.same_as(variable) else v)
 
 
 def conjuncts(condition: tirx.Expr) -> list[Any]:
-    """Return the conditions that ``condition`` joins by "and"."""
+    """Return the operands that ``condition`` joins by "and"."""
     if isinstance(condition, tirx.And):
         return [*conjuncts(condition.a), *conjuncts(condition.b)]
     return [condition]
 
 
 def unrolled(body: tirx.Stmt, index_of: Callable[[Any], Any]) -> Any:
-    """Return ``body`` with the loops written out that the indices ``index_of`` gives depend on.
+    """Return ``body`` with loops unrolled on which the indices of ``index_of`` depend.
 
-    ``index_of`` takes a load and returns one of its indices, or None.
+    ``index_of``: maps a load to one of its indices, or None.
     """
     indices = [index_of(load) for load in parts(body, tvm.ir.expr.TensorLoad)]
     wanted = [v for index in indices if index is not None for v in parts(index, tirx.Var)]
@@ -76,9 +76,9 @@ def unrolled(body: tirx.Stmt, index_of: Callable[[Any], Any]) -> Any:
             return loop
         extent, first = integer(loop.extent), integer(loop.min)
         if extent is None or first is None or extent > MAX_UNROLLED:
-            raise UnsupportedError(f"it goes over {extent} rows at a time")
+            raise UnsupportedError(f"its loop covers {extent} rows at a time")
         steps = [replaced(loop.body, loop.loop_var, first + i) for i in range(extent)]
-        if not steps:  # of a tensor that has no elements
+        if not steps:  # an empty tensor
             return tirx.Evaluate(0)
         steps = [steps[0], *(_with_own_names(step) for step in steps[1:])]
         return steps[0] if len(steps) == 1 else tirx.SeqStmt(steps)
@@ -87,7 +87,7 @@ def unrolled(body: tirx.Stmt, index_of: Callable[[Any], Any]) -> Any:
 
 
 def _with_own_names(statement: tirx.Stmt) -> Any:
-    """A copy of a statement whose buffers and values are its own: TVM defines each once."""
+    """Return a copy of a statement with fresh buffers and values: TVM defines each once."""
     for allocation in parts(statement, tirx.AllocBuffer):
         old = allocation.buffer
         new = tirx.decl_buffer(old.ty.shape, old.ty.dtype, old.name)
@@ -104,34 +104,34 @@ def _replacing(old: tirx.Var, new: tirx.Var) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True)
 class RowValues:
-    """An expression of the row's number, by its values."""
+    """An expression of the row number, by its values."""
 
     rows: tuple[int, ...]
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What slots are sorted by."""
+        """The sort key of slots."""
         return self.rows
 
     @staticmethod
     def of(expr: tirx.Expr, row: tirx.Var, height: int, tables: Tables = ()) -> "RowValues":
-        """Return the values of ``expr`` for all rows; it may depend on ``tables``, and no more."""
+        """Return the values of ``expr`` for all rows; it may depend on ``tables`` only."""
         values = []
         for y in range(height):
             value = integer(_folded(replaced(expr, row, y), tables))
             if value is None:
-                raise UnsupportedError("which rows it reads depends on more than the row it makes")
+                raise UnsupportedError("the rows it reads depend on more than the row it computes")
             values.append(value)
         return RowValues(tuple(values))
 
     @staticmethod
     def holds(condition: tirx.Expr, row: tirx.Var, y: int) -> bool:
-        """Whether a condition of the row's number is true for row ``y``."""
+        """Return whether a condition on the row number is true for row ``y``."""
         return bool(integer(replaced(condition, row, y)))
 
 
 def _folded(expr: tirx.Expr, tables: Tables) -> Any:
-    """An expression without what is known of it: elements of tables, and numbers rounded."""
+    """Return an expression with table elements and rounded numbers evaluated."""
     analyzer = sym.Analyzer()
 
     def element(load: tvm.ir.TensorLoad) -> Any:

@@ -1,9 +1,9 @@
 """The schedule of row kernels: rows outermost, sums of a few channels in registers.
 
-Stages that map elements are computed where they are read. The sums that feed the result are
-computed right before it, ``CHANNELS`` neighbouring channels at a time; their reduction loops stand
-outside of the channels, so that an input is loaded once for all of them. In sums of integers the
-taps of the window's rows come last, side by side; sums of floats keep the order of their terms.
+Elementwise stages are computed where they are read. The sums that feed the result are computed
+right before it, ``CHANNELS`` neighbouring channels at a time. Reduction loops are outside of the
+channels, so that an input is loaded once for all of them. In integer sums the taps of the window's
+rows come last, side by side; float sums keep the order of their terms.
 """
 
 import math
@@ -22,13 +22,13 @@ from tvm_serenity.kernels.loops import is_reduction as _is_reduction
 from tvm_serenity.kernels.loops import kinds_of_loops
 
 ON_STACK = 256
-"""Bytes that a kernel may keep between its stages for each pixel: they lie on the stack."""
+"""The most bytes per pixel that a kernel keeps between its stages, on the stack."""
 CHANNELS = 8
-"""Neighbouring channels that are summed up side by side, where their number is a multiple."""
+"""Neighbouring channels that are summed together, if they divide the channels."""
 
 
 def scheduled(kernel: tirx.PrimFunc, channels: int = CHANNELS) -> Any:
-    """Return ``kernel`` (blocks, one a stage) with its loops as row kernels want them."""
+    """Return ``kernel`` (blocks, one per stage) with the loops that row kernels need."""
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
     inline_stages(schedule)
     *stages, result = _blocks(schedule)
@@ -49,9 +49,9 @@ def scheduled(kernel: tirx.PrimFunc, channels: int = CHANNELS) -> Any:
 def _sum_up_before(
     schedule: s_tir.Schedule, sums: list[Any], result: s_tir.schedule.SBlockRV, channels: int
 ) -> None:
-    """Compute ``sums`` inside of the loops of ``result``, for some channels at a time.
+    """Compute ``sums`` inside the loops of ``result``, a few channels at a time.
 
-    TVM raises where that is impossible, for one where one sum reads another one.
+    TVM raises if that is impossible, for example if one sum reads another.
     """
     (*_, last) = schedule.get_loops(result)
     extent = int(schedule.get(last).extent)
@@ -69,7 +69,7 @@ def _sum_up_before(
         ]
         if not reducing:
             continue
-        *outer, side = spatial  # a sum without axes is no such kernel: ValueError
+        *outer, side = spatial  # a sum without axes raises ValueError
         if _sums_integers(schedule, block):
             rows, *others = reducing
             schedule.reorder(*outer, *others, side, rows)
@@ -84,9 +84,9 @@ def _sum_up_before(
 def _make_before(
     schedule: s_tir.Schedule, stages: list[Any], result: s_tir.schedule.SBlockRV
 ) -> None:
-    """Compute what ``result`` reads for one of its pixels at a time.
+    """Compute the inputs of ``result`` one pixel at a time.
 
-    Raises :class:`ValueError` where the result has no pixels; TVM raises where it is impossible.
+    Raises :class:`ValueError` if the result has no pixels; TVM raises if it is impossible.
     """
     _, _, loop, _ = schedule.get_loops(result)
     for block in reversed(stages):
@@ -98,7 +98,7 @@ def _make_before(
 def _bytes_a_pixel(
     schedule: s_tir.Schedule, stages: list[Any], result: s_tir.schedule.SBlockRV
 ) -> int:
-    """Bytes that the stages make for each pixel of the result."""
+    """Return the bytes that the stages compute per pixel of the result."""
     pixels = math.prod(int(schedule.get(loop).extent) for loop in schedule.get_loops(result)[:3])
     buffers = [region.source for b in stages for region in schedule.get(b).writes]
     types = [np.dtype(compat.buffer_dtype(buffer)) for buffer in buffers]
@@ -108,7 +108,7 @@ def _bytes_a_pixel(
 
 
 def _steps(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> int:
-    """How often a block runs, what its loops begin with included."""
+    """Return how often a block runs, its initialisation included."""
     return math.prod(int(schedule.get(loop).extent) for loop in schedule.get_loops(block))
 
 
@@ -127,7 +127,7 @@ def _sums_integers(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> 
 
 
 def _split_reduction(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> None:
-    """Begin a reduction that is the result itself (a maximum) before its first step."""
+    """Initialise a reduction that is the result (a maximum) before its first step."""
     if not _is_reduction(schedule, block):
         return
     spatial, reducing = kinds_of_loops(schedule, block)

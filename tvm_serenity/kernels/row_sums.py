@@ -1,8 +1,8 @@
-"""Sums over all rows, taken one row at a time: global pooling and means.
+"""Reductions over all rows, one row at a time: global pooling and means.
 
-A kernel that sums up all rows of its input and then maps the sums is cut in two: ``begin`` and
-``add`` take a row into the sums, ``finish`` makes the result of them. Terms are added in the order
-in which the whole kernel adds them, so that floats are the same too.
+A kernel that sums all rows of its input and then maps the sums is split: ``begin`` and ``add``
+accumulate a row, ``finish`` computes the result. Terms are added in the order of the unsplit
+kernel, so that floats are bit-identical.
 """
 
 from collections.abc import Sequence
@@ -44,11 +44,11 @@ class RowSums:
 def row_sums(kernel: tirx.PrimFunc, data: Sequence[int]) -> RowSums:
     """Return the parts of ``kernel`` (a PrimFunc of blocks, not yet scheduled).
 
-    Raises :class:`UnsupportedError` with the reason where it is no sum over all rows.
+    Raises :class:`UnsupportedError` with the reason if it is no sum over all rows.
     """
     (source,) = [kernel.params[i] for i in data] if len(data) == 1 else (None,)
     if source is None or not has_rows(compat.buffer_shape(source)):
-        raise UnsupportedError("it reads no rows, or of several tensors")
+        raise UnsupportedError("it reads no rows, or rows of several tensors")
     result = compat.buffer_shape(kernel.params[-1])
     if has_rows(result) and result[1] != 1:
         raise UnsupportedError("its result has several rows")
@@ -62,15 +62,15 @@ def _rows_outermost(kernel: tirx.PrimFunc, height: int) -> Any:
     inline_stages(schedule)
     blocks = _blocks(schedule)
     if len(blocks) != 2 or not _is_reduction(schedule, blocks[0]):
-        raise UnsupportedError("it is no sum with a map of it")
+        raise UnsupportedError("it is not a sum with an elementwise map of the sum")
     spatial, reducing = kinds_of_loops(schedule, blocks[0])
     if not reducing or len(schedule.get(blocks[0]).writes) != 1:
-        raise UnsupportedError("it is no sum with a map of it")
+        raise UnsupportedError("it is not a sum with an elementwise map of the sum")
     rows = reducing[0]
     if integer(schedule.get(rows).extent) != height:
-        raise UnsupportedError("it does not sum up all rows")
+        raise UnsupportedError("it does not sum all rows")
     if not _try(schedule.reorder, rows, *spatial, *reducing[1:]):
-        raise UnsupportedError("its rows cannot be summed up one after the other")
+        raise UnsupportedError("its rows cannot be summed in order")
     schedule.decompose_reduction(blocks[0], rows)
     return schedule.mod["main"]
 
@@ -78,7 +78,7 @@ def _rows_outermost(kernel: tirx.PrimFunc, height: int) -> Any:
 def _parts(function: tirx.PrimFunc, source: tirx.Var, height: int) -> RowSums:
     sums, statements = _opened(function.body)
     if len(statements) != 3 or not isinstance(statements[1], tirx.For):
-        raise UnsupportedError("it is no sum with a map of it")
+        raise UnsupportedError("it is not a sum with an elementwise map of the sum")
     begin, loop, finish = statements
     if integer(loop.extent) != height:
         raise UnsupportedError("its outermost loop is not the one over rows")
@@ -101,7 +101,7 @@ def _parts(function: tirx.PrimFunc, source: tirx.Var, height: int) -> RowSums:
 
 
 def _opened(body: tirx.Stmt) -> tuple[Any, list[Any]]:
-    """The one buffer allocated around the statements, and these."""
+    """Return the single buffer allocated around the statements, and the statements."""
     statements: list[Any] = []
     sums = None
     stack = [body]
@@ -118,12 +118,12 @@ def _opened(body: tirx.Stmt) -> tuple[Any, list[Any]]:
         else:
             statements.append(node)
     if sums is None:
-        raise UnsupportedError("it is no sum with a map of it")
+        raise UnsupportedError("it is not a sum with an elementwise map of the sum")
     return sums, statements
 
 
 def _on_row(loop: tirx.For, source: tirx.Var) -> tuple[Any, Any]:
-    """The body of the loop over rows, reading one row from a buffer of its own."""
+    """Return the body of the loop over rows, reading one row from its own buffer."""
     shape = compat.buffer_shape(source)
     row = tirx.decl_buffer(shape[2:], compat.buffer_dtype(source), f"{source.name}_row")
     analyzer = sym.Analyzer()

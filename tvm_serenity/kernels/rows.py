@@ -1,11 +1,11 @@
-"""Row kernels: from a kernel of a whole tensor to one that makes a single row of it.
+"""Row kernels: kernels that compute a single row of a tensor.
 
-``row_kernel`` cuts the loop over the output's rows (NHWC, batch 1) out of any kernel whose rows are
-made independently. Each input becomes one parameter for each row that is read (a *slot*), so that
-the rows may lie anywhere. Rows outside of the image become a row of the padding's constant, which
-the caller provides; the conditions that guard them fall away, and one kernel serves all rows. Where
-a row's number matters otherwise (an average that counts only what is inside), there is a variant
-for each different case. The arithmetic of every element is unchanged, and for floats its order.
+``row_kernel`` removes the loop over output rows (NHWC, batch 1) from any kernel that computes its
+rows independently. Each input becomes one parameter per row read (a *slot*), so that rows may be
+anywhere in memory. Rows outside of the image become a row of the padding constant, supplied by the
+caller; their conditions disappear, and one kernel serves all rows. If the row number matters
+otherwise (an average of the elements inside the image), each case has a variant. The arithmetic of
+each element is unchanged, for floats in the same order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,16 +32,16 @@ from tvm_serenity.kernels.row_loops import (
 )
 
 MAX_SLOTS = 10
-"""Rows that a kernel may read at a time: each is a pointer parameter."""
+"""The most rows that a kernel may read at a time: each is a pointer parameter."""
 MOST_VARIANTS = 8
-"""Kernels for different rows beyond which one takes the row's number."""
+"""The most variants; beyond it, one kernel takes the row number."""
 
 
 @dataclass(frozen=True)
 class RowParam:
-    """A row parameter: which parameter of the whole kernel it is a row of, and which row.
+    """A row parameter: the parameter of the unsplit kernel, and the row.
 
-    ``rows[y]`` is the input's row that output row y reads there, None for the padding row.
+    ``rows[y]``: the input row for output row y, None for the padding row.
     """
 
     parameter: int
@@ -50,11 +50,11 @@ class RowParam:
 
 @dataclass(frozen=True)
 class RowKernel:
-    """Kernels ``(slots..., other parameters..., row of the result)``; ``variant_of[y]`` runs for y.
+    """Kernels ``(slots..., other parameters..., row of the result)``.
 
-    ``padding[p]`` is the value of the padding row of parameter p, where one is read. ``numbered``:
-    of more than ``MOST_VARIANTS``, one kernel that does what all of them do, with the number of the
-    row (one int32) as the parameter before the result.
+    ``variant_of[y]``: the kernel of row y. ``padding[p]``: the value of the padding row of
+    parameter p, if it is read. ``numbered``: one kernel replaces more than ``MOST_VARIANTS``
+    variants, and takes the row number (one int32) as the parameter before the result.
     """
 
     variants: tuple[Any, ...]
@@ -65,14 +65,14 @@ class RowKernel:
 
 
 def has_rows(shape: Sequence[int]) -> bool:
-    """Whether a tensor is stored by rows: NHWC with a batch of 1."""
+    """Return whether a tensor is stored by rows: NHWC with batch 1."""
     return len(shape) == 4 and shape[0] == 1
 
 
 def row_tables(kernel: tirx.PrimFunc, data: Sequence[int]) -> tuple[int, ...]:
-    """Return the parameters, other than ``data``, whose values say which rows of ``data`` it reads.
+    """Return the parameters, besides ``data``, whose values determine the rows read.
 
-    They are those that :func:`row_kernel` must know.
+    :func:`row_kernel` needs their values.
     """
     lowered, load = row_loops(kernel), tvm.ir.expr.TensorLoad
     read = [lowered.params[i] for i in data if has_rows(compat.buffer_shape(lowered.params[i]))]
@@ -93,9 +93,9 @@ def row_kernel(
 ) -> RowKernel:
     """Return the row form of ``kernel`` (a PrimFunc of blocks, not yet scheduled).
 
-    ``data`` are the parameters that hold activations; they are cut into rows, the others stay.
-    ``tables``: parameters whose values are known (:func:`row_tables`).
-    Raises :class:`UnsupportedError` with the reason where the rows are not made independently.
+    ``data``: the parameters that hold activations, which are split into rows. ``tables``:
+    parameters with known values (:func:`row_tables`). Raises :class:`UnsupportedError` with the
+    reason if rows are not computed independently.
     """
     shape = compat.buffer_shape(kernel.params[-1])
     height = shape[1] if has_rows(shape) else 1
@@ -114,7 +114,7 @@ class _Loop:
 
 
 def _row_loop(function: tirx.PrimFunc, result: tirx.Expr, height: int) -> _Loop:
-    """The outermost loop, which must be the one over the result's rows."""
+    """Return the outermost loop, which must be the one over the result's rows."""
     statement = function.body
     while isinstance(statement, tirx.For) and integer(statement.extent) == 1 and height > 1:
         statement = replaced(statement.body, statement.loop_var, 0)
@@ -124,12 +124,12 @@ def _row_loop(function: tirx.PrimFunc, result: tirx.Expr, height: int) -> _Loop:
     if height == 1:
         return _Loop(tirx.Var("row", "int64"), statement)
     if not isinstance(statement, tirx.For):
-        raise UnsupportedError("it is no single loop over rows")
+        raise UnsupportedError("it is not a single loop over rows")
     variable = statement.loop_var
     if integer(statement.extent) != height or integer(statement.min) != 0:
         raise UnsupportedError("its outermost loop is not the one over rows")
     if not all(_is(store.indices[1], variable) for store in stores):
-        raise UnsupportedError("its rows are not made one after the other")
+        raise UnsupportedError("its rows are not computed in order")
     return _Loop(variable, statement.body)
 
 
@@ -138,7 +138,7 @@ def _is(expr: tirx.Expr, variable: tirx.Var) -> bool:
 
 
 class _Cut:
-    """One kernel being cut: the buffers of its slots, and what pads them."""
+    """The split of one kernel: the buffers of its slots, and their padding."""
 
     def __init__(
         self,
@@ -168,7 +168,9 @@ class _Cut:
         )
         rows = sum(self._has_rows(i) for i in order)
         if rows > MAX_SLOTS:
-            raise UnsupportedError(f"it reads {rows} rows at a time; {MAX_SLOTS} are the most")
+            raise UnsupportedError(
+                f"it reads {rows} rows at a time; at most {MAX_SLOTS} are supported"
+            )
         params = [self.slots[i][1] for i in order]
         params += [p for i, p in enumerate(self.function.params[:-1]) if i not in self.data]
         variants, variant_of = self._variants(body, [*params, out])
@@ -178,9 +180,9 @@ class _Cut:
         return RowKernel(variants, variant_of, slots, self.padding, numbered)
 
     def _numbered(self, body: tirx.Stmt, params: Sequence[Any], out: Any) -> Any:
-        """The kernel that is told which row it makes."""
+        """Return the kernel that takes the row number."""
         number = tirx.decl_buffer((1,), "int32", "number")
-        last = tirx.IntImm("int32", self.height - 1)  # so that indices are known to fit 32 bits
+        last = tirx.IntImm("int32", self.height - 1)  # the bound shows that indices fit 32 bits
         read = tirx.Min(tirx.BufferLoad(number, [tirx.IntImm("int64", 0)]), last)
         body = replaced(body, self.row, tirx.Cast(str(self.row.ty.dtype), read))
         return tirx.PrimFunc([*params, number, out], body).with_attr("tirx.noalias", True)
@@ -192,7 +194,7 @@ class _Cut:
         return None
 
     def _is_row_index(self, load: tvm.ir.TensorLoad) -> Any:
-        """The index whose variables must be unrolled, of a load of activations."""
+        """Return the row index, whose variables must be unrolled, of a load of activations."""
         parameter = self._parameter(load.source)
         if parameter is None or not has_rows(compat.buffer_shape(load.source)):
             return None
@@ -235,7 +237,7 @@ class _Cut:
         return RowParam(self.slots[index][0], self._rows_of(index))
 
     def _without_guard(self, call: relax.Call) -> Any:
-        """A load without the part of its guard that keeps it inside of the image's rows."""
+        """Return a load without the condition that keeps it inside of the image's rows."""
         if not str(getattr(call.op, "name", "")).endswith("if_then_else"):
             return call
         condition, value, otherwise = call.args
@@ -248,14 +250,14 @@ class _Cut:
         pad = _constant(otherwise)
         if slot is None or not self._is_load(value, pad):
             if own:
-                raise UnsupportedError("it guards rows in a way that is not understood")
+                raise UnsupportedError("it tests rows by an unknown condition")
             return call
         inside = [all(RowValues.holds(c, self.row, y) for c in own) for y in range(self.height)]
         if inside != [r is not None for r in self._rows_of(slot)]:
-            raise UnsupportedError("it leaves out rows that are inside of the image")
+            raise UnsupportedError("it skips rows inside of the image")
         parameter = self.slots[slot][0]
         self.guarded.add(slot)
-        if pad is None:  # a value that is known when the kernel runs: the guard stays
+        if pad is None:  # a padding value known only at run time: the guard stays
             if not all(inside):
                 self.padding.setdefault(parameter, 0)
             return call
@@ -276,7 +278,7 @@ class _Cut:
 
     @staticmethod
     def _is_load(value: tirx.Expr, pad: float | None) -> bool:
-        """Whether a value is an element as it is stored, or of a wider type that is ``pad`` too."""
+        """Return whether a value is a stored element, or a widened one that equals ``pad`` too."""
         if isinstance(value, tirx.Cast):
             wide, value = np.dtype(str(value.ty.dtype)), value.value
             stored = np.dtype(str(value.ty.dtype))
@@ -295,7 +297,7 @@ class _Cut:
                 raise UnsupportedError("it reads rows outside of the image")
 
     def _result_row(self, body: tirx.Stmt) -> tuple[Any, Any]:
-        """The body writing, and reading again, a row of the result."""
+        """Return the body with a row of the result in place of the tensor."""
         result = self.function.params[-1]
         shape = compat.buffer_shape(result)
         first = 2 if has_rows(shape) else 0

@@ -1,4 +1,4 @@
-"""Sums and products of stored values that are rescaled on the way, one element after the other."""
+"""Running sums and products of stored values, rescaled element by element."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,7 +17,7 @@ from tvm_serenity.kernels.records import Requantise, Shape
 
 @dataclass(frozen=True)
 class Running:
-    """Stored values of ``shape``, less ``zero``, along ``axes``; ``finish`` stores results."""
+    """Stored values of ``shape``, minus ``zero``, along ``axes``; ``finish``: requantisation."""
 
     shape: Shape
     dtype: str
@@ -29,7 +29,7 @@ class Running:
 def sum_of_all(spec: Running, count: int, start: int, shift: int) -> Any:
     """Return the kernel ``(inputs..., result)`` of the sum of ``count`` tensors and ``start``.
 
-    Sums times ``2**shift`` wrap in 32 bits before they are finished.
+    Sums times ``2**shift`` wrap in 32 bits before the requantisation.
     """
     given = [te.placeholder(spec.shape, spec.dtype, f"x{i}") for i in range(count)]
 
@@ -43,7 +43,7 @@ def sum_of_all(spec: Running, count: int, start: int, shift: int) -> Any:
 
 
 def sums_so_far(spec: Running, start: int, shift: int, *, exclusive: bool, reverse: bool) -> Any:
-    """Return the kernel ``(x, result)`` of sums along the one axis, each with ``start``."""
+    """Return the kernel ``(x, result)`` of running sums along the axis, each plus ``start``."""
     (axis,) = spec.axes
 
     def body(x: Any, result: Any) -> None:
@@ -64,7 +64,7 @@ def sums_so_far(spec: Running, start: int, shift: int, *, exclusive: bool, rever
 
 
 def product(spec: Running) -> Any:
-    """Return the kernel ``(x, result)`` of products over axes, which stay with one element."""
+    """Return the kernel ``(x, result)`` of products over axes, which keep extent 1."""
     made = tuple(1 if i in spec.axes else e for i, e in enumerate(spec.shape))
     times = partial(scaled, m=spec.finish.multiplier, rounding="wide")
 
@@ -98,7 +98,7 @@ def _kernel(spec: Running, made: Sequence[int], body: Callable[..., None]) -> An
 
 @contextmanager
 def _around(spec: Running) -> Iterator[list[Any]]:
-    """Loops over the axes of ``spec`` that are not its own; 0 where these are."""
+    """Return loops over the other axes of ``spec``; the index of its own axes is 0."""
     with ExitStack() as loops:
         yield [
             i32(0) if i in spec.axes else loops.enter_context(T.serial(extent))

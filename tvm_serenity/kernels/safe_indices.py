@@ -1,20 +1,19 @@
-"""Indices in forms that TVM and LLVM compile rightly, in place of two that they compile wrongly.
+"""Indices rewritten to forms that TVM and LLVM compile correctly; two forms are miscompiled.
 
-**Falling numbers under a division (TVM 0.27).** ``FlattenBuffer`` simplifies the flat index of
-every access by ``IterMapSimplify``. Where the number under ``floordiv`` or ``floormod`` falls with
-a loop variable, it forgets where the number starts: ``(63 - v) % 8`` becomes ``v % -8 * -1`` and
-``(63 - v) // 16 * 16 + (63 - v) % 16`` becomes ``48 - v``. The same can happen to a number that
-starts elsewhere than at 0: ``(16 * a + b + 3) % 6 // 2``. Such divisions become ``truncdiv`` and
-``truncmod`` of a number that is not negative: they are equal, and left as they are.
+**Decreasing numbers under a division (TVM 0.27).** ``FlattenBuffer`` simplifies the flat index of
+each access by ``IterMapSimplify``. If the dividend of ``floordiv`` or ``floormod`` decreases with a
+loop variable, the simplification loses its start: ``(63 - v) % 8`` becomes ``v % -8 * -1``, and
+``(63 - v) // 16 * 16 + (63 - v) % 16`` becomes ``48 - v``. The same can happen to a dividend that
+does not start at 0: ``(16 * a + b + 3) % 6 // 2``. Such divisions become ``truncdiv`` and
+``truncmod`` of a non-negative dividend, which are equal and not simplified.
 
-**Masks of a loop variable (LLVM 22, every processor).** An index ``row + (v & 3)`` is consecutive
-only as far as ``v & 3`` does not wrap. LLVM's loop vectoriser records that as a condition to check
-at run time. Where the sum is of 32 bits and its extension to 64 needs such a condition, too, the
-narrower one is taken as implied by the wider one, is dropped, and elements beyond the row are read.
-So no index keeps the remainder of a power of two of anything that a loop changes: a loop is split
-where that removes it, otherwise the quotient is computed in floating point, exactly, which LLVM's
-analysis does not follow. Other compilers than LLVM, and remainders of other numbers, are not
-affected.
+**Masks of a loop variable (LLVM 22, all processors).** An index ``row + (v & 3)`` is consecutive
+only until ``v & 3`` wraps. LLVM's loop vectoriser records that as a condition to check at run time.
+If the sum has 32 bits and its extension to 64 bits needs such a condition too, LLVM treats the
+narrow condition as implied by the wide one and drops it: elements beyond the row are read.
+Therefore no index keeps the remainder by a power of two of a loop-dependent number: a loop is split
+if that removes the remainder; otherwise the quotient is computed exactly in floating point, which
+LLVM's analysis does not follow. Other compilers, and other divisors, are not affected.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,14 +29,17 @@ from tvm_serenity.kernels.loops import applied, blocks_of
 from tvm_serenity.kernels.nodes import mapped, parts
 
 SINGLE = 1 << 24
-"""Whole numbers below it are floats of 32 bits. Indices are below 2**53, so those of 64 bits."""
+"""The limit of exact integers in 32-bit floats.
+
+Indices are below 2**53, the limit of 64-bit floats.
+"""
 LARGEST = 1 << 31
-"""A number that may be as far below 0 as that has no known minimum."""
+"""The assumed magnitude of a number without a known minimum."""
 BINARY = tirx.Add | tirx.Sub | tirx.Mul | tirx.FloorDiv | tirx.FloorMod | tirx.Min | tirx.Max
 
 
 def safe_indices(kernel: tirx.PrimFunc, target: tvm.target.Target) -> Any:
-    """Return ``kernel`` with indices compiled rightly for ``target``; itself where all are."""
+    """Return ``kernel`` with indices that compile correctly for ``target``, or unchanged."""
     masks = str(target.kind.name) == "llvm"
     if not _divides(kernel.body):
         return kernel
@@ -59,7 +61,7 @@ def safe_indices(kernel: tirx.PrimFunc, target: tvm.target.Target) -> Any:
 
 
 def _divides(body: tirx.Stmt) -> bool:
-    """Whether an index has a division or remainder: few kernels do, and the rest is slower."""
+    """Return whether an index has a division or remainder; few kernels have one."""
     accesses = [*parts(body, TensorLoad), *parts(body, tirx.BufferStore)]
     return any(_divisions(index) for access in accesses for index in access.indices)
 
@@ -69,14 +71,14 @@ def _divisions(expr: Any) -> list[Any]:
 
 
 def _split(kernel: tirx.PrimFunc) -> Any:
-    """Split the loops whose remainder of a power of two is an index, where they are multiples."""
+    """Split loops whose remainder by a power of two is an index, if they are multiples."""
     if not any(realize.iter_values for realize in parts(kernel.body, s_tir.SBlockRealize)):
         return kernel  # loops without stages
     try:
         schedule = s_tir.Schedule(kernel)
         blocks = blocks_of(schedule)
     except (s_tir.ScheduleError, RuntimeError, ValueError):
-        return kernel  # stages that TVM's schedules do not know: another form of index will do
+        return kernel  # TVM's schedules refuse these stages: only rewrite the index
     changed = False
     for block in blocks:
         for loop, factor in _splits(schedule, block):
@@ -85,7 +87,7 @@ def _split(kernel: tirx.PrimFunc) -> Any:
 
 
 def _splits(schedule: s_tir.Schedule, block: Any) -> Iterator[tuple[Any, int]]:
-    """Loops of a block with what to split them by."""
+    """Return loops of a block, with their split factors."""
     realize, loops = _realized(schedule, block), list(schedule.get_loops(block))
     variables = dict(
         zip([v.var for v in realize.block.iter_vars], realize.iter_values, strict=True)
@@ -119,14 +121,14 @@ def _substituted(expr: Any, values: Mapping[Any, Any]) -> Any:
 
 
 def _power(divisor: Any) -> int | None:
-    """A power of two above 1, None where it is something else."""
+    """Return a power of two above 1, None for any other divisor."""
     value = int(divisor) if isinstance(divisor, tirx.IntImm) else 0
     return value if value > 1 and value & (value - 1) == 0 else None
 
 
 @dataclass
 class _Ranges:
-    """What is known of the variables of a kernel: ranges, and what names stand for."""
+    """The known ranges of a kernel's variables, and the values of names."""
 
     analyzer: Any = field(default_factory=sym.Analyzer)
     values: dict[Any, Any] = field(default_factory=dict)
@@ -150,7 +152,7 @@ class _Ranges:
         return made
 
     def plain(self, expr: Any) -> Any:
-        """``expr`` in loop variables, simplified."""
+        """Return ``expr`` in loop variables, simplified."""
         while True:
             made = _substituted(expr, self.values)
             if made.same_as(expr):
@@ -158,10 +160,10 @@ class _Ranges:
             expr = made
 
     def safe(self, index: Any, masks: bool) -> Any:
-        """Return an index that is compiled rightly; itself where it is.
+        """Return an index that compiles correctly, or the index itself.
 
-        Bounds are those of its parts as they were: of a number made in floating point none is
-        known.
+        Bounds are those of the original parts: numbers computed in floating point have no known
+        bounds.
         """
         if not isinstance(index, BINARY) or not _divisions(index):
             return index
@@ -177,13 +179,13 @@ class _Ranges:
         return index if number.same_as(index.a) else type(index)(number, index.b)
 
     def _is_mask(self, part: Any) -> bool:
-        """Whether LLVM sees a mask in a remainder."""
+        """Return whether LLVM recognises a mask in a remainder."""
         if _power(part.b) is None:
             return False
         return any(_power(mod.b) for mod in parts(self.plain(part), tirx.FloorMod))
 
     def _unmasked(self, part: Any, number: Any) -> Any:
-        """A remainder whose quotient is computed in floating point."""
+        """Return a remainder whose quotient is computed in floating point."""
         raised, most = self._raised(part)
         if raised is None:
             return type(part)(number, part.b)
@@ -194,7 +196,7 @@ class _Ranges:
         return number - quotient * part.b
 
     def _truncated(self, part: Any, number: Any) -> Any:
-        """A division that rounds towards 0, of a number that is not negative."""
+        """Return a division of a non-negative number that rounds towards 0."""
         raised, _ = self._raised(part)
         if raised is None:
             return type(part)(number, part.b)
@@ -206,9 +208,9 @@ class _Ranges:
         return quotient - tirx.const(raised // int(part.b), kind) if raised else quotient
 
     def _raised(self, part: Any) -> tuple[int | None, int]:
-        """The multiple of its divisor that makes a number not negative, and its maximum then.
+        """Return the multiple of the divisor that makes a number non-negative, and its maximum.
 
-        None where the number has no minimum.
+        Return None if the number has no minimum.
         """
         bound, divisor = self.analyzer.const_int_bound(self.plain(part.a)), int(part.b)
         least, most = int(bound.min_value), int(bound.max_value)
@@ -219,7 +221,7 @@ class _Ranges:
 
 
 def _starts_or_falls(number: Any) -> bool:
-    """Whether a simplified number falls with a variable, or does not start at 0."""
+    """Return whether a simplified number falls with a variable, or does not start at 0."""
     if isinstance(number, tirx.Sub):
         return True
     if isinstance(number, tirx.Add):

@@ -1,8 +1,7 @@
-"""Kernels that write into a tensor another kernel has begun.
+"""Kernels that write into an existing tensor.
 
-``in_place`` turns a kernel that reads a tensor and makes one of the same shape into one that
-overwrites what it read. ``into_part`` turns a kernel that makes a tensor into one that fills a
-range of a larger tensor along one axis.
+``in_place``: a kernel that reads a tensor and returns one of the same shape overwrites its input.
+``into_part``: a kernel fills a range of a larger tensor along one axis.
 """
 
 from typing import Any
@@ -14,10 +13,10 @@ from tvm_serenity.kernels.nodes import mapped, same, walk
 
 
 def in_place(kernel: tirx.PrimFunc, parameter: int) -> Any:
-    """Return ``kernel`` with its last parameter, the result, in the storage of another one.
+    """Return ``kernel`` with its result in the storage of another parameter.
 
-    Every element must be read from there where the element of that index is written, and nowhere
-    else; :class:`UnsupportedError` where the kernel is not such.
+    Each element must be read only where the element of the same index is written; raises
+    :class:`UnsupportedError` otherwise.
     """
     *params, result = kernel.params
     taken = params[parameter]
@@ -30,9 +29,10 @@ def in_place(kernel: tirx.PrimFunc, parameter: int) -> Any:
 def into_part(
     kernel: tirx.PrimFunc, shape: tuple[int, ...], axis: int, start: int, *, begun: bool
 ) -> Any:
-    """Return ``kernel`` writing its result to ``start`` on along ``axis`` of a tensor of ``shape``.
+    """Return ``kernel`` with its result in a tensor of ``shape``, from ``start`` along ``axis``.
 
-    If ``begun``, that tensor is the first parameter (the rest of it is kept), else the last one.
+    ``begun``: that tensor is the first parameter and the rest of it is kept; otherwise it is the
+    last parameter.
     """
     *params, result = kernel.params
     strides = [1] * len(shape)
@@ -54,7 +54,7 @@ def into_part(
 
 
 def _beginning_with(realize: s_tir.SBlockRealize, statement: tirx.Stmt) -> Any:
-    """The root block ``realize`` with a statement before all others."""
+    """Return the root block ``realize`` with a statement before all others."""
     block = realize.block
     longer = s_tir.SBlock(
         block.iter_vars,
@@ -82,9 +82,9 @@ def _without_noalias(kernel: tirx.PrimFunc) -> Any:
 
 
 def _same_element(body: tirx.Stmt, taken: tirx.Var, result: tirx.Expr) -> bool:
-    """Whether each block that reads ``taken`` or writes ``result`` does both, at the same place.
+    """Return whether each block accesses ``taken`` and ``result`` at the same index.
 
-    A block that writes without reading would overwrite what a later one still reads.
+    A block that writes without reading would overwrite elements that a later block reads.
     """
     fits = []
 

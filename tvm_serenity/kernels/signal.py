@@ -1,4 +1,4 @@
-"""Kernels of TFLM's signal library that work on samples and spectra."""
+"""Kernels of TFLM's signal library on samples and spectra."""
 
 from functools import partial
 from typing import Any
@@ -80,7 +80,7 @@ def filter_bank(size: int, channels: int, weights: tuple[int, int]) -> tirx.Prim
 
 def _filter_bank(channels: int, *buffers: Any) -> None:
     x, weights, unweights, starts, places, widths, result = buffers
-    zero = tirx.const(0, "int64")  # signed sums fit; as unsigned ones they wrap around
+    zero = tirx.const(0, "int64")  # signed sums do not overflow; unsigned ones would wrap
     sums = T.alloc_buffer((1,), "int64")
     rest = T.alloc_buffer((1,), "int64")
     T.buffer_store(rest, zero, [0])
@@ -98,5 +98,5 @@ def _filter_bank(channels: int, *buffers: Any) -> None:
 
 
 def _narrow(x: Any) -> Any:
-    """32-bit ``x``, saturated to 16 bits."""
+    """Return 32-bit ``x`` saturated to 16 bits."""
     return tirx.max(tirx.min(x, i32(32767)), i32(-32768)).astype("int16")

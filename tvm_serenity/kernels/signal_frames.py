@@ -1,6 +1,6 @@
-"""Kernels of TFLM's signal library that keep samples from one run to the next.
+"""Kernels of TFLM's signal library that keep samples between runs.
 
-A queue is ``count`` rows of ``held`` samples; a row of none has one that nobody reads.
+A queue has ``count`` rows of ``held`` samples; an empty row has one unused sample.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from tvm_serenity.kernels.fixed16 import named
 
 @dataclass(frozen=True)
 class Queue:
-    """Rows of ``given`` new samples behind ``held`` older ones."""
+    """Rows of ``given`` new samples after ``held`` older ones."""
 
     count: int
     held: int
@@ -29,7 +29,7 @@ class Queue:
         return self.count, max(self.held, 1)
 
     def sample(self, before: Any, x: Any, row: Any, index: Any) -> Any:
-        """A sample of a row by its age, the oldest first."""
+        """Return a sample of a row by age, the oldest first."""
         if not self.held:
             return x[row, index]
         new = x[row, tirx.max(index - i32(self.held), i32(0))]
@@ -37,7 +37,7 @@ class Queue:
         return tirx.Select(index < i32(self.held), old, new)
 
     def keep(self, before: Any, x: Any, after: Any, row: Any) -> None:
-        """Emit what the next run finds."""
+        """Emit the state for the next run."""
         if not self.held:
             T.buffer_store(after, before[row, 0], [row, 0])
             return
@@ -46,7 +46,7 @@ class Queue:
 
 
 def delay(queue: Queue) -> tirx.PrimFunc:
-    """Return the kernel ``(x, before, result, after)``: samples that came earlier."""
+    """Return the kernel ``(x, before, result, after)`` of delayed samples."""
     new, kept = ((queue.count, queue.given), queue.dtype), (queue.shape, queue.dtype)
 
     def body(x: Any, before: Any, result: Any, after: Any) -> None:
@@ -61,7 +61,7 @@ def delay(queue: Queue) -> tirx.PrimFunc:
 def framer(queue: Queue, step: int, size: int, needed: int) -> tirx.PrimFunc:
     """Return the kernel ``(x, before, seen, result, valid, after, seen')``.
 
-    Frames of ``size`` samples, ``step`` apart; the first that has samples is number ``needed``.
+    Frames have ``size`` samples and are ``step`` apart; frame ``needed`` is the first with samples.
     """
     frames = queue.given // step
     kept, one = (queue.shape, queue.dtype), ((1,), "int32")
@@ -96,8 +96,8 @@ def framer(queue: Queue, step: int, size: int, needed: int) -> tirx.PrimFunc:
 def stacker(queue: Queue, left: int, step: int) -> tirx.PrimFunc:
     """Return the kernel ``(x, before, seen, result, valid, after, seen')``.
 
-    ``seen``: how many frames lie in the queue, and whether there was one at all. The first frame
-    stands ``left`` times more before itself.
+    ``seen``: the number of frames in the queue, and whether any frame has arrived. The first frame
+    is repeated ``left`` times before itself.
     """
     channels, size = queue.given, queue.held + queue.given
     frames = size // channels
@@ -140,7 +140,7 @@ def stacker(queue: Queue, left: int, step: int) -> tirx.PrimFunc:
 
 
 def overlap_add(count: int, frames: int, size: int, step: int, dtype: str) -> tirx.PrimFunc:
-    """Return the kernel ``(x, before, result, after)``: frames added ``step`` samples apart."""
+    """Return the kernel ``(x, before, result, after)`` that adds frames ``step`` samples apart."""
     kept = ((count, size), dtype)
 
     def body(x: Any, before: Any, result: Any, after: Any) -> None:
@@ -165,7 +165,7 @@ def overlap_add(count: int, frames: int, size: int, step: int, dtype: str) -> ti
 
 
 def _added(a: Any, b: Any) -> Any:
-    """The sum, saturated to the type where that has 16 bits."""
+    """Return the sum, saturated if the type has 16 bits."""
     if str(a.ty.dtype).startswith("float"):
         return a + b
     total = a.astype("int32") + b.astype("int32")

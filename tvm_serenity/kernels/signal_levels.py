@@ -1,4 +1,4 @@
-"""Kernels of TFLM's signal library that work on the levels of channels."""
+"""Kernels of TFLM's signal library on channel levels."""
 
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from tvm_serenity.kernels.fixed16 import named
 from tvm_serenity.kernels.records import Subtraction
 
 SEGMENT_BITS = 9
-"""Of a fraction of 16 bits those within a segment of the table of logarithms."""
+"""Bits of a 16-bit fraction within a segment of the logarithm table."""
 
 
 def _u32(value: int) -> Any:
@@ -28,7 +28,7 @@ def _unsigned(value: Any) -> Any:
 
 
 def square_root(channels: int) -> tirx.PrimFunc:
-    """Return the kernel ``(x, bits, result)``: bit by bit, of 32 bits where x has no more."""
+    """Return the kernel ``(x, bits, result)``: bitwise, in 32 bits if x has no more."""
 
     def body(x: Any, bits: Any, result: Any) -> None:
         with T.serial(channels) as c:
@@ -46,7 +46,7 @@ def square_root(channels: int) -> tirx.PrimFunc:
 
 
 def _root(value: Any, dtype: str) -> Any:
-    """The rounded root of a number of so many bits."""
+    """Return the rounded root of a number."""
     width = int(dtype.removeprefix("uint"))
     left, root, bit = (T.alloc_buffer((1,), dtype) for _ in range(3))
     T.buffer_store(left, value, [0])
@@ -118,7 +118,7 @@ def pcan(channels: int, shift: int, entries: int) -> tirx.PrimFunc:
 
 
 def _gain(level: Any, table: Any) -> Any:
-    """What the table's parabolas say of a noise, in 16 bits."""
+    """Return the value of the table's parabola for a noise level, in 16 bits."""
     made = T.alloc_buffer((1,), "int32")
     with T.If(level <= _u32(2)):
         with T.Then():

@@ -1,4 +1,4 @@
-"""Integer kernels that map 16-bit elements one by one, as LiteRT's reference kernels do."""
+"""Elementwise 16-bit integer kernels, as in LiteRT's reference kernels."""
 
 from collections.abc import Callable
 from functools import partial
@@ -25,7 +25,7 @@ def elementwise(
 
 
 def interpolated(shape: Shape) -> Any:
-    """Return the kernel ``(x, samples, result)`` of a function of 513 samples."""
+    """Return the kernel ``(x, samples, result)`` of a function with 513 samples."""
     samples = te.placeholder((513,), "int16", "samples")
     return elementwise(
         shape, "int16", lambda x, table: between(x, table).astype("int16"), (samples,)
@@ -33,7 +33,7 @@ def interpolated(shape: Shape) -> Any:
 
 
 def between(x: tirx.Expr, samples: te.Tensor) -> Any:
-    """Return the 16-bit value (as int32) between two of 513 samples."""
+    """Return the 16-bit value (as int32) interpolated between two of 513 samples."""
     index = tirx.shift_right(x, i32(7)) + i32(256)
     base = samples[index].astype("int32")
     slope = (samples[index + i32(1)].astype("int32") - base).astype("int16").astype("int32")
@@ -45,7 +45,7 @@ def between(x: tirx.Expr, samples: te.Tensor) -> Any:
 def logistic(shape: Shape, factor: int, shift: int) -> Any:
     """Return the kernel ``(x, samples, result)`` of the logistic function, in steps of 2**-15.
 
-    ``factor`` and ``shift`` bring ``x`` to steps of 1 / (3 * 4096).
+    ``factor`` and ``shift`` rescale ``x`` to steps of 1 / (3 * 4096).
     """
     samples = te.placeholder((256,), "int32", "samples")
     value = partial(logistic_of, factor=factor, shift=shift)
@@ -87,7 +87,7 @@ def _sized(x: tirx.Expr, factor: int, shift: int) -> tuple[Any, Any]:
 
 
 def _sampled(size: tirx.Expr, samples: Any, bits: int) -> Any:
-    """A value between two samples that are ``2 ** bits`` steps apart."""
+    """Return a value interpolated between two samples that are ``2 ** bits`` steps apart."""
     index = te.min(tirx.shift_right(size, i32(bits)), i32(254))
     low = samples[index]
     rest = tirx.bitwise_and(size, i32((1 << bits) - 1))
@@ -115,7 +115,7 @@ def leaky_relu(shape: Shape, alpha: float, source: Affine, result: Affine) -> An
 
 
 def rescaled(shape: Shape, source: Affine, result: Affine, low: int, high: int) -> Any:
-    """Return the kernel ``(x, result)`` of RELU and its like: another scale, then limits."""
+    """Return the kernel ``(x, result)`` of RELU variants: rescaling, then limits."""
     m = multiplier(float(np.float32(source.scale) / np.float32(result.scale)))
 
     def value(x: tirx.Expr) -> Any:
@@ -139,7 +139,7 @@ def absolute(shape: Shape, source: Affine, result: Affine) -> Any:
 
 
 def square_root(shape: Shape, source: Affine, result: Affine) -> Any:
-    """Return the kernel ``(x, result)`` of SQRT, cut off; below 0 it gives the zero point."""
+    """Return the kernel ``(x, result)`` of truncated SQRT; negative values give the zero point."""
 
     def value(x: tirx.Expr) -> Any:
         real = (x - i32(source.zero_point)).astype("float32") * f32(source.scale)

@@ -1,7 +1,7 @@
-"""What a kernel was made from, kept with it as JSON in an attribute (``spec_read`` reads it).
+"""The record of a kernel, attached as JSON in an attribute (``spec_read`` reads it).
 
-Multipliers that are arguments of the kernel (one a channel) are left out, so that layers which
-differ in nothing else share a kernel; they are read off the call's arguments.
+Multipliers that are arguments of the kernel (one per channel) are omitted, so that layers that
+differ only in them share a kernel; they are read from the call's arguments.
 """
 
 import json
@@ -11,13 +11,13 @@ from typing import Any
 from tvm import tirx
 
 SPEC = "serenity.spec"
-"""Attribute of a PrimFunc: its spec as JSON."""
+"""Attribute of a PrimFunc: its record as JSON."""
 KIND = "kind"
-"""Key of a spec's JSON: the name of its class."""
+"""The JSON key of a record's class name."""
 
 
 def described(kernel: tirx.PrimFunc, spec: Any) -> Any:
-    """Return ``kernel`` with ``spec``, a frozen dataclass, as its attribute ``SPEC``."""
+    """Return ``kernel`` with ``spec``, a frozen dataclass, in its attribute ``SPEC``."""
     finish = getattr(spec, "requantise", None)
     if finish is not None and finish.per_channel:
         spec = replace(spec, requantise=replace(finish, multiplier=None))

@@ -1,4 +1,4 @@
-"""The specs of kernels read back: other forms of the same kernel start from here.
+"""The reader of kernels' records, from which other forms of a kernel are created.
 
     spec = spec_of(mod[kernel], arguments)
 
@@ -56,20 +56,20 @@ KINDS = {
         WindowSums,
     )
 }
-"""The classes that specs consist of, by their names."""
+"""The record classes by name."""
 
 
 def kind_of(kernel: tirx.PrimFunc) -> str | None:
-    """Return the name of the class of the spec that ``kernel`` was made from, None without one."""
+    """Return the class name of the record of ``kernel``, None without one."""
     text = (kernel.attrs or {}).get(SPEC)
     return None if text is None else str(json.loads(str(text))[KIND])
 
 
 def spec_of(kernel: tirx.PrimFunc, arguments: Sequence[Any] = ()) -> Any:
-    """Return the spec that ``kernel`` was made from, None if it was not made from one.
+    """Return the record of ``kernel``, None without one.
 
-    ``arguments``: the arrays of the call's arguments in order (anything for tensors that are no
-    constants); they are needed where every channel has its multiplier.
+    ``arguments``: the arrays of the call's arguments in order (anything for variables), needed for
+    per-channel multipliers.
     """
     text = (kernel.attrs or {}).get(SPEC)
     if text is None:
@@ -82,7 +82,7 @@ def spec_of(kernel: tirx.PrimFunc, arguments: Sequence[Any] = ()) -> Any:
 
 
 def _from(rounding: str, arguments: Sequence[Any]) -> Multiplier:
-    """The multipliers among the last arguments of a call, as ``Requantise.arrays`` wrote them."""
+    """Return the multipliers among a call's last arguments, as ``Requantise.arrays`` wrote them."""
     if rounding in ("float", "double"):
         return multiplier(np.asarray(arguments[-1]).tolist())
     values, shifts = (np.asarray(a).astype(int).tolist() for a in arguments[-2:])

@@ -10,7 +10,7 @@ from tvm_serenity.kernels.records import FilterSum as FilterSum
 
 
 def filters(spec: FilterSum) -> Any:
-    """Return the kernel ``(x, weight, bias, result)``; the zero point is in the bias."""
+    """Return the kernel ``(x, weight, bias, result)``; the bias includes the zero point."""
     rows = 1 if spec.shared else spec.units
     x = te.placeholder((spec.batch, rows, spec.inputs), spec.dtype, "x")
     weight = te.placeholder((spec.units, spec.inputs), spec.weight_dtype, "w")

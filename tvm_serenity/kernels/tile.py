@@ -1,7 +1,7 @@
-"""Register tiles: a lean kernel computes a few channels, and columns, of its result at once.
+"""Register tiles: a lean kernel computes several channels and columns of its result together.
 
-``lean`` leaves one sum in a register; each step then loads a value and a weight for one product.
-A tile loads a value once for ``channels`` products, and a weight once for ``columns`` of them:
+``lean`` keeps one sum in a register; each step then loads a value and a weight for one product. A
+tile loads a value once for ``channels`` products, and a weight once for ``columns`` products:
 
     for n, y, column tile, channel tile:
         sums[columns][channels] = 0                  # registers, no memory of the kernel
@@ -9,10 +9,10 @@ A tile loads a value once for ``channels`` products, and a weight once for ``col
             sums[column][channel] += value[column] * weight[channel]
         result = epilogue(sums)
 
-The terms of each sum are added in the same order, so results stay the same bit for bit. Where
-neighbouring channels of the weights are neighbours in memory, the channels are one vector, from the
-sums to the epilogue; a kernel that is a sum and nothing else gets an epilogue that stores it.
-Channels of one vector are of one group, which reads the same values.
+The terms of each sum are added in the same order, so that results are bit-identical. If
+neighbouring channels of the weights are adjacent in memory, the channels form one vector, from the
+sums to the epilogue; a kernel that is only a sum gets an epilogue that stores it. The channels of a
+vector belong to one group, which reads the same values.
 """
 
 import math
@@ -31,29 +31,29 @@ from tvm_serenity.tvm_targets import has_feature
 
 @dataclass(frozen=True)
 class Tiling:
-    """The largest tile: neighbouring channels, neighbouring columns, and whether to use vectors.
+    """The largest tile: neighbouring channels, neighbouring columns, and use of vectors.
 
-    Tiles divide the extents they cut: a result of 12 channels is made 6 at a time under 8. The
-    channels of a vector are a power of two; where that divides no axis well, the kernel is made in
-    parts (``kernels.tile_ranges``): 8 of 12 channels, then 4.
+    Tiles divide the extents they split: 12 channels are computed 6 at a time under 8. The channels
+    of a vector are a power of two; if no axis is divided well, the kernel is split
+    (``kernels.tile_ranges``): 8 of 12 channels, then 4.
     """
 
     channels: int
     columns: int
     vector: bool
     most_columns: int = 0
-    """Columns of a tile where so few as ``columns`` hardly divide them (13, 26)."""
+    """The most columns of a tile if ``columns`` divides them badly (13, 26)."""
     lanes: int = 8
-    """32-bit sums of a vector register."""
+    """32-bit sums per vector register."""
     border: bool = False
-    """Whether taps are unrolled whose inputs may lie outside of the image."""
+    """Whether to unroll taps whose inputs may be outside of the image."""
 
     def most_channels(self, columns: int) -> int:
-        """Return the channels of a tile, more where few columns leave registers without sums."""
+        """Return the channels of a tile, more if few columns leave registers unused."""
         return self.channels * (4 if columns == 1 else 2 if columns < FEW else 1)
 
     def widest(self, columns: int) -> int:
-        """Return the columns of tiles that divide all of them."""
+        """Return the columns of a tile that divides all of them."""
         found = max(d for d in range(1, self.columns + 1) if columns % d == 0)
         if found >= FEW:
             return found
@@ -64,19 +64,19 @@ class Tiling:
 SCALAR = Tiling(1, 1, vector=False)
 """One sum at a time."""
 MCU = Tiling(8, 1, vector=False)
-"""For cores without vectors and with 13 registers (Cortex-M)."""
+"""The tiling of cores without vectors and with 13 registers (Cortex-M)."""
 HOST = Tiling(16, 5, vector=True)
-"""For x86-64 and AArch64: 16 vector registers of four or eight 32-bit sums."""
+"""The tiling of x86-64 and AArch64: 16 vector registers of four or eight 32-bit sums."""
 WIDE = Tiling(32, 7, vector=True, most_columns=13, lanes=16)
-"""For AVX-512: 32 registers of sixteen 32-bit sums; 7 columns divide 14, 28, 56 and 112."""
+"""The tiling of AVX-512: 32 registers of sixteen 32-bit sums; 7 divides 14, 28, 56 and 112."""
 CACHE = 1 << 19
-"""Bytes of weights that stay near (L2) while pixels go by."""
+"""Bytes of weights that stay in the L2 cache while pixels are processed."""
 FEW = 4
-"""Fewer columns of a tile are few."""
+"""Tiles with fewer columns have few columns."""
 
 
 def tiling_for(target: tvm.target.Target) -> Tiling:
-    """Return the tiling for a TVM target, by what its registers hold."""
+    """Return the tiling of a TVM target, by its registers."""
     attrs = dict(target.attrs) if target.attrs else {}
     triple = f"{attrs.get('mtriple', '')} {attrs.get('mcpu', '')}"
     embedded = any(name in triple for name in ("thumb", "cortex-m", "riscv32"))
@@ -87,32 +87,32 @@ def tiling_for(target: tvm.target.Target) -> Tiling:
 
 @dataclass(frozen=True)
 class _Axes:
-    """Which axes of the result are the channels and the columns (None: no such axis)."""
+    """The channel and column axes of the result (None: no such axis)."""
 
     rank: int
     channel: int | None
     column: int | None
     contiguous: bool
     group: int = 0
-    """Channels of a group, which read the same values; 0: there are none."""
+    """Channels of a group, which read the same values; 0: no groups."""
     weights_first: bool = False
-    """Whether all pixels are computed with some weights before the next ones are read."""
+    """Whether all pixels are computed with some weights before the next weights."""
     weights: Any = None
     """The buffer of the factor that is read in vectors."""
 
 
 @dataclass(frozen=True)
 class TileWeights:
-    """What tiles of vectors read of a weight: ``width`` neighbouring channels a step."""
+    """The weights that vector tiles read: ``width`` neighbouring channels per step."""
 
     buffer: Any
     width: int
 
 
 def weights_of(schedule: s_tir.Schedule, tiling: Tiling) -> TileWeights | None:
-    """Return the weights of a kernel whose tiles are of as many channels each; None of others.
+    """Return the weights of a kernel whose tiles all have the same channels; otherwise None.
 
-    ``schedule`` holds stages that are inlined already; it may be changed.
+    ``schedule``: with stages inlined; it may change.
     """
     found = _sums_and_axes(schedule, tiling)
     if found is None or not tiling.vector or not found[2].contiguous or len(found[0]) > 1:
@@ -128,10 +128,10 @@ def weights_of(schedule: s_tir.Schedule, tiling: Tiling) -> TileWeights | None:
 
 
 def tiled(schedule: s_tir.Schedule, tiling: Tiling, sample: bool = False) -> bool:
-    """Schedule a kernel of sums and one stage that reads them all; False if it is no such kernel.
+    """Schedule a kernel of sums and one stage that reads them; return False for other kernels.
 
-    ``schedule`` holds stages that are inlined already; it is not changed where the kernel does
-    not fit. ``sample``: the tile's sizes are decisions of the schedule, ``tiling`` their limits.
+    ``schedule``: with stages inlined; it does not change if the kernel does not fit. ``sample``:
+    tile sizes are sampled decisions of the schedule, up to ``tiling``.
     """
     found = _sums_and_axes(schedule, tiling)
     if found is None:
@@ -150,9 +150,9 @@ def tiled(schedule: s_tir.Schedule, tiling: Tiling, sample: bool = False) -> boo
 
 
 def parts_of(schedule: s_tir.Schedule, tiling: Tiling) -> list[tuple[Any, Tiling]]:
-    """Return schedules of parts of a kernel that make all of its result, and tiles of each.
+    """Return schedules of parts that together compute a kernel's result, and their tiles.
 
-    One schedule, of the kernel itself, where it has no vectors or its tiles divide it.
+    Return one schedule, of the full kernel, if it has no vectors or its tiles divide it.
     """
     found = _sums_and_axes(schedule, tiling)
     if found is None or not tiling.vector or not found[2].contiguous:
@@ -188,7 +188,7 @@ def _columns(
     tiling: Tiling,
     size: tuple[int, int],
 ) -> list[AxisRange]:
-    """The ranges of columns; ``size``: columns, and vectors of a tile."""
+    """Return the ranges of columns; ``size``: columns and vectors of a tile."""
     width, vectors = size
     ranges = column_ranges(width, tiling.columns, tiling.widest(width), vectors)
     if axes.column is None:
@@ -199,11 +199,11 @@ def _columns(
 
 
 def _sums_and_axes(schedule: s_tir.Schedule, tiling: Tiling) -> tuple[list[Any], Any, _Axes] | None:
-    """The sums, the stage that reads them and the axes; None where it is no such kernel."""
+    """Return the sums, the stage that reads them, and the axes; None for other kernels."""
     *sums, result = blocks_of(schedule)
     alone = not sums and tiling.vector and len(schedule.get(result).writes) == 1
     if alone and is_reduction(schedule, result):
-        schedule.cache_write(result, 0, "global")  # the sums, and a stage that stores them
+        schedule.cache_write(result, 0, "global")  # split the sums from a stage that stores them
         *sums, result = blocks_of(schedule)
     if not sums or is_reduction(schedule, result):
         return None
@@ -218,7 +218,7 @@ def _sums_and_axes(schedule: s_tir.Schedule, tiling: Tiling) -> tuple[list[Any],
 def _feeds(
     schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV, result: s_tir.schedule.SBlockRV
 ) -> bool:
-    """Whether ``result`` alone reads what ``block`` makes, of the same shape."""
+    """Return whether only ``result`` reads ``block``, in the same shape."""
     readers = schedule.get_consumers(block)
     if len(readers) != 1 or not schedule.get(readers[0]).same_as(schedule.get(result)):
         return False
@@ -229,11 +229,11 @@ def _feeds(
 
 
 def _axes(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> _Axes | None:
-    """Find channels and columns; None where no axis is one of channels.
+    """Return channels and columns; None if no axis is one of channels.
 
-    Channels: the axis whose neighbours lie side by side in a factor of the sum, else one that a
-    single factor depends on. Columns: the last axis that the weights do not depend on; the
-    weights are the factor of the fewest axes that depends on the channels, the smallest one.
+    Channels: the axis that is contiguous in a factor of the sum, or else one that a single factor
+    depends on. Columns: the last axis that the weights do not depend on. Weights: the smallest
+    factor with the fewest axes that depends on the channels.
     """
     realised = schedule.get(block)
     if any(None in extents_of(region.source) for region in [*realised.reads, *realised.writes]):
@@ -261,7 +261,7 @@ def _axes(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> _Axes | N
 
 
 def _group(factors: list[Any], var: tirx.Var) -> int:
-    """By what a channel is divided to find its group, 0 where it is not."""
+    """Return the divisor that maps a channel to its group, 0 if there is none."""
     divided = [d for f in factors for i in f.indices for d in parts(i, tirx.FloorDiv)]
     return math.gcd(
         *(int(d.b) for d in divided if d.a.same_as(var) and isinstance(d.b, tirx.IntImm))
@@ -280,9 +280,9 @@ def _bytes(buffer: tirx.Var) -> int:
 
 
 def _last_index(load: tvm.ir.TensorLoad) -> list[Any]:
-    """The index along the last axis that has more than one element; none of a 0-d tensor.
+    """Return the index along the last axis with more than one element, if there is one.
 
-    Of weights in the order of tiles (``kernels.tile_weights``) that of the channels in a tile.
+    For weights in tile order (``kernels.tile_weights``), that of the channels in a tile.
     """
     pairs = list(zip(load.indices, load.source.ty.shape, strict=True))
     while len(pairs) > 1 and int(pairs[-1][1]) == 1:
@@ -311,7 +311,7 @@ def _cut(
     vector: bool,
     sample: bool,
 ) -> tuple[Any, Any, Any]:
-    """Cut the loops of ``result``; return the loop around a tile, and the loops inside of it."""
+    """Tile the loops of ``result``; return the loop around a tile, and the loops inside."""
     loops = list(schedule.get_loops(result))
     columns = channels = None
     if axes.column is not None:
@@ -331,9 +331,9 @@ def _cut(
 def _split(
     schedule: s_tir.Schedule, loop: s_tir.schedule.LoopRV, most: int, power: bool, sample: bool
 ) -> tuple[Any, Any]:
-    """Split a loop by its largest divisor up to ``most`` (a ``power`` of two), or a sampled one.
+    """Split a loop by its largest divisor up to ``most`` (a ``power`` of two), or a sample.
 
-    Returns the loop and None where there is nothing to split.
+    Return the loop and None if there is nothing to split.
     """
     if sample and most > 1:
         outer, inner = schedule.split(loop, schedule.sample_perfect_tile(loop, 2, most))
@@ -345,7 +345,7 @@ def _split(
 def _width(
     schedule: s_tir.Schedule, loop: s_tir.schedule.LoopRV, most: int, power: bool = False
 ) -> int:
-    """The largest divisor of a loop's extent up to ``most``."""
+    """Return the largest divisor of a loop's extent up to ``most``."""
     extent = int(schedule.get(loop).extent)
     extent = extent & -extent if power else extent
     return max(d for d in range(1, most + 1) if extent % d == 0)
@@ -354,7 +354,7 @@ def _width(
 def _taps(
     schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV, column: int, reducing: list[Any]
 ) -> list[Any]:
-    """The loops of a sum over taps along a row."""
+    """Return the loops of a sum over taps along a row."""
     realised = schedule.get(block)
     own = [v.var for v in realised.iter_vars if int(v.iter_type) == 0]
     steps = [v.var for v in realised.iter_vars if int(v.iter_type) != 0]

@@ -1,9 +1,9 @@
-"""Columns whose window hangs over the end of an image: which they are, and tiles of their own.
+"""Columns whose window extends beyond the image, and their separate tiles.
 
-A padded input is read as ``if_then_else(inside, x[..], 0)``. Asked for each product, that costs as
-much as the product. Of columns far from the ends it is shown that no condition along the row can
-fail; tiles that hold others are parts of their own, whose taps along the row are unrolled, so that
-each condition is a constant.
+A padded input is read as ``if_then_else(inside, x[..], 0)``. Evaluated per product, the condition
+costs as much as the product. For columns far from the borders, no condition along the row can fail.
+Tiles with other columns are separate parts with their taps unrolled along the row, so that each
+condition is constant.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,11 +18,11 @@ from tvm_serenity.kernels.nodes import mapped, parts
 from tvm_serenity.kernels.tile_ranges import AxisRange
 
 MOST_BORDERS = 4
-"""Tiles at the ends of a row that may be parts of their own."""
+"""The most border tiles of a row that may be separate parts."""
 
 
 def conditions(block: s_tir.SBlock, var: tirx.Var) -> list[Any]:
-    """Return the conditions under which a block reads its input that name one of its axes."""
+    """Return a block's conditions for reading its input that depend on one of its axes."""
     calls = parts(block.body, tvm.ir.expr.Call)
     whole = [c.args[0] for c in calls if str(getattr(c.op, "name", "")).endswith("if_then_else")]
     single = [one for condition in whole for one in _conjuncts(condition)]
@@ -38,14 +38,14 @@ def _conjuncts(condition: Any) -> Iterator[Any]:
 
 
 def taps(block: s_tir.SBlock, var: tirx.Var) -> list[tirx.Var]:
-    """Return the steps of the sum that decide with an axis whether its input is read."""
+    """Return the reduction axes that decide, with an axis, whether the input is read."""
     named = [v for one in conditions(block, var) for v in parts(one, tirx.Var)]
     steps = [v.var for v in block.iter_vars if int(v.iter_type) != 0]
     return [step for step in steps if any(step.same_as(v) for v in named)]
 
 
 def inside(block: s_tir.SBlock, var: tirx.Var, extent: int) -> tuple[int, int]:
-    """Return the first of the values of an axis for which no condition fails, and one past them."""
+    """Return the range of an axis for which no condition fails: first value, and end."""
     wanted = conditions(block, var)
 
     def holds(value: int) -> bool:
@@ -65,7 +65,7 @@ def inside(block: s_tir.SBlock, var: tirx.Var, extent: int) -> tuple[int, int]:
 
 
 def with_borders(ranges: Sequence[AxisRange], within: tuple[int, int]) -> list[AxisRange]:
-    """Return ranges of columns with those tiles apart that do not lie ``within`` the inside."""
+    """Return ranges of columns, with tiles that are not ``within`` the interior separated."""
     first, end = within
     made: list[AxisRange] = []
     for whole in ranges:

@@ -1,8 +1,9 @@
-"""Kernels whose tiles do not divide an axis, in parts that tiles do divide.
+"""Splits of kernels whose tiles do not divide an axis.
 
 1,000 channels are 31 tiles of 32 and one of 8; 73 columns are 10 tiles of 7 and one of 3. Each part
-is the kernel over a range of the axis, scheduled on its own; together they make every element
-once. A range of channels lies in one group. The terms of a sum and their order stay the same.
+is the kernel over a range of the axis, with its own schedule; together the parts compute each
+element once. A range of channels is within one group. The terms of a sum and their order stay the
+same.
 """
 
 from collections.abc import Sequence
@@ -15,9 +16,9 @@ from tvm import s_tir, tirx
 from tvm_serenity.kernels.nodes import mapped
 
 LATENCY, A_CYCLE = 4, 2
-"""Cycles until a sum can be added to again; products, or loads, a cycle."""
+"""Cycles until a sum can be added to again; products, or loads, per cycle."""
 WORTH = 0.9
-"""Of the cycles that one part takes, what several must stay below."""
+"""Several parts must take less than this share of the cycles of one part."""
 MOST_PARTS = 16
 
 
@@ -25,7 +26,7 @@ MOST_PARTS = 16
 class AxisRange:
     """A range of an axis, and the width of its tiles, which divides it.
 
-    ``border``: one tile, whose columns' windows may hang over the end of the image.
+    ``border``: one tile whose windows may extend beyond the image.
     """
 
     start: int
@@ -35,14 +36,14 @@ class AxisRange:
 
 
 def cycles(columns: int, vectors: int) -> float:
-    """Return what a step of a tile takes: products of columns and vectors, and their loads."""
+    """Return the cycles of a tile's step: products of columns and vectors, and their loads."""
     return max(LATENCY, columns * vectors / A_CYCLE, (columns + vectors) / A_CYCLE)
 
 
 def column_ranges(extent: int, most: int, dividing: int, vectors: int) -> list[AxisRange]:
-    """Return the ranges of an axis of columns whose tiles, of up to ``most``, take least time.
+    """Return the fastest ranges of a column axis, with tiles up to ``most``.
 
-    One range where the tiles of ``dividing``, which divide the whole axis, take hardly more.
+    Return one range if tiles of ``dividing`` columns, which divide the axis, are hardly slower.
     """
 
     def cost(ranges: Sequence[AxisRange]) -> float:
@@ -60,10 +61,10 @@ def _in_two(extent: int, width: int) -> list[AxisRange]:
 
 
 def channel_ranges(extent: int, group: int, most: int) -> list[AxisRange]:
-    """Return the ranges of an axis of channels: tiles of ``most``, the rest in powers of two.
+    """Return the ranges of a channel axis: tiles of ``most``, the rest in powers of two.
 
-    ``group``: the channels of a group, 0 where there are none. Many groups are one range, of
-    tiles that divide a group.
+    ``group``: the channels of a group, 0 for none. Many groups are one range, with tiles that
+    divide a group.
     """
     size = group or extent
     each = _powers(size, most)
@@ -91,7 +92,7 @@ def _powers(extent: int, most: int) -> list[AxisRange]:
 def restricted(schedule: s_tir.Schedule, ranges: dict[int, AxisRange]) -> Any:
     """Return a schedule of the kernel over ranges of axes of its result.
 
-    Every block's loops, one an axis, begin with those of the result. ``ranges``: by axis.
+    The loops of each block, one per axis, start with those of the result. ``ranges``: by axis.
     """
     kernel = schedule.mod["main"]
     cut: list[tuple[tirx.Var, AxisRange]] = []
@@ -120,7 +121,7 @@ def restricted(schedule: s_tir.Schedule, ranges: dict[int, AxisRange]) -> Any:
 
 
 def joined(kernels: Sequence[tirx.PrimFunc]) -> Any:
-    """Return one kernel that does what ``kernels``, of the same parameters, do one by one."""
+    """Return one kernel that runs ``kernels``, which have the same parameters, in sequence."""
     first, *others = kernels
     bodies, scratch = [first.body.block.body], list(first.body.block.alloc_buffers)
     for kernel in map(s_tir.renew_defs, others):

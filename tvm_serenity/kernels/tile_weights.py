@@ -1,9 +1,8 @@
-"""Weights in the order in which register tiles read them.
+"""Weights reordered to the order in which register tiles read them.
 
-A tile reads a few neighbouring channels of its weights, then as many of the next step: of weights
-``[steps..., channels]`` a cache line or two here and there, in ever other pages. Stored as
-``[tiles, steps..., channels of a tile]`` they are read from the first byte to the last. Sums, and
-the order of their terms, stay the same.
+A tile reads a few neighbouring channels of its weights, then as many of the next step: in weights
+``[steps..., channels]`` these are a cache line or two in many pages. Stored as ``[tiles, steps...,
+channels of a tile]`` they are read sequentially. Sums, and the order of their terms, stay the same.
 """
 
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from tvm_serenity.kernels.records import Array
 from tvm_serenity.kernels.tile import Tiling, weights_of
 
 NEAR_BYTES = 1 << 15
-"""Weights of no more bytes (L1) stay as they are."""
+"""Weights of at most this size (L1) are not reordered."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class InTiles:
     width: int
 
     def stored(self, weight: Array) -> Array:
-        """Return weights ``[steps..., channels]`` as the kernel reads them."""
+        """Return weights ``[steps..., channels]`` in the kernel's order."""
         tiles = weight.reshape(*weight.shape[:-1], -1, self.width)
         return np.ascontiguousarray(np.moveaxis(tiles, -2, 0))
 
@@ -40,7 +39,8 @@ class InTiles:
 def in_tiles(kernel: tirx.PrimFunc, tiling: Tiling) -> InTiles | None:
     """Return ``kernel`` (a PrimFunc of blocks) with weights in the order of its tiles.
 
-    None where it has no tiles, weights of few bytes, or channels that tiles do not divide.
+    Return None for a kernel without tiles, with few weights, or with channels that tiles do not
+    divide.
     """
     if not may_change(kernel):
         return None
@@ -58,7 +58,7 @@ def in_tiles(kernel: tirx.PrimFunc, tiling: Tiling) -> InTiles | None:
 
 
 def _read_in_tiles(kernel: tirx.PrimFunc, index: int, width: int) -> Any:
-    """The kernel with a parameter of the shape ``[tiles, steps..., width]``."""
+    """Return the kernel with a parameter of shape ``[tiles, steps..., width]``."""
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
     param = kernel.params[index]
 

@@ -1,8 +1,8 @@
-"""Integer transposed convolutions: every result gathers what the reference scatters to it.
+"""Integer transposed convolutions as gathers: each result reads its inputs.
 
 ``out[y, x]`` reads the inputs ``i`` with ``i * stride + k = y + top`` for a tap ``k`` of the
-filter: ``k`` is ``(y + top) % stride`` plus a multiple of the stride, so the sum runs over those
-multiples alone. Loads are guarded one by one, as rows want them. Weights are ``[kh, kw, input
+filter: ``k`` is ``(y + top) % stride`` plus a multiple of the stride, and the sum runs over those
+multiples. Each load has its own guard, as row kernels require. Weights are ``[kh, kw, input
 channels, output channels]``.
 """
 
@@ -60,10 +60,10 @@ def real_transposed(
     strides: tuple[int, int],
     before: tuple[int, int],
 ) -> Any:
-    """Return a transposed convolution of floats, a tensor of the shape ``made`` in NHWC.
+    """Return a float transposed convolution, an NHWC tensor of shape ``made``.
 
-    ``weight`` is [height, width, input channels, output channels]; ``before`` is cut off above and
-    to the left.
+    ``weight``: [height, width, input channels, output channels]. ``before``: results dropped at the
+    top and left.
     """
     (sy, sx), (kh, kw) = strides, [int(extent) for extent in weight.shape[:2]]
     jy, jx = te.reduce_axis((0, -(-kh // sy)), "jy"), te.reduce_axis((0, -(-kw // sx)), "jx")

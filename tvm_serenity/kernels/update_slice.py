@@ -1,4 +1,4 @@
-"""A tensor with a part of it replaced, at a place that is known at run time."""
+"""A kernel that replaces part of a tensor at a place known at run time."""
 
 from typing import Any
 
@@ -10,7 +10,10 @@ Shape = tuple[int, ...]
 
 
 def update_slice(shape: Shape, part: Shape, dtype: str, index: str) -> Any:
-    """Return the kernel ``(x, part, begin, result)``; ``begin`` is moved to where ``part`` fits."""
+    """Return the kernel ``(x, part, begin, result)``.
+
+    ``begin`` is clamped so that ``part`` fits.
+    """
     x, new = te.placeholder(shape, dtype, "x"), te.placeholder(part, dtype, "part")
     begin = te.placeholder((len(shape),), index, "begin")
 

@@ -1,15 +1,16 @@
-"""Exponentials, error functions and their like as polynomials, which processors compute in vectors.
+"""Exponentials, error functions and similar functions as polynomials, for vector instructions.
 
-TVM calls the C library for each of them, a number at a time. In float32 (errors against float64,
-over all that float32 holds of the argument):
+TVM calls the C library for each number. In float32 (errors against float64, over the full range of
+float32 arguments):
 
-* ``exp``: ``2**n * (1 + r + r * r * Q(r))`` with ``|r| <= log(2) / 2``: 1 unit in the last place,
-  2 where the result has fewer bits (below 1.2e-38); infinite from where float32 ends.
-* ``erf`` and ``tanh``: ``x * P(x * x) / Q(x * x)`` up to where float32 is 1: 4e-7 of the result.
+* ``exp``: ``2**n * (1 + r + r * r * Q(r))`` with ``|r| <= log(2) / 2``: error 1 unit in the last
+  place, 2 for subnormal results (below 1.2e-38); infinite beyond the range of float32.
+* ``erf`` and ``tanh``: ``x * P(x * x) / Q(x * x)`` up to the argument where the result rounds to 1:
+  relative error 4e-7.
 * ``sigmoid``: ``1 / (1 + exp(-x))``, as TVM lowers it.
 
-NaN stays NaN. The coefficients are least-squares fits at 3,000 Chebyshev nodes, reweighted until
-the largest relative error was least. Arguments are named, so that nothing is computed twice.
+NaN stays NaN. The coefficients are least-squares fits at 3,000 Chebyshev nodes, reweighted to
+minimise the largest relative error. Arguments are named, so that nothing is computed twice.
 """
 
 import math
@@ -24,15 +25,15 @@ from tvm_serenity.kernels.arithmetic import f32, i32
 from tvm_serenity.kernels.nodes import mapped
 
 LEAST, MOST = -104.0, 89.0
-"""``exp`` is 0 below, infinite above."""
+"""``exp`` is 0 below and infinite above these arguments."""
 EXP = (0.49999994, 0.166665196, 0.0416683927, 0.00836878084, 0.00138144672)
 HIGH = 355 / 512
-"""Of log(2) the bits that products with whole numbers leave exact."""
+"""The leading bits of log(2), whose products with small integers are exact."""
 LOW = math.log(2) - HIGH
 WHOLE = 1.5 * 2**23
-"""A float32 near it has no fraction: adding it rounds to the nearest whole number."""
+"""Adding this float32 rounds to the nearest integer, because it has no fraction."""
 BIAS, MANTISSA = 127, 23
-"""Of the exponent of a float32, and where it begins."""
+"""The exponent bias of float32, and the position of the exponent."""
 ERF = (
     (1.12837911, 0.187217742, 0.0524089858, 0.00364946271, 0.00028597709, 2.12532518e-06),
     (1.0, 0.499250323, 0.112865262, 0.014735911, 0.00114110345, 3.89225424e-05),
@@ -43,11 +44,11 @@ TANH = (
     (1.0, 0.463182807, 0.0240533277, 0.00023809477),
     7.9,
 )
-"""Coefficients of P and of Q, the constant ones first, and where the argument is cut off."""
+"""Coefficients of P and Q, constants first, and the argument's limit."""
 
 
 def in_vectors(kernel: tirx.PrimFunc) -> Any:
-    """Return ``kernel`` with the functions of float32 above as polynomials."""
+    """Return ``kernel`` with the float32 functions above as polynomials."""
 
     def replaced(call: Any) -> Any:
         name = str(getattr(call.op, "name", "")).rpartition(".")[2]
@@ -60,13 +61,13 @@ def in_vectors(kernel: tirx.PrimFunc) -> Any:
 
 
 def _named(value: Any, use: Callable[[Any], Any], dtype: str = "float32") -> Any:
-    """``use`` of a name for ``value``."""
+    """Return ``use`` of a variable for ``value``."""
     name = tirx.Var("v", dtype)
     return tirx.Let(name, value, use(name))
 
 
 def _between(x: Any, least: float, most: float) -> Any:
-    """``x`` cut off at both ends; NaN is neither below nor above."""
+    """Return ``x`` clamped at both ends; NaN stays NaN."""
     above = tirx.Select(x < f32(least), f32(least), x)
     return _named(above, lambda v: tirx.Select(v > f32(most), f32(most), v))
 
@@ -83,7 +84,7 @@ def _exp(x: Any) -> Any:
 
 
 def _exp_between(x: Any) -> Any:
-    """``exp(x)`` where ``x`` is not far outside of where it has a value."""
+    """Return ``exp(x)`` for ``x`` not far outside of the range with finite results."""
     shifted = x * f32(1 / math.log(2)) + f32(WHOLE)
     first = int(np.float32(WHOLE).view(np.int32))
 
@@ -97,7 +98,7 @@ def _exp_between(x: Any) -> Any:
 
 
 def _scaled(r: Any, n: Any) -> Any:
-    """``exp(r) * 2 ** n``, in two steps: ``n`` may be beyond the exponents of a float32."""
+    """Return ``exp(r) * 2 ** n`` in two steps, because ``n`` may exceed float32's exponents."""
     made = r * r * _polynomial(EXP, r) + r + f32(1)
     half = n >> i32(1)
     return made * _power(half) * _power(n - half)
@@ -112,7 +113,7 @@ def _sigmoid(x: Any) -> Any:
 
 
 def fraction(form: tuple[Sequence[float], Sequence[float], float]) -> Callable[[Any], Any]:
-    """Return an odd function: a fraction of polynomials, and 1 from where it ends."""
+    """Return an odd function: a fraction of polynomials, and 1 beyond its limit."""
     above, below, most = form
 
     def inside(x: Any) -> Any:
@@ -132,4 +133,4 @@ FORMS: Mapping[str, Callable[[Any], Any]] = {
     "tanh": fraction(TANH),
     "sigmoid": _sigmoid,
 }
-"""What computes a function of a name, by the function's name in TVM."""
+"""The vector form of a function, by TVM's name."""

@@ -1,11 +1,10 @@
-"""Tables of 256 bytes that are kept in vector registers and read many entries at once.
+"""Lookups in 256-byte tables that are held in vector registers.
 
-LLVM loads an entry for each element. AVX-512-VBMI chooses 64 bytes an instruction among 128 that
-lie in two registers (``vpermi2b``), AArch64 16 among 64 in four (``tbl``, ``tbx``). An element's
-stored bits, taken as a number without a sign, are the index: of signed elements the table's second
-half comes first. Each chunk is read before it is written, so a result may lie over its argument;
-what is left over behind whole chunks is read an entry at a time. No memory is used beside the
-tensors.
+LLVM loads an entry per element. AVX-512-VBMI selects 64 bytes per instruction from 128 in two
+registers (``vpermi2b``), AArch64 16 from 64 in four (``tbl``, ``tbx``). The index is the stored
+byte as an unsigned number: for signed elements the table's second half comes first. Each chunk is
+read before it is written, so that the result may overlap its argument; the rest is read an entry at
+a time. No memory is used beside the tensors.
 """
 
 import math
@@ -30,14 +29,14 @@ ENTRIES = 256
 
 @dataclass(frozen=True)
 class Chooser:
-    """Instructions that choose bytes: bytes of a register; what makes results of indices."""
+    """Byte selection instructions: bytes per register, and the results of indices."""
 
     lanes: int
     chosen: Callable[[Sequence[Any], Any], Any]
 
 
 def _halves(table: Sequence[Any], index: Any) -> Any:
-    """Of 128 entries each by the index's lower seven bits; its sign says which are meant."""
+    """Select from two halves of 128 entries by the index's lower seven bits and its sign."""
     name = "llvm.x86.avx512.vpermi2var.qi.512"
     low, high = (
         tirx.call_llvm_pure_intrin("int8x64", name, table[i], index, table[i + 1]) for i in (0, 2)
@@ -46,7 +45,7 @@ def _halves(table: Sequence[Any], index: Any) -> Any:
 
 
 def _quarters(table: Sequence[Any], index: Any) -> Any:
-    """Of 64 entries each; an index of none of them leaves what was chosen before."""
+    """Select from quarters of 64 entries; an index outside keeps the earlier selection."""
     made = None
     for first in range(0, len(table), 4):
         four = table[first : first + 4]
@@ -59,7 +58,7 @@ def _quarters(table: Sequence[Any], index: Any) -> Any:
 
 
 def chooser_for(target: tvm.target.Target) -> Chooser | None:
-    """Return what a target chooses bytes with; None where that is one load an element."""
+    """Return a target's byte selection; None if a load per element is best."""
     if str(target.kind.name) != "llvm":
         return None
     if has_feature(target, "avx512vbmi") and has_feature(target, "avx512bw"):
@@ -70,9 +69,9 @@ def chooser_for(target: tvm.target.Target) -> Chooser | None:
 
 
 def wide_lookup(kernel: tirx.PrimFunc, chooser: Chooser) -> Any:
-    """Return a kernel that was made by ``kernels.pointwise.lookup`` in vectors; others unchanged.
+    """Return a kernel of ``kernels.pointwise.lookup`` in vectors; other kernels unchanged.
 
-    Those stay that have less than a vector, or make a part of a larger tensor.
+    Kernels with less than a vector, or of part of a larger tensor, do not change.
     """
     if kind_of(kernel) != Lookup.__name__:
         return kernel
@@ -86,7 +85,7 @@ def wide_lookup(kernel: tirx.PrimFunc, chooser: Chooser) -> Any:
         "out": (spec.shape, spec.result),
     }
     made = written(held, partial(_emit, spec, chooser))
-    return made.with_attr(dict(kernel.attrs.items()))  # its record, its symbol, that it is lean
+    return made.with_attr(dict(kernel.attrs.items()))  # the record, the symbol, and the lean mark
 
 
 def _emit(spec: Lookup, chooser: Chooser, x: Any, table: Any, out: Any) -> None:

@@ -1,10 +1,9 @@
 """Kernels (TIR PrimFuncs) that read and write inside an arena.
 
-TVM's kernels refuse tensors that do not start at the beginning of their storage, and they
-allocate scratch themselves. ``placeable`` turns one into a kernel that takes every tensor at any
-aligned offset and its scratch from the caller: each parameter gets an element offset of its own,
-the old buffers are declared on top of them, and the buffers of the root block become slices of
-one trailing ``workspace`` parameter.
+TVM's kernels refuse tensors that do not start where their storage starts, and allocate scratch
+themselves. ``placeable`` converts a kernel so that each tensor may have any aligned offset and the
+caller supplies the scratch: each parameter gets an element offset, the old buffers are declared on
+them, and the buffers of the root block become slices of one trailing ``workspace`` parameter.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,12 +19,12 @@ from tvm_serenity.kernels.nodes import mapped, parts
 from tvm_serenity.plan import Buffer, plan
 
 BOUNDS = "serenity.bounds"
-"""Attribute of a kernel: the largest values of the symbols in its sizes, by name."""
+"""Attribute of a kernel: the upper bounds of symbols in its sizes, by name."""
 
 
 @dataclass(frozen=True)
 class PackedScratch:
-    """The buffers a kernel allocates in its root block, packed: an offset each, bytes in all."""
+    """The root block's buffers, packed: an offset for each, and the total bytes."""
 
     buffers: tuple[Any, ...]
     offsets: tuple[int, ...]
@@ -33,12 +32,12 @@ class PackedScratch:
 
 
 def workspace_of(kernel: tirx.PrimFunc) -> int:
-    """Return the bytes of scratch that ``kernel`` needs when its buffers share memory."""
+    """Return the bytes of scratch that ``kernel`` needs if its buffers share memory."""
     return scratch_of(kernel).size_bytes
 
 
 def scratch_of(kernel: tirx.PrimFunc, alignment: int = compat.ARENA_ALIGNMENT) -> PackedScratch:
-    """Return how the root block's buffers of ``kernel`` pack into one workspace.
+    """Return the packing of a kernel's root block buffers in one workspace.
 
     A buffer is live from the first to the last loop nest of the root block that touches it.
     """
@@ -61,9 +60,9 @@ def scratch_of(kernel: tirx.PrimFunc, alignment: int = compat.ARENA_ALIGNMENT) -
 
 
 def largest(shape: Sequence[Any], bounds: Mapping[str, int]) -> tuple[list[int], list[str]]:
-    """Return extents at the largest values of the symbols in them, and symbols without a bound.
+    """Return extents at the upper bounds of their symbols, and the symbols without a bound.
 
-    A formula has the largest value that intervals give it.
+    A formula is bounded by interval arithmetic.
     """
     analyzer, unknown = sym.Analyzer(), []
     for symbol in dict.fromkeys(v for extent in shape for v in parts(extent, tirx.Var)):
@@ -75,18 +74,21 @@ def largest(shape: Sequence[Any], bounds: Mapping[str, int]) -> tuple[list[int],
 
 
 def _largest(buffer: tirx.Var, bounds: Mapping[str, int]) -> list[int]:
-    """The shape of scratch; :class:`UnsupportedError` where a size in it has no largest value."""
+    """Return the shape of scratch.
+
+    Raises :class:`UnsupportedError` if a size in it has no upper bound.
+    """
     shape, unknown = largest(buffer.ty.shape, bounds)
     if unknown:
         raise UnsupportedError(
-            f"its scratch {buffer.name!r} has a size {unknown[0]!r} without a largest value: "
+            f"its scratch {buffer.name!r} has a size {unknown[0]!r} without an upper bound: "
             "state it in the function's attribute tir_var_upper_bound"
         )
     return shape
 
 
 def placeable(kernel: tirx.PrimFunc, alignment: int = compat.ARENA_ALIGNMENT) -> Any:
-    """Return ``kernel`` with offsets on every parameter and scratch as its last parameter."""
+    """Return ``kernel`` with an offset on each parameter and scratch as its last parameter."""
     kernel = without_offsets(kernel)
     scratch = scratch_of(kernel, alignment)
     params, statements = [], []
@@ -108,9 +110,9 @@ def placeable(kernel: tirx.PrimFunc, alignment: int = compat.ARENA_ALIGNMENT) ->
 
 
 def without_offsets(kernel: tirx.PrimFunc) -> Any:
-    """Return ``kernel`` with parameters at their address: some of TVM's state an offset of theirs.
+    """Return ``kernel`` without element offsets of its parameters.
 
-    The offset is a variable that nothing but TVM's own calling convention gives a value.
+    Some of TVM's kernels state an offset, a variable that only TVM's own calling convention sets.
     """
     params, body = [], kernel.body
     for old in kernel.params:
@@ -148,7 +150,7 @@ def _without_allocations(realize: s_tir.SBlockRealize) -> Any:
 
 
 def _spans(kernel: tirx.PrimFunc, block: s_tir.SBlock) -> list[tuple[int, int]]:
-    """For each buffer of the root block, the half-open range of the nests that touch it."""
+    """Return for each root block buffer the half-open range of loop nests that touch it."""
     schedule = s_tir.Schedule(kernel)
     nests = _nests(schedule, schedule.get_child_blocks(schedule.get_sblock(block.name_hint)))
     spans = []
@@ -159,7 +161,7 @@ def _spans(kernel: tirx.PrimFunc, block: s_tir.SBlock) -> list[tuple[int, int]]:
 
 
 def _nests(schedule: s_tir.Schedule, blocks: Sequence[Any]) -> list[list[Any]]:
-    """The blocks by the outermost loop around them: those of one loop run in turns."""
+    """Return the blocks grouped by outermost loop; blocks in one loop run in turns."""
     nests: list[tuple[Any, list[Any]]] = []
     for block in blocks:
         loops = schedule.get_loops(block)
@@ -171,7 +173,10 @@ def _nests(schedule: s_tir.Schedule, blocks: Sequence[Any]) -> list[list[Any]]:
 
 
 def _touches(block: s_tir.SBlock, buffer: tirx.Var) -> bool:
-    """Whether a block names a buffer; what packed functions do with it no region says."""
+    """Return whether a block names a buffer.
+
+    Regions do not cover what packed functions access.
+    """
     if any(region.source.same_as(buffer) for region in [*block.reads, *block.writes]):
         return True
     return any(var.same_as(buffer) for var in parts(block.body, type(buffer)))

@@ -1,4 +1,4 @@
-"""What a network needs as numbers, for architecture search."""
+"""The memory needs of a network as numbers, for architecture search."""
 
 from tvm_serenity.nas.objective import (
     Objectives,

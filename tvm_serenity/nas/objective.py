@@ -1,11 +1,10 @@
-"""What a network needs as numbers, for architecture search: the least peak memory first of all.
+"""The memory needs of a network as numbers, for architecture search: least peak memory first.
 
-peak_bytes(graph)                             # a Graph
-peak_bytes("net.tflite")                      # a file, as its own operators
-peak_bytes(module, (example,))                # a torch.nn.Module: its fused kernels
-measure(graph, parent=before)                 # with bound and arena; begins with a parent's order
-measure("net.tflite", rows=True, board="nucleo-l4r5zi")  # with rows, flash and cycles
-peak_bytes_batch(candidates, jobs=8)          # many, in processes or on a Dask cluster
+peak_bytes(graph)                             # a Graph peak_bytes("net.tflite")
+# a file, by its own operators peak_bytes(module, (example,))                # a torch.nn.Module:
+its fused kernels measure(graph, parent=before)                 # with bound and arena; starts from
+a parent's order measure("net.tflite", rows=True, board="nucleo-l4r5zi")  # with rows, flash and
+cycles peak_bytes_batch(candidates, jobs=8)          # many, in processes or on a Dask cluster
 measure_batch(candidates, rows=True, jobs=8)  # all objectives of many
 """
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from tvm_serenity.rows.network import Network
 
 Candidate: TypeAlias = "Graph | torch.nn.Module | str | os.PathLike[str]"
-"""A network: its graph, a file, or a module of PyTorch (with example inputs)."""
+"""A network: its graph, a file, or a PyTorch module (with example inputs)."""
 
 T = TypeVar("T")
 DEFAULT_LIMIT_S = 1.0
@@ -42,13 +41,12 @@ DEFAULT_LIMIT_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Objectives:
-    """A network with its best order, and what that needs in bytes.
+    """A network with its best order and its memory needs in bytes.
 
-    ``peak_bytes`` is the proved least one where it equals ``lower_bound_bytes``. ``arena_bytes`` is
-    that of a placement at this order, ``constant_bytes`` what the constants take in flash.
-    ``rows_arena_bytes``: the least arena found for bands of rows. ``on_board``: as a program for a
-    board. Of these None is what was not asked for, and an error stands in the place of what there
-    is not.
+    ``peak_bytes`` is proved least if it equals ``lower_bound_bytes``. ``arena_bytes`` is that of a
+    placement at this order, ``constant_bytes`` the flash for constants. ``rows_arena_bytes``: the
+    smallest arena found for bands of rows. ``on_board``: the program for a board. The last two are
+    None if not requested, or the error if not possible.
     """
 
     graph: Graph
@@ -70,31 +68,31 @@ def measure(
     board: str | None = None,
     time_limit_s: float | None = DEFAULT_LIMIT_S,
 ) -> Objectives:
-    """Return what ``network`` needs: all objectives that its graph decides, in one call.
+    """Return the memory needs of ``network``: all objectives that its graph decides.
 
-    ``rows``: also as bands of rows (of .tflite files), as by ``serenity rows --graph``. ``board``:
-    also on a board, as ``serenity build`` makes it: flash, RAM, and cycles or instructions of one
-    run. That compiles, links and emulates it, which takes seconds beside the searches. Each of them
-    has the time limit for itself. ``parent`` and errors are as those of :func:`peak_bytes`; what
-    rows or a board do not take is a value.
+    ``rows``: also for bands of rows (of .tflite files), as by ``serenity rows --graph``. ``board``:
+    also for a board, as ``serenity build`` produces it: flash, RAM, and cycles or instructions of
+    one run. That compiles, links and emulates the program, which takes seconds beside the searches.
+    Each search has the full time limit. ``parent`` and errors are those of :func:`peak_bytes`;
+    errors of rows or the board are values.
     """
     graph = graph_of(network, example_inputs)
     with within(time_limit_s):
-        found = schedule_for_arena(graph, "exact", _options(graph, parent), rounds=0)
+        joint = schedule_for_arena(graph, "exact", _options(graph, parent), rounds=0)
     return Objectives(
         rows_arena_bytes=_or_error(partial(_rows_arena, network, time_limit_s)) if rows else None,
         on_board=_or_error(partial(_on_board, network, board, time_limit_s)) if board else None,
         graph=graph,
-        order=found.schedule.order,
-        peak_bytes=found.schedule.peak_bytes,
-        lower_bound_bytes=found.schedule.lower_bound_bytes,
-        arena_bytes=found.plan.arena_bytes,
+        order=joint.schedule.order,
+        peak_bytes=joint.schedule.peak_bytes,
+        lower_bound_bytes=joint.schedule.lower_bound_bytes,
+        arena_bytes=joint.plan.arena_bytes,
         constant_bytes=graph.constant_bytes,
     )
 
 
 def _or_error(work: Callable[[], T]) -> T | SerenityError:
-    """What ``work`` returns, or the error that it raises."""
+    """Return the result of ``work``, or the error that it raises."""
     try:
         return work()
     except SerenityError as error:
@@ -104,7 +102,7 @@ def _or_error(work: Callable[[], T]) -> T | SerenityError:
 def _rows_arena(network: Candidate, time_limit_s: float | None) -> int:
     file = load(network) if isinstance(network, str | os.PathLike) else None
     said = type(network).__name__ if file is None else str(network)
-    why = f"{said}: rows are those of the operators of {{files}} files"
+    why = f"{said}: rows need the operators of {{files}} files"
     split: Network = operation(file, "rows", why)(file)
     check_splittable(split)
     with within(time_limit_s):
@@ -114,8 +112,9 @@ def _rows_arena(network: Candidate, time_limit_s: float | None) -> int:
 def _on_board(network: Candidate, board: str, time_limit_s: float | None) -> "Deployed":
     if not isinstance(network, str | os.PathLike):
         said = type(network).__name__
-        raise InputError(f"a {said}: programs are made of files; save it first")
-    from tvm_serenity.fitting.deployed import deployed  # with TVM, whose import takes seconds
+        raise InputError(f"a {said} cannot be built for a board; save it as a file first")
+    # imported here because TVM takes seconds to load
+    from tvm_serenity.fitting.deployed import deployed
 
     return deployed(network, board, time_limit_s)
 
@@ -131,11 +130,11 @@ def measure_batch(
     jobs: int = 1,
     dask: str | None = None,
 ) -> list[Objectives | SerenityError]:
-    """Return what :func:`measure` does of each network; all else as of :func:`peak_bytes_batch`."""
+    """Return :func:`measure` of each network; see :func:`peak_bytes_batch` for the arguments."""
     work = partial(_measured, rows=rows, board=board, time_limit_s=time_limit_s)
     candidates = _candidates(networks, example_inputs, parents)
-    found = all_or_failures(work, candidates, jobs, dask)
-    return [one.error if isinstance(one, FailedItem) else one for one in found]
+    results = all_or_failures(work, candidates, jobs, dask)
+    return [r.error if isinstance(r, FailedItem) else r for r in results]
 
 
 def peak_bytes(
@@ -148,12 +147,11 @@ def peak_bytes(
     """Return the peak in bytes of the best order of ``network`` found within ``time_limit_s``.
 
     ``network`` is a :class:`Graph`, the path of a file, or a ``torch.nn.Module`` with
-    ``example_inputs``, tensors of the shapes it is meant for; of a module the kernels count that
-    TVM fuses it into. For networks
-    of the size that is searched over, the peak is the proved least one; ``schedule`` returns the
-    order and the proof as well. With ``parent``, a network of which this one is a mutation, the
-    search begins with the parent's order (operators are known by their names) instead of several
-    greedy ones; what it proves is the same. Raises :class:`InputError` on anything else.
+    ``example_inputs``, tensors of its input shapes; a module counts as the kernels that TVM fuses
+    it into. For networks of usual search spaces the peak is proved least; ``schedule`` also returns
+    the order and the proof. With ``parent``, a network of which this one is a mutation, the search
+    starts from the parent's order (operators match by name) instead of several greedy ones; the
+    proof is the same. Raises :class:`InputError` on other types.
     """
     graph = graph_of(network, example_inputs)
     with within(time_limit_s):
@@ -171,9 +169,9 @@ def peak_bytes_batch(
 ) -> list[int | SerenityError]:
     """Return ``peak_bytes`` of each network, in their order, all with the same example inputs.
 
-    The error of a network that has one stands in its place: one candidate that cannot be read ends
-    no search. ``parents`` are as many as there are networks. ``jobs`` processes of this machine
-    work on them, or the workers of the Dask scheduler at address ``dask``.
+    The error of a network stands in its place: an unreadable candidate does not end the search.
+    ``parents`` has one entry per network. ``jobs`` processes of this machine share the work, or the
+    workers of the Dask scheduler at address ``dask``.
     """
     work = partial(_peak, time_limit_s=time_limit_s)
     candidates = _candidates(networks, example_inputs, parents)
@@ -195,7 +193,9 @@ def _candidates(
 ) -> list[_Candidate]:
     known = parents or [None] * len(networks)
     if len(known) != len(networks):
-        raise InputError(f"{len(networks)} networks have {len(known)} parents")
+        raise InputError(
+            f"{len(known)} parents for {len(networks)} networks; give one parent, or None, for each"
+        )
     pairs = zip(networks, known, strict=True)
     return [_Candidate(network, example_inputs, parent) for network, parent in pairs]
 
@@ -223,14 +223,14 @@ def _peak(candidate: _Candidate, time_limit_s: float | None) -> int:
 
 
 def _options(graph: Graph, parent: Objectives | None) -> Options:
-    """Options of a search that begins with the order of the parent, if there is one."""
+    """Return search options that start from the parent's order, if there is a parent."""
     return Options() if parent is None else Options(start=(_inherited(graph, parent),))
 
 
 def _inherited(graph: Graph, parent: Objectives) -> tuple[int, ...]:
-    """An order of ``graph`` close to its parent's: what is ready runs in the parent's order.
+    """Return an order of ``graph`` close to its parent's: ready ops run in the parent's order.
 
-    An op the parent has not runs as soon as the last one that it waits for is done.
+    An op without a counterpart in the parent runs right after its last predecessor.
     """
     known = {parent.graph.ops[op].name: step for step, op in enumerate(parent.order)}
     waiting = [len(before) for before in graph.predecessors]
@@ -251,15 +251,15 @@ def _inherited(graph: Graph, parent: Objectives) -> tuple[int, ...]:
 
 
 def graph_of(network: Candidate, example_inputs: Sequence[Any] | None = None) -> Graph:
-    """Return the graph of a network as ``peak_bytes`` takes it."""
+    """Return the graph of a network that ``peak_bytes`` accepts."""
     if isinstance(network, Graph):
         return network
     if isinstance(network, str | os.PathLike):
         return load(network).graph
     if example_inputs is None:
         raise InputError(
-            f"a {type(network).__name__} is no Graph and no file; "
-            "a torch.nn.Module needs example_inputs"
+            f"a {type(network).__name__} is neither a Graph nor a file; a torch.nn.Module needs "
+            "example_inputs"
         )
     from tvm_serenity.frontends.relax.from_torch import module_to_graph
 

@@ -1,7 +1,7 @@
-"""Traffic between on-chip and off-chip memory: traces, policies, sweeps, orders made for it.
+"""Traffic between on-chip and off-chip memory: traces, policies, sweeps, orders.
 
-``simulate(trace_of(graph, order, model), capacity_bytes, policy)`` measures; ``traffic_order``
-looks for the order that costs least; ``docs/offchip.md`` states the model.
+``simulate(trace_of(graph, order, model), capacity_bytes, policy)`` measures the traffic of an
+order. ``traffic_order`` searches the order of least traffic. ``docs/offchip.md`` defines the model.
 """
 
 from tvm_serenity.offchip.capacities import capacities_of

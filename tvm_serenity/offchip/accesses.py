@@ -1,6 +1,7 @@
-"""What ops access, block by block: operands streamed in lockstep, as flat arrays of all ops.
+"""The accesses of ops, block by block: operands are streamed in lockstep; flat arrays for all ops.
 
-Built without a loop in Python over the ops: a graph of a million takes about a second.
+The arrays are built without a Python loop over the ops: a graph of a million ops takes about a
+second.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ Bytes8 = npt.NDArray[np.uint8]
 class Spans:
     """Operands: op ``op[i]`` accesses ``count[i]`` blocks from ``first[i]`` on, as ``kind[i]``.
 
-    Ops ascend, and the operands of each come in its own order.
+    Ops ascend, and the operands of each op have its own order.
     """
 
     op: Longs
@@ -40,10 +41,10 @@ class Spans:
 
 @dataclass(frozen=True)
 class Accesses:
-    """Accesses of ops, one op after the other: op i has those from ``begin[i]`` on.
+    """Accesses of ops, one op after the other: op i has the accesses from ``begin[i]`` on.
 
-    Its groups are those from ``group[i]`` on; each ends before access ``ends[g]``, counted from
-    the op's first one. A group is what a scratchpad must hold at once, beside ``reserve[i]``
+    Its groups are those from ``group[i]`` on; each ends before access ``ends[g]``, counted from the
+    op's first access. A scratchpad must hold the blocks of a group at once, beside ``reserve[i]``
     bytes; a cache takes accesses one by one.
     """
 
@@ -55,7 +56,7 @@ class Accesses:
     reserve: Longs
 
     def in_order(self, order: Sequence[int]) -> "Accesses":
-        """Return the same with the ops in another order."""
+        """Return the accesses with the ops in another order."""
         if isinstance(order, range) and order == range(len(self.reserve)):
             return self
         listed = ints(order, len(order))
@@ -72,15 +73,15 @@ class Accesses:
 
 
 def streamed(ops: int, spans: Spans, work: Spans, scratchpad: bool, reserve: Longs) -> Accesses:
-    """Scratch is written; all operands are streamed in lockstep; scratch is read.
+    """Return accesses that write scratch, stream all operands in lockstep, then read scratch.
 
-    ``work`` are the blocks of scratch. A group is one step of an op, or in a cache one access.
+    ``work`` are the blocks of scratch. A group is one step of an op; in a cache it is one access.
     """
     longest = np.zeros(ops, dtype=np.int64)
     np.maximum.at(longest, spans.op, spans.count)
     which = np.repeat(np.arange(len(spans.op)), spans.count)
     every, block = spans.op[which], runs(spans.first, spans.count)
-    # block b of n is accessed in the step in which b / n of the longest operand is reached
+    # block b of n is accessed in the step that reaches b / n of the longest operand
     step = (block - spans.first[which]) * longest[every] // spans.count[which]
     kind = spans.kind[which]
     if len(work.op):
@@ -100,7 +101,7 @@ def streamed(ops: int, spans: Spans, work: Spans, scratchpad: bool, reserve: Lon
         ends = np.flatnonzero(np.diff(key, append=np.iinfo(np.int64).max) > 0) + 1
         owner = every[ends - 1]
     ends -= begin[owner]
-    alone = np.flatnonzero((reserve > 0) & (np.diff(begin) == 0))  # scratch alone
+    alone = np.flatnonzero((reserve > 0) & (np.diff(begin) == 0))  # ops that access scratch alone
     if len(alone):
         owner, ends = np.concatenate([owner, alone]), np.concatenate([ends, 0 * alone])
         place = np.argsort(owner, kind="stable")
@@ -111,12 +112,12 @@ def streamed(ops: int, spans: Spans, work: Spans, scratchpad: bool, reserve: Lon
 
 
 def sums(counts: Longs) -> Longs:
-    """Return where each of some runs begins that follow each other, and where the last ends."""
+    """Return where each of several consecutive runs begins, and where the last one ends."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
 
 
 def runs(first: Longs, count: Longs) -> Longs:
     """Return ``count[i]`` numbers from ``first[i]`` on, run after run."""
     ends = np.cumsum(count, dtype=np.int64)
-    found: Longs = np.repeat(first - ends + count, count) + np.arange(int(count.sum()))
-    return found
+    numbers: Longs = np.repeat(first - ends + count, count) + np.arange(int(count.sum()))
+    return numbers

@@ -1,4 +1,4 @@
-"""The address-true trace: which blocks of the arena each op reads and writes."""
+"""The trace by address: the blocks of the arena that each op reads and writes."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -28,13 +28,13 @@ def addressed(
     offsets: Sequence[int],
     model: Model,
 ) -> tuple[Ints, Bytes8, Bytes8, Bytes8, Accesses]:
-    """Return blocks, kinds, home, kept and what each op accesses, for placed live ranges."""
+    """Return blocks, kinds, home, kept and the accesses of each op, for placed live ranges."""
     arena = _Arena(graph, ranges, offsets, model.block_bytes or 1, len(order))
     blocks: list[Ints] = []
     kinds: list[Bytes8] = []
     home = np.zeros(arena.blocks, np.uint8)
-    for index, found in enumerate(ranges):
-        if graph.producer[found.tensors[0]] < 0 if found.tensors else False:
+    for index, live in enumerate(ranges):
+        if graph.producer[live.tensors[0]] < 0 if live.tensors else False:
             if model.inputs is InputPlace.OFF_CHIP:
                 home[arena.span(index)] = 1
             else:
@@ -49,8 +49,8 @@ def addressed(
         blocks.append(own)
         kinds.append(np.where((kind == WRITE) & shared, MODIFY, kind).astype(np.uint8))
     kept = np.zeros(arena.blocks, np.uint8)
-    for index, found in enumerate(ranges):
-        if found.stop >= len(order) and not graph.returned.isdisjoint(found.tensors):
+    for index, live in enumerate(ranges):
+        if live.stop >= len(order) and not graph.returned.isdisjoint(live.tensors):
             kept[arena.span(index)] = 1
     block = np.concatenate(blocks) if blocks else np.zeros(0, np.int32)
     kind_of = np.concatenate(kinds) if kinds else np.zeros(0, np.uint8)
@@ -58,7 +58,7 @@ def addressed(
 
 
 class _Arena:
-    """Where each range lies, in blocks, and which blocks are live at a step."""
+    """The blocks of each range, and the blocks that are live at a step."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class _Arena:
         return np.arange(span.start, span.stop, dtype=np.int32)
 
     def shared(self, numbers: Ints, step: int) -> npt.NDArray[np.bool_]:
-        """Which of the blocks hold bytes of more than one range that is live at the step."""
+        """Return which blocks hold bytes of more than one range that is live at the step."""
         count = np.zeros(self.blocks, np.int32)
         for index in self.live[step] if self.live else ():
             count[self.span(index)] += 1
@@ -97,7 +97,7 @@ class _Arena:
 
 
 def _accesses(graph: Graph, order: Sequence[int], arena: _Arena) -> Accesses:
-    """What the op of each step accesses, in the same streaming order as by storage."""
+    """Return the accesses of the op of each step, in the streaming order of a trace by storage."""
     spans = [
         (step, arena.span(i).start, arena.span(i).stop, kind)
         for step, op in enumerate(order)
@@ -113,22 +113,23 @@ def _accesses(graph: Graph, order: Sequence[int], arena: _Arena) -> Accesses:
 
 
 def _operands(graph: Graph, op: int, arena: _Arena) -> list[tuple[int, int]]:
-    """The ranges that an op reads, and then those it writes, with what it does to them."""
+    """Return the ranges that an op reads, then those that it writes, with the kind of access."""
     node = graph.ops[op]
     if op in graph.constant_ops:
         return []
     read = dict.fromkeys(arena.of_tensor[t] for t in node.inputs if t in arena.of_tensor)
-    made = dict.fromkeys(arena.of_tensor[t] for t in node.outputs if t in arena.of_tensor)
+    written = dict.fromkeys(arena.of_tensor[t] for t in node.outputs if t in arena.of_tensor)
     kind = WRITE
-    if node.view_of is not None:  # an op that adds to its storage, or a view that does nothing
+    # an op that accumulates into its storage, or a view without accesses
+    if node.view_of is not None:
         shown, kind = arena.of_tensor.get(node.view_of, -1), MODIFY
         read.pop(shown, None)
-        made = dict.fromkeys([shown] if shown >= 0 and read else [])
-    return [*((i, READ) for i in read), *((i, kind) for i in made)]
+        written = dict.fromkeys([shown] if shown >= 0 and read else [])
+    return [*((i, READ) for i in read), *((i, kind) for i in written)]
 
 
 def _opened(block: Ints, kind: Bytes8, home: Bytes8) -> Ints:
-    """Turn a partial write into a whole one where the block never had content; in place."""
+    """Make a partial write a full one, in place, if the block never had content."""
     seen, first = np.unique(block, return_index=True)
     fresh = first[(kind[first] == MODIFY) & (home[seen] == 0)]
     kind[fresh] = WRITE

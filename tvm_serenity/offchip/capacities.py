@@ -7,14 +7,14 @@ MAX_POINTS = 10_000
 
 
 def capacities_of(text: str) -> tuple[int, ...]:
-    """Return the capacities that ``text`` lists, ascending, each once.
+    """Return the distinct capacities that ``text`` lists, ascending.
 
     Parts are separated by commas: a size, or FIRST:LAST:xFACTOR or FIRST:LAST:+STEP.
     """
-    found: set[int] = set()
+    sizes: set[int] = set()
     for part in text.split(","):
-        found.update(_range(part) if ":" in part else [size_bytes(part, 1)])
-    return tuple(sorted(found))
+        sizes.update(_range(part) if ":" in part else [size_bytes(part, 1)])
+    return tuple(sorted(sizes))
 
 
 def _range(text: str) -> list[int]:
@@ -23,14 +23,16 @@ def _range(text: str) -> list[int]:
         raise InputError(f"capacities {text!r}: write FIRST:LAST:xFACTOR or FIRST:LAST:+STEP")
     first, last, step = size_bytes(parts[0], 1), size_bytes(parts[1], 1), parts[2].strip()
     if first > last:
-        raise InputError(f"capacities {text!r}: the first is larger than the last")
+        raise InputError(f"capacities {text!r}: the first size is larger than the last; swap them")
     by = size_bytes(step[1:], 1)
     if step[0] == "x" and by < 2:
-        raise InputError(f"capacities {text!r}: a factor is 2 or more")
-    found, size = [], first
+        raise InputError(f"capacities {text!r}: the factor must be 2 or more")
+    sizes, size = [], first
     while size <= last:
-        found.append(size)
+        sizes.append(size)
         size = size * by if step[0] == "x" else size + by
-        if len(found) > MAX_POINTS:
-            raise InputError(f"capacities {text!r}: more than {MAX_POINTS:,} points")
-    return found
+        if len(sizes) > MAX_POINTS:
+            raise InputError(
+                f"capacities {text!r}: more than {MAX_POINTS:,} points; use a larger step"
+            )
+    return sizes

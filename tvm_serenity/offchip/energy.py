@@ -1,6 +1,6 @@
-"""Energy and time of traffic: an optional table of board regions; every figure states its source.
+"""Energy and time of traffic, from an optional table of board regions with sources.
 
-A table is a TOML file with one section a region; leave out what is not known::
+A table is a TOML file with one section per region; leave out unknown figures::
 
     [octal-ram]
     read_pj_per_byte = 120.0
@@ -19,7 +19,7 @@ from tvm_serenity.system.files import read_text
 
 @dataclass(frozen=True)
 class ExternalMemory:
-    """A memory that traffic goes to; raises :class:`InputError` on figures that make no sense."""
+    """An external memory; raises :class:`InputError` if a figure is invalid or has no source."""
 
     name: str
     source: str
@@ -29,20 +29,24 @@ class ExternalMemory:
 
     def __post_init__(self) -> None:
         if not self.source.strip():
-            raise InputError(f"region {self.name!r}: state the source of its figures")
+            raise InputError(f"region {self.name!r}: its figures have no source; set 'source'")
         if (self.read_pj_per_byte is None) != (self.write_pj_per_byte is None):
-            raise InputError(f"region {self.name!r}: energy needs both reading and writing")
+            raise InputError(
+                f"region {self.name!r}: set both read_pj_per_byte and write_pj_per_byte, or neither"
+            )
         if self.read_pj_per_byte is None and self.bytes_per_s is None:
-            raise InputError(f"region {self.name!r}: has neither energy nor bandwidth")
-        for what in ("read_pj_per_byte", "write_pj_per_byte", "bytes_per_s"):
-            value = getattr(self, what)
+            raise InputError(
+                f"region {self.name!r}: it has neither energy nor bandwidth; set one of them"
+            )
+        for name in ("read_pj_per_byte", "write_pj_per_byte", "bytes_per_s"):
+            value = getattr(self, name)
             if value is not None and not 0 < value < 1e18:
-                raise InputError(f"region {self.name!r}: {what} = {value} is not above 0")
+                raise InputError(f"region {self.name!r}: {name} is {value}; it must be above 0")
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What traffic costs: energy in microjoules, time in microseconds; None where not known."""
+    """The cost of traffic: energy in microjoules, time in microseconds; None if unknown."""
 
     energy_uj: float | None
     time_us: float | None
@@ -71,11 +75,11 @@ REGIONS: Mapping[str, ExternalMemory] = {
         ),
     )
 }
-"""Regions built in; for a board, measure or read its data sheets and write a table."""
+"""Built-in regions; for a board, measure it or read its data sheets, and write a table."""
 
 
 def energy_of(read_bytes: int, write_bytes: int, region: ExternalMemory) -> Estimate:
-    """Return what moving so many bytes costs in ``region``; transfers do not overlap."""
+    """Return the cost of moving these bytes in ``region``; transfers do not overlap."""
     energy = time = None
     if region.read_pj_per_byte is not None and region.write_pj_per_byte is not None:
         picojoules = read_bytes * region.read_pj_per_byte + write_bytes * region.write_pj_per_byte
@@ -86,22 +90,25 @@ def energy_of(read_bytes: int, write_bytes: int, region: ExternalMemory) -> Esti
 
 
 def load_regions(path: str) -> dict[str, ExternalMemory]:
-    """Return the regions of a TOML file; :class:`InputError` names what is wrong in it."""
+    """Return the regions of a TOML file; raise :class:`InputError` if the file is invalid."""
     try:
         table = tomllib.loads(read_text(path))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as a table of regions: {error}") from error
+        raise InputError(f"{path}: the file is not a readable table of regions: {error}") from error
     known = {"source", "read_pj_per_byte", "write_pj_per_byte", "bytes_per_s"}
     regions = {}
     for name, fields in table.items():
         if not isinstance(fields, dict) or not set(fields) <= known:
-            raise InputError(f"{path}: region {name!r}: fields are {', '.join(sorted(known))}")
+            raise InputError(
+                f"{path}: region {name!r} has an unknown field; the fields are "
+                f"{', '.join(sorted(known))}"
+            )
         numbers = {key: value for key, value in fields.items() if key != "source"}
         if not all(isinstance(v, int | float) for v in numbers.values()):
-            raise InputError(f"{path}: region {name!r}: figures are numbers")
+            raise InputError(f"{path}: region {name!r}: all figures must be numbers")
         regions[name] = ExternalMemory(name, str(fields.get("source", "")), **numbers)
     if not regions:
-        raise InputError(f"{path}: has no region")
+        raise InputError(f"{path}: the file has no region; add a section per region")
     return regions
 
 
@@ -112,9 +119,9 @@ def region_of(text: str) -> ExternalMemory:
     path, colon, name = text.rpartition(":")
     if not colon:
         raise InputError(
-            f"region {text!r}: there are {', '.join(REGIONS)}, or write FILE.toml:NAME"
+            f"unknown region {text!r}; choose one of {', '.join(REGIONS)}, or write FILE.toml:NAME"
         )
     regions = load_regions(path)
     if name not in regions:
-        raise InputError(f"{path}: has no region {name!r}; there are {', '.join(regions)}")
+        raise InputError(f"{path}: no region {name!r}; the file has {', '.join(regions)}")
     return regions[name]

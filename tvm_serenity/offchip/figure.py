@@ -19,8 +19,8 @@ Bar = tuple[float | None, str]
 def bar_of(base: Row, row: Row) -> Bar:
     """Return the height of a bar and its mark.
 
-    *fits*: the given order moves no more than it must, there is nothing to reduce. *eradicated*:
-    the given order moves more, this one does not.
+    *fits*: the given order has only compulsory traffic, so there is nothing to reduce.
+    *eradicated*: the given order has more, this order only compulsory traffic.
     """
     if base["total_bytes"] == base["compulsory_bytes"]:
         return None, "fits"
@@ -30,15 +30,15 @@ def bar_of(base: Row, row: Row) -> Bar:
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """Return the geometric mean; not a number where there are no values."""
+    """Return the geometric mean; NaN without values."""
     logs = [math.log(v) for v in values if math.isfinite(v)]
     return math.exp(sum(logs) / len(logs)) if logs else math.nan
 
 
 def plot_reduction(rows: Sequence[Row], path: str, policy: str) -> None:
-    """Write the figure for ``policy``: a panel an order, a group a network, a bar a capacity.
+    """Write the figure for ``policy``: a panel per order, a group per network, a bar per capacity.
 
-    What was not measured in time is left out.
+    Points without a measurement are left out.
     """
     shown = [row for row in rows if row["policy"] == policy and row["total_bytes"] is not None]
     by = {(r["model"], r["capacity_bytes"], r["order"]): r for r in shown}
@@ -75,11 +75,11 @@ def _panel(
     step = 0.8 / len(capacities)
     for i, capacity in enumerate(capacities):
         places = [g - 0.4 + (i + 0.5) * step for g in range(len(models))]
-        found = [bars.get((m, capacity), (None, "")) for m in models]
-        heights = [0.0 if h is None else min(h, top) for h, _ in found]
+        shown = [bars.get((m, capacity), (None, "")) for m in models]
+        heights = [0.0 if h is None else min(h, top) for h, _ in shown]
         colour = COLOURS[i % len(COLOURS)]
         axes.bar(places, heights, step * 0.9, color=colour, label=f"{capacity / 1024:g} KB")
-        for x, height, (_, mark) in zip(places, heights, found, strict=True):
+        for x, height, (_, mark) in zip(places, heights, shown, strict=True):
             if mark:
                 text = "N/A: fits" if mark == "fits" else mark
                 axes.text(x, height, f" {text}", rotation=90, ha="center", va="bottom", fontsize=6)
@@ -92,6 +92,6 @@ def _panel(
 
 
 def _short(model: str) -> str:
-    """The part of a model's name that tells it from others."""
+    """Return the distinctive part of a model's name."""
     name = model.removeprefix(ZOO) if model.startswith(ZOO) else Path(model).name
     return name if len(name) <= 28 else f"{name[:27]}…"

@@ -1,4 +1,4 @@
-"""What is counted: the choices of the memory model (``docs/offchip.md``), checked."""
+"""The choices of the memory model (``docs/offchip.md``), checked."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,21 +15,22 @@ T = TypeVar("T", int, npt.NDArray[np.int64])
 
 
 class Memory(StrEnum):
-    """What the on-chip memory is."""
+    """The kind of the on-chip memory."""
 
-    CACHE = "cache"  # write-back; accesses one at a time; every block takes one slot
-    SCRATCHPAD = "scratchpad"  # managed by software: what a step of an op touches is there at once
+    CACHE = "cache"  # write-back; one access at a time; every block takes one slot
+    # managed by software: all blocks of a step of an op are resident at once
+    SCRATCHPAD = "scratchpad"
 
 
 class InputPlace(StrEnum):
-    """Where the graph inputs are before the first op."""
+    """The memory of the graph inputs before the first op."""
 
     OFF_CHIP = "off-chip"
     ON_CHIP = "on-chip"  # written there just before the first op
 
 
 class Weights(StrEnum):
-    """Whether weights count: streamed past the on-chip memory by every op that reads them."""
+    """Whether weights count: every op that reads them streams them past the on-chip memory."""
 
     NONE = "none"
     OFF_CHIP = "off-chip"
@@ -38,9 +39,9 @@ class Weights(StrEnum):
 
 @dataclass(frozen=True)
 class Model:
-    """The memory system; ``block_bytes`` None stands for whole tensors, each in one piece.
+    """The memory system; ``block_bytes`` None means unsplit tensors.
 
-    Raises :class:`InputError` on a block that is not positive, or whole tensors in a cache.
+    Raises :class:`InputError` if a block is not positive, or for unsplit tensors in a cache.
     """
 
     block_bytes: int | None = 256
@@ -50,10 +51,12 @@ class Model:
 
     def __post_init__(self) -> None:
         if self.block_bytes is not None and self.block_bytes <= 0:
-            raise InputError(f"block of {self.block_bytes} bytes: a block has 1 byte or more")
+            raise InputError(f"block of {self.block_bytes} bytes: it must be 1 byte or more")
         if self.block_bytes is None and self.memory is Memory.CACHE:
-            raise InputError("whole tensors are placed by software: use the scratchpad with them")
+            raise InputError(
+                "unsplit tensors do not work in a cache; use the scratchpad, or set a block size"
+            )
 
     def blocks(self, size_bytes: T) -> T:
-        """Return the number of blocks of a tensor of ``size_bytes``; or of each of an array."""
+        """Return the number of blocks of a tensor of ``size_bytes``, elementwise for an array."""
         return -(-size_bytes // self.block_bytes) if self.block_bytes else 1 * (size_bytes > 0)

@@ -1,4 +1,4 @@
-"""A graph's storages and ops in the form that the native searches work on."""
+"""A graph's storages and ops in the form of the native searches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from tvm_serenity.offchip.storages import Storages
 
 @dataclass(frozen=True)
 class NativeNetwork:
-    """The native form: ``ops[i]`` is the graph's index of its op i, -1 where inputs come in.
+    """The native form: ``ops[i]`` is the graph's index of op i, -1 for the arrival of inputs.
 
-    Ops that access nothing are left out; what they order stays ordered.
+    Ops without accesses are left out; the precedence through them is kept.
     """
 
     core: Any
@@ -30,17 +30,17 @@ class NativeNetwork:
         return [*([0] if -1 in number else []), *(number[op] for op in order if op in number)]
 
     def outside(self, order: Sequence[int]) -> tuple[int, ...]:
-        """Return an order of the network as one of all the graph's ops."""
+        """Return an order of the network as an order of all ops of the graph."""
         partial = [self.ops[i] for i in order if self.ops[i] >= 0]
         return complete_order(self.graph, partial)
 
 
 def network_of(storages: Storages) -> NativeNetwork:
-    """Return the native network of ``storages``; the native core must be there."""
+    """Return the native network of ``storages``; requires the native core."""
     assert native is not None
     graph = storages.graph
-    found, preamble = storages.accesses, storages.preamble
-    lengths = np.diff(found.begin)
+    accesses, preamble = storages.accesses, storages.preamble
+    lengths = np.diff(accesses.begin)
     ops = np.flatnonzero(lengths).tolist()
     before = _kept_predecessors(graph, ops)
     lengths = lengths[ops]
@@ -51,8 +51,8 @@ def network_of(storages: Storages) -> NativeNetwork:
     begins = sums(lengths).tolist()
     core = native.Network(
         begins,
-        np.concatenate([preamble, found.block]),
-        np.concatenate([np.full(len(preamble), WRITE, np.uint8), found.kind]),
+        np.concatenate([preamble, accesses.block]),
+        np.concatenate([np.full(len(preamble), WRITE, np.uint8), accesses.kind]),
         storages.first.tolist(),
         storages.size,
         storages.kept,
@@ -63,14 +63,14 @@ def network_of(storages: Storages) -> NativeNetwork:
 
 
 def _kept_predecessors(graph: Graph, ops: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """For each of ``ops``, by position, those of them that must run before it."""
+    """Return, for each of ``ops`` by position, those of them that must run before it."""
     if len(ops) == len(graph.ops):
         return graph.predecessors
     position = {op: i for i, op in enumerate(ops)}
     nearest: list[set[int]] = []
     for op in range(len(graph.ops)):
-        found: set[int] = set()
+        before: set[int] = set()
         for p in graph.predecessors[op]:
-            found |= {position[p]} if p in position else nearest[p]
-        nearest.append(found)
+            before |= {position[p]} if p in position else nearest[p]
+        nearest.append(before)
     return tuple([tuple(sorted(nearest[op])) for op in ops])

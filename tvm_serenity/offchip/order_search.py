@@ -1,9 +1,9 @@
-"""Orders for the least off-chip traffic, with a lower bound (``docs/offchip.md``).
+"""Searches orders for the least off-chip traffic, with a lower bound (``docs/offchip.md``).
 
-Small graphs: branch and bound over all orders. Beyond: local search from the given order and the
-one of least peak. Neither is ever worse than those two. Work is counted in simulated accesses, not
-in seconds: same input, same output, unless a deadline (``tvm_serenity.search.deadline``) ends it
-before.
+Small graphs: branch and bound over all orders. Larger graphs: local search from the given order and
+the order of least peak. The result is never worse than those two. Work is counted in simulated
+accesses, not in seconds: the same input gives the same output unless a deadline
+(``tvm_serenity.search.deadline``) ends the search earlier.
 """
 
 import time
@@ -23,28 +23,28 @@ from tvm_serenity.search.deadline import limit_left, seconds_left, within
 from tvm_serenity.search.outcome import Outcome
 
 CHUNK_ACCESSES = 1_000_000
-"""Work between two looks at how much of the time is left."""
+"""Work between two checks of the remaining time."""
 COARSE_ACCESSES = 6_000
-"""Local search takes larger blocks where a simulation has more accesses than this."""
+"""Local search uses larger blocks if a simulation has more accesses than this."""
 COARSE_SLOTS = 32
 MAX_STATE_BYTES = 200_000_000
-"""Of the states of the cache before every step, which local search keeps."""
+"""Limit on the memory of local search for the cache states before every step."""
 PEAK_TIME_LIMIT_S = 20.0
 PEAK_SHARE = 0.25
-"""Of what is left until the deadline: for the order of least peak, before the search."""
+"""Share of the remaining time for the order of least peak, before the search."""
 BOUND_SHARE = 0.25
 NETWORK_S = 6e-6
-"""Seconds an op, of many, until the native searches have a graph."""
+"""Seconds per op of a large graph to build the native form."""
 COARSE_SHARE = 0.75
-"""Of accesses and time: local search in coarse blocks, where there are two levels of them."""
+"""Share of accesses and time for local search in coarse blocks, if there are two levels."""
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How hard to look: accesses that may be simulated, and the seed.
+    """Limits of the search, in simulated accesses, and the seed.
 
-    ``exact_ops``: branch and bound is tried on at most so many ops. ``keep_on_interrupt``: Ctrl-C
-    ends the search with the best order so far (``statistics["limit"]`` says so).
+    ``exact_ops``: branch and bound is tried on at most this many ops. ``keep_on_interrupt``: on
+    Ctrl-C return the best order so far, with "interrupt" in ``statistics["limit"]``.
     """
 
     local_accesses: int = 60_000_000
@@ -56,17 +56,19 @@ class SearchOptions:
     def __post_init__(self) -> None:
         for name in ("local_accesses", "exact_accesses", "exact_ops", "seed"):
             if getattr(self, name) < 0:
-                raise InputError(f"{name} must be 0 or more, got {getattr(self, name)}")
+                raise InputError(
+                    f"search option {name} must be 0 or more, got {getattr(self, name)}"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrafficOrder:
-    """An order, its Belady traffic at ``capacity_bytes`` and what is proved.
+    """An order, its Belady traffic at ``capacity_bytes``, and its proof status.
 
-    ``lower_bound_bytes`` holds for every order and every policy where ``outcome`` is *feasible*;
-    *optimal* says that no order has less Belady traffic, *timeout* that Ctrl-C or the deadline
-    ended the search (``statistics["limit"]``: which). ``starts`` are the traffic of the orders that
-    it started from, by name, as far as it came.
+    ``lower_bound_bytes`` holds for every order and policy if ``outcome`` is *feasible*. *optimal*:
+    no order has less Belady traffic. *timeout*: Ctrl-C or the deadline ended the search
+    (``statistics["limit"]``). ``starts`` holds the traffic of the starting orders by name, as far
+    as they were measured.
     """
 
     order: tuple[int, ...]
@@ -81,7 +83,7 @@ class TrafficOrder:
 
     @property
     def gap(self) -> float:
-        """How far the traffic may be from the least one, as a share of the bound."""
+        """The traffic above the lower bound, as a share of the bound."""
         if self.total_bytes <= self.lower_bound_bytes:
             return 0.0
         return self.total_bytes / max(1, self.lower_bound_bytes) - 1.0
@@ -96,9 +98,9 @@ def traffic_order(
 ) -> TrafficOrder:
     """Return an order of the subject's ops for the least Belady traffic in ``capacity_bytes``.
 
-    ``starts``: orders to improve on (default: given and least peak). In a scratchpad the search
+    ``starts``: orders to improve on (default: given and least peak). For a scratchpad the search
     runs on a cache of that size, and its result counts if it is better in the scratchpad. Raises
-    :class:`InputError` where the capacity is too small for the graph, as ``simulate`` does.
+    :class:`InputError` if the capacity is too small for the graph, as ``simulate`` does.
     """
     began = time.perf_counter()
     if isinstance(subject, Graph):
@@ -131,7 +133,7 @@ def traffic_order(
 
 
 def _least_peak(graph: Graph) -> Mapping[str, Sequence[int]]:
-    """The orders to start from; the given one alone where it is too late to look for another."""
+    """Return the starting orders; the given one alone if time is short."""
     with within(None, PEAK_SHARE):
         if too_late_for(len(graph.ops)):
             return {"given": range(len(graph.ops))}
@@ -140,7 +142,7 @@ def _least_peak(graph: Graph) -> Mapping[str, Sequence[int]]:
 
 
 def _improve(work: "_Work", starts: Mapping[str, Sequence[int]], totals: dict[str, int]) -> None:
-    """Measure the starts and search from them; raises :class:`TimeoutError` at the deadline."""
+    """Measure the starts and search from them; raise :class:`TimeoutError` at the deadline."""
     for name, order in starts.items():
         if limit_left() == 0.0:
             raise TimeoutError
@@ -157,7 +159,7 @@ def _improve(work: "_Work", starts: Mapping[str, Sequence[int]], totals: dict[st
 
 
 class _Work:
-    """The best order so far and the bound; totals are of the model that was asked for."""
+    """The best order so far and the bound; totals are those of the requested model."""
 
     def __init__(
         self, subject: Subject, capacity_bytes: int, model: Model, options: SearchOptions
@@ -173,15 +175,15 @@ class _Work:
         self.bound_bytes = self.compulsory_bytes
 
     def raise_bound(self) -> None:
-        """Add what every order moves because the capacity is limited."""
-        room = self.capacity_bytes
+        """Raise the bound by the traffic that the limited capacity forces on every order."""
+        usable = self.capacity_bytes
         if self.model.memory is Memory.CACHE and self.model.block_bytes is not None:
-            room -= room % self.model.block_bytes
+            usable -= usable % self.model.block_bytes
         core = network_of(self.storages).core
-        self.bound_bytes += core.forced(room, BOUND_SHARE * seconds_left())
+        self.bound_bytes += core.forced(usable, BOUND_SHARE * seconds_left())
 
     def offer(self, order: Sequence[int], seconds: float = inf) -> int:
-        """Return the traffic of ``order``; keep it if it is the best.
+        """Return the traffic of ``order``, and keep the order if it is the best.
 
         Raises :class:`TimeoutError` after ``seconds``.
         """
@@ -193,7 +195,7 @@ class _Work:
 
 
 def _search(work: _Work, starts: list[Sequence[int]]) -> bool:
-    """Improve the best order; return whether it is proved to be the best of all."""
+    """Improve the best order; return whether it is proved optimal."""
     model, options = work.model, work.options
     cached = replace(model, memory=Memory.CACHE, block_bytes=model.block_bytes or 256)
     fine = work.storages if cached == model else storages_of(work.subject, cached)
@@ -213,9 +215,9 @@ def _search(work: _Work, starts: list[Sequence[int]]) -> bool:
 
 
 def _levels(fine: Storages, work: _Work) -> Iterator[tuple[Storages, float]]:
-    """Coarse blocks for most of the work, where there are many, then the real ones.
+    """Yield coarse blocks for most of the work, if there are many, then the real blocks.
 
-    Each comes with its share of the budget. What would take too much memory is left out.
+    Each level comes with its share of the budget. Levels that need too much memory are left out.
     """
     block = fine.model.block_bytes or 1
     accesses = len(fine.accesses.block)
@@ -228,7 +230,8 @@ def _levels(fine: Storages, work: _Work) -> Iterator[tuple[Storages, float]]:
         factor *= 2
     if factor > 1:
         coarse = storages_of(work.subject, replace(fine.model, block_bytes=block * factor))
-        if len(fine.graph.ops) * coarse.count_blocks <= MAX_STATE_BYTES:  # small tensors stay whole
+        # small tensors stay unsplit
+        if len(fine.graph.ops) * coarse.count_blocks <= MAX_STATE_BYTES:
             yield coarse, COARSE_SHARE
     if states <= MAX_STATE_BYTES:
         yield fine, 1 - COARSE_SHARE if factor > 1 else 1.0

@@ -1,4 +1,4 @@
-"""The orders that a sweep compares, by name; adding one is one line in ``ORDERS``."""
+"""The orders that a sweep compares, by name; a new order is one line in ``ORDERS``."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from tvm_serenity.search.outcome import Outcome
 
 
 class SubjectOrder(NamedTuple):
-    """What is run, an order of its ops, and whether the deadline ended the search for it."""
+    """A subject, an order of its ops, and whether the deadline ended the search."""
 
     subject: Subject
     order: tuple[int, ...]
@@ -30,14 +30,14 @@ Find = Callable[["Versions", int, Model, SearchOptions], SubjectOrder]
 
 @dataclass(frozen=True)
 class Versions:
-    """A model as it is given and, where there is one, rewritten."""
+    """A model as given and, if available, rewritten."""
 
     given: Subject
     rewritten: Subject | None = None
 
     @cached_property
     def digest(self) -> str:
-        """A digest of all of it."""
+        """A digest of both graphs and their writes."""
         subjects = [self.given, *([self.rewritten] if self.rewritten is not None else [])]
         parts = [text for one in subjects for text in (one.graph.digest(), repr(one.writes))]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -45,10 +45,10 @@ class Versions:
 
 @dataclass(frozen=True)
 class Order:
-    """``find`` returns what is run, and an order of its ops.
+    """A kind of order: ``find`` returns the subject to run, and an order of its ops.
 
-    ``by_capacity``: the order depends on the capacity; else it is found once for all of them.
-    ``rewrites``: it looks at the rewritten model too.
+    ``by_capacity``: the order depends on the capacity. ``rewrites``: the search includes the
+    rewritten model.
     """
 
     find: Find
@@ -64,8 +64,8 @@ def _given(
 
 
 def _least_peak(subject: Subject) -> SubjectOrder:
-    found = schedule(subject.graph, options=Options(time_limit_s=PEAK_TIME_LIMIT_S))
-    return SubjectOrder(subject, found.order, _is_late(found.outcome))
+    ordered = schedule(subject.graph, options=Options(time_limit_s=PEAK_TIME_LIMIT_S))
+    return SubjectOrder(subject, ordered.order, _is_late(ordered.outcome))
 
 
 def _is_late(outcome: Outcome) -> bool:
@@ -75,13 +75,13 @@ def _is_late(outcome: Outcome) -> bool:
 def _least(
     network: Versions, find: Callable[[Subject], SubjectOrder], cost: Callable[[SubjectOrder], int]
 ) -> SubjectOrder:
-    """The better of what is found for a model as given and rewritten, each in its share of time."""
+    """Return the better result of the given and the rewritten model, each in its time share."""
     subjects = [s for s in (network.given, network.rewritten) if s is not None]
-    found = []
+    candidates = []
     for i, subject in enumerate(subjects):
         with within(None, 1 / (len(subjects) - i)):
-            found.append(find(subject))
-    return min(found, key=cost)._replace(is_late=any(f.is_late for f in found))
+            candidates.append(find(subject))
+    return min(candidates, key=cost)._replace(is_late=any(f.is_late for f in candidates))
 
 
 def _serenity(
@@ -93,15 +93,15 @@ def _serenity(
 def _rewrite(
     network: Versions, _capacity: int, _model: Model, _options: SearchOptions
 ) -> SubjectOrder:
-    """Whichever has the lower peak, as the pass ``SerenityRewrite`` chooses."""
+    """Return the version with the lower peak, as the pass ``SerenityRewrite`` chooses."""
     return _least(network, _least_peak, lambda f: peak_bytes(f.subject.graph, f.order))
 
 
 def _least_traffic(
     subject: Subject, capacity: int, model: Model, options: SearchOptions
 ) -> SubjectOrder:
-    found = traffic_order(subject, capacity, model, options)
-    return SubjectOrder(subject, found.order, _is_late(found.outcome))
+    ordered = traffic_order(subject, capacity, model, options)
+    return SubjectOrder(subject, ordered.order, _is_late(ordered.outcome))
 
 
 def _traffic(
@@ -113,7 +113,7 @@ def _traffic(
 def _traffic_rewrite(
     network: Versions, capacity: int, model: Model, options: SearchOptions
 ) -> SubjectOrder:
-    """Whichever has less traffic at this capacity."""
+    """Return the version with less traffic at this capacity."""
     return _least(
         network,
         lambda subject: _least_traffic(subject, capacity, model, options),

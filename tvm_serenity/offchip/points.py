@@ -1,8 +1,8 @@
 """Sweeps over models, orders, capacities and policies: points, rows, and where they run.
 
-A sweep is a list of points, each worked out by itself and the same everywhere: one after another,
-in processes of this machine, or on a Dask cluster (both by joblib). Rows come in the order of the
-points, so the output does not depend on where they ran.
+A sweep is a list of independent points, which run one after another, in processes of this machine,
+or on a Dask cluster (both by joblib). Rows come in the order of the points, so the output does not
+depend on where they ran.
 """
 
 import hashlib
@@ -37,12 +37,12 @@ COLUMNS = (
 )
 
 ORDER_SHARE = 0.8
-"""Of a point's time, for its order; the rest is for its measurement."""
+"""Share of a point's time for its order; the rest is for its measurement."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is measured of every model; raises :class:`InputError` on unknown or missing names."""
+    """The settings of a sweep; raises :class:`InputError` if a name is unknown or missing."""
 
     capacities: tuple[int, ...]
     orders: tuple[str, ...] = ("given", "serenity")
@@ -54,7 +54,7 @@ class Sweep:
         _check_names("order", self.orders, ORDERS)
         _check_names("policy", self.policies, POLICIES)
         if not self.capacities:
-            raise InputError("no capacities: name at least one")
+            raise InputError("the sweep has no capacities; name at least one")
         for capacity in self.capacities:
             if capacity <= 0:
                 raise InputError(f"capacity of {capacity} bytes: it must be 1 or more")
@@ -62,7 +62,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """What is worked out at once: one model under one order, at some capacities."""
+    """One unit of a sweep: one model under one order, at some capacities."""
 
     name: str
     network: Versions
@@ -71,14 +71,14 @@ class SweepPoint:
     settings: Sweep
 
     def key(self) -> str:
-        """Return a digest of everything that decides the rows."""
+        """Return a digest of all inputs that decide the rows."""
         parts = self.name, self.network.digest, self.order, self.capacities, self.settings
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 
     def rows(self) -> list[Row]:
-        """Work the point out; after the deadline its measurements are None, and ``limit`` says so.
+        """Return the point's rows; after the deadline they hold None, and ``limit`` is "time".
 
-        ``limit`` of an order whose search the deadline ended is "time", too.
+        ``limit`` is also "time" if the deadline ended the search for the order.
         """
         try:
             return self._measured()
@@ -95,11 +95,11 @@ class SweepPoint:
         if limit_left() == 0.0:
             raise TimeoutError
         with within(None, ORDER_SHARE):
-            found = ORDERS[self.order].find(
+            ordered = ORDERS[self.order].find(
                 self.network, self.capacities[0], settings.model, settings.search
             )
-        trace = trace_of(found.subject, found.order, settings.model)
-        peak = peak_bytes(found.subject.graph, found.order)
+        trace = trace_of(ordered.subject, ordered.order, settings.model)
+        peak = peak_bytes(ordered.subject.graph, ordered.order)
         return [
             {
                 "model": self.name,
@@ -112,7 +112,7 @@ class SweepPoint:
                 "compulsory_bytes": traffic.compulsory_bytes,
                 "peak_bytes": peak,
                 "fits": peak <= traffic.capacity_bytes,
-                "limit": "time" if found.is_late else None,
+                "limit": "time" if ordered.is_late else None,
             }
             for policy in settings.policies
             for traffic in sweep(trace, self.capacities, policy, seconds_left())
@@ -122,10 +122,10 @@ class SweepPoint:
 def points_of(models: Mapping[str, Versions], settings: Sweep) -> list[SweepPoint]:
     """Return the points of a sweep, models first.
 
-    Raises :class:`InputError` on no models, or a capacity that is too small for one of them.
+    Raises :class:`InputError` without models, or if a capacity is too small for one of them.
     """
     if not models:
-        raise InputError("no models: name at least one file or zoo:NAME")
+        raise InputError("the sweep has no models; name at least one file or zoo:NAME")
     points = []
     for name, network in models.items():
         storages = storages_of(network.given, settings.model)
@@ -150,15 +150,15 @@ def run_points(
     keep: PointFile | None = None,
     is_keyed: bool = True,
 ) -> list[Row]:
-    """Return the rows of all ``points``, sorted by model, capacity, order and policy as asked.
+    """Return the rows of all ``points``, sorted by model, capacity, order and policy as given.
 
-    All else as of ``run_sweep``.
+    The other arguments are those of ``run_sweep``.
     """
     return sorted(run_sweep(points, jobs, dask, done, keep, is_keyed), key=_rank_of(points))
 
 
 def point_file(path: Path) -> PointFile:
-    """Return ``path`` as a file of finished points of such a sweep."""
+    """Return ``path`` as a file of finished points of a traffic sweep."""
     return PointFile(path, "offchip_points", COLUMNS)
 
 
@@ -177,9 +177,9 @@ def _rank_of(points: Sequence[SweepPoint]) -> Any:
     return rank
 
 
-def _check_names(what: str, names: Sequence[str], known: Mapping[str, object]) -> None:
+def _check_names(kind: str, names: Sequence[str], known: Mapping[str, object]) -> None:
     if not names:
-        raise InputError(f"no {what}: name at least one of {', '.join(known)}")
+        raise InputError(f"the sweep names no {kind}; name at least one of {', '.join(known)}")
     for name in names:
         if name not in known:
-            raise InputError(f"unknown {what} {name!r}; there are {', '.join(known)}")
+            raise InputError(f"unknown {kind} {name!r}; there are {', '.join(known)}")

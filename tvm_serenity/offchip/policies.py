@@ -1,16 +1,16 @@
-"""Replacement policies behind one signature, and sweeps over capacities.
+"""Replacement policies with one signature, and sweeps over capacities.
 
 =================  ============================================================  ==============
-policy             what leaves when room is needed                               one pass for
+policy             what is evicted                                               one pass for
 =================  ============================================================  ==============
 ``belady``         the block whose next use is farthest away (MIN, Belady 1966)   all capacities
-``belady-writes``  the same, next use a transfer: a dirty block costs two         one capacity
-``lru``            the block that was used least recently                        all capacities
-``fifo``           the block that came in first                                  one capacity
-``rr``             the block in the slot at a pointer that goes round             one capacity
+``belady-writes``  the same, but a dirty block counts as two transfers            one capacity
+``lru``            the least recently used block                                 all capacities
+``fifo``           the block that was loaded first                               one capacity
+``rr``             the block in the slot at a round-robin pointer                one capacity
 =================  ============================================================  ==============
 
-All know which blocks are dead: those are dropped without a write as soon as they are.
+All policies know which blocks are dead, and drop them without a write at once.
 """
 
 import time
@@ -37,8 +37,8 @@ Row = tuple[int, int, int, int, int]
 class Traffic:
     """Bytes moved while a trace runs in ``capacity_bytes``.
 
-    ``created_bytes`` came in without a transfer (written on-chip first); what came in is what was
-    evicted or dropped: ``loaded_bytes + created_bytes == evicted_bytes + dropped_bytes``.
+    ``created_bytes`` became resident without a transfer (written on-chip first). All resident bytes
+    are evicted or dropped: ``loaded_bytes + created_bytes == evicted_bytes + dropped_bytes``.
     """
 
     capacity_bytes: int
@@ -52,17 +52,17 @@ class Traffic:
 
     @property
     def total_bytes(self) -> int:
-        """Reads and writes."""
+        """Bytes read and written."""
         return self.read_bytes + self.write_bytes
 
     @property
     def capacity_traffic_bytes(self) -> int:
-        """What is moved because the capacity is limited."""
+        """The traffic caused by the limited capacity."""
         return self.total_bytes - self.compulsory_bytes
 
     @property
     def loaded_bytes(self) -> int:
-        """Reads into the on-chip memory: without streamed weights."""
+        """Bytes read into the on-chip memory, without streamed weights."""
         return self.read_bytes - self.streamed_bytes
 
 
@@ -100,8 +100,8 @@ def _one_pass(name: str) -> Policy:
         distinct = sorted(set(slots))
         lru = name == "lru"
         arrays = trace.block, trace.kind, trace.size, trace.kept
-        found = native.sweep(*arrays, distinct, lru, seconds)
-        rows: dict[int, Row] = dict(zip(distinct, found, strict=True))
+        results = native.sweep(*arrays, distinct, lru, seconds)
+        rows: dict[int, Row] = dict(zip(distinct, results, strict=True))
         return [rows[slot] for slot in slots]
 
     return run
@@ -121,9 +121,9 @@ def sweep(
 ) -> list[Traffic]:
     """Return the traffic of ``trace`` at each of ``capacities`` (bytes), in their order.
 
-    Raises :class:`InputError` on an unknown policy, or a capacity below one block or, in a
-    scratchpad, below what one op needs at a time (which op, and how much). Raises
-    :class:`TimeoutError` after ``seconds``.
+    Raises :class:`InputError` if the policy is unknown, or a capacity is below one block or, in a
+    scratchpad, below the need of one op (the message names it). Raises :class:`TimeoutError` after
+    ``seconds``.
     """
     if policy not in POLICIES:
         raise InputError(f"unknown policy {policy!r}; there are {', '.join(POLICIES)}")
@@ -146,12 +146,12 @@ def sweep(
 def simulate(
     trace: Trace, capacity_bytes: int, policy: str = "belady", seconds: float = inf
 ) -> Traffic:
-    """Return the traffic of ``trace`` in ``capacity_bytes``; raises as :func:`sweep`."""
+    """Return the traffic of ``trace`` in ``capacity_bytes``; errors are those of :func:`sweep`."""
     return sweep(trace, [capacity_bytes], policy, seconds)[0]
 
 
 def check_capacity(needed: tuple[int, str], capacity: int) -> None:
-    """Raises :class:`InputError` where nothing can run in ``capacity`` bytes.
+    """Raise :class:`InputError` if a trace cannot run in ``capacity`` bytes.
 
     ``needed``: the least bytes, and the op that needs them ("": one block).
     """

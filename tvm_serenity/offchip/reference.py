@@ -1,4 +1,4 @@
-"""The simulator in plain Python, with the native one's signature and answers (``simulate.cpp``)."""
+"""The simulator in plain Python, with the native one's signature and results (``simulate.cpp``)."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _SLOTS = 2**31
 
 
 class _Chip:
-    """What is on-chip: for each resident block its dirtiness, last and next use, coming, slot."""
+    """The on-chip memory: dirtiness, last use, next use, arrival and slot of each block."""
 
     def __init__(self, policy: int) -> None:
         self.policy = policy
@@ -66,23 +66,23 @@ def simulate(
     kept: Bytes8,
     group_end: Longs,
     reserve: Longs,
-    room: Longs,
+    room_of: Longs,
     capacity: int,
     policy: int,
     seconds: float = inf,
 ) -> Row:
-    """Return bytes read, written, created, evicted and dropped; every group must fit.
+    """Return the bytes read, written, created, evicted and dropped; every group must fit.
 
     Raises :class:`TimeoutError` after ``seconds``.
     """
-    over = time.monotonic() + seconds
-    blocks, kinds, sizes, rooms = block.tolist(), kind.tolist(), size.tolist(), room.tolist()
+    deadline = time.monotonic() + seconds
+    blocks, kinds, sizes, rooms = block.tolist(), kind.tolist(), size.tolist(), room_of.tolist()
     following = _following(blocks)
     chip, used = _Chip(policy), 0
     read = written = created = evicted = dropped = begin = 0
     for end, held in zip(group_end.tolist(), reserve.tolist(), strict=True):
-        if time.monotonic() > over:
-            raise TimeoutError("the simulation takes longer than its time limit")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the simulation took more than its limit of {seconds:g} s")
         pinned = set(blocks[begin:end])
         for now in range(begin - 1, end):
             b = blocks[now] if now >= begin else -1
@@ -115,7 +115,7 @@ def simulate(
 
 
 def _following(blocks: list[int]) -> list[int]:
-    """For each access the next one to the same block, or the length."""
+    """Return, for each access, the next one to the same block, or the number of accesses."""
     result, seen = [len(blocks)] * len(blocks), dict[int, int]()
     for i in range(len(blocks) - 1, -1, -1):
         result[i] = seen.get(blocks[i], len(blocks))

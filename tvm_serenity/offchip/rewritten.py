@@ -1,4 +1,4 @@
-"""A rewritten network as a subject of measurement: which part of a buffer each op writes."""
+"""Converts a rewritten network to a subject: with the part of a buffer that each op writes."""
 
 from tvm_serenity.offchip.storages import Subject
 from tvm_serenity.rewrite import Net, RewriteOptions, rewrite
@@ -8,22 +8,23 @@ TIME_LIMIT_S = 20.0
 
 
 def rewritten_subject(net: Net) -> Subject | None:
-    """Return ``net`` rewritten for the least peak, or None where no rule lowers it.
+    """Return ``net`` rewritten for the least peak, or None if no rule lowers it.
 
-    An op that adds to a buffer reads and writes all of it; one that fills a part writes that.
+    An op that accumulates into a buffer reads and writes all of it; an op that fills a part writes
+    that part.
     """
-    found = rewrite(net, RewriteOptions(time_limit_s=TIME_LIMIT_S))
-    return subject_of(found.net) if found.changed else None
+    rewritten = rewrite(net, RewriteOptions(time_limit_s=TIME_LIMIT_S))
+    return subject_of(rewritten.net) if rewritten.changed else None
 
 
 def subject_of(net: Net) -> Subject:
-    """Return the graph of ``net`` and the ranges that its ops write of their output's buffer."""
+    """Return the graph of ``net``, with the ranges that its ops write of their output's buffer."""
     writes = [(op, *_range(net, node)) for op, node in enumerate(net.nodes) if node.into]
     return Subject(net.graph, tuple(writes))
 
 
 def _range(net: Net, node: Node) -> tuple[int, int]:
-    """The bytes that a node writes; channels lie one after the other, whatever the layout."""
+    """Return the bytes that a node writes; channels count as consecutive, whatever the layout."""
     assert node.into is not None
     value = node.outputs[0]
     size = net.values[net.graph.storage[value]].size_bytes

@@ -1,8 +1,8 @@
-"""What moves: the storages of a graph, and what each op does to them.
+"""The data that moves: the storages of a graph, and the accesses of each op to them.
 
-A storage is a tensor and its views: one piece of data, read whole. Where ops write parts of it (a
-``Subject`` says which), every part is a storage. Tensors in the caller's memory are storages too:
-they start or end off-chip.
+A storage is a tensor with its views: one piece of data, read as a unit. If ops write parts of it
+(see ``Subject``), every part is a storage. Tensors in the caller's memory are storages too: they
+start or end off-chip.
 """
 
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ from tvm_serenity.offchip.model import MAX_BLOCKS, InputPlace, Memory, Model
 
 @dataclass(frozen=True)
 class Subject:
-    """A graph, and which part of its output's storage an op writes where that is not all of it.
+    """A graph, and the part of its output's storage that an op writes, if not all of it.
 
     ``writes`` holds (op, first byte, last byte + 1).
     """
@@ -43,11 +43,11 @@ class Subject:
 
 @dataclass(frozen=True, eq=False)
 class Storages:
-    """The storages of a subject cut into blocks under ``model``.
+    """The storages of a subject, split into blocks under ``model``.
 
-    Storage s is the bytes ``lower[s]`` to before ``upper[s]`` of ``tensor[s]``, ascending, or of
-    op u's workspace where the tensor is ``-1 - u``; these come last. It has the blocks
-    ``first[s]`` to before ``first[s + 1]``; the last may be short.
+    Storage s is bytes ``lower[s]`` to ``upper[s] - 1`` of ``tensor[s]``, ascending, or of op u's
+    workspace if the tensor is ``-1 - u``; workspaces come last. It has the blocks ``first[s]`` to
+    ``first[s + 1] - 1``; the last one may be shorter.
     """
 
     subject: Subject
@@ -64,13 +64,13 @@ class Storages:
 
     @cached_property
     def of_root(self) -> tuple[Longs, Longs]:
-        """For each tensor the first storage of its own bytes, and how many there are."""
+        """For each tensor, the first storage of its own bytes, and the number of them."""
         count = np.zeros(len(self.graph.tensors), dtype=np.int64)
         np.add.at(count, self.tensor[self.tensor >= 0], 1)
         return sums(count)[:-1], count
 
     def of_tensor(self, tensor: int) -> range:
-        """Return the storages of a tensor: those of the tensor it shows."""
+        """Return the storages of a tensor: those of the tensor that owns its storage."""
         first, count = (int(found[self.graph.root[tensor]]) for found in self.of_root)
         return range(first, first + count)
 
@@ -83,10 +83,10 @@ class Storages:
     def size(self) -> Longs:
         """Bytes in each block."""
         count, total = np.diff(self.first), self.upper - self.lower
-        whole = total if self.model.block_bytes is None else self.model.block_bytes + 0 * total
-        sizes = np.repeat(whole, count)
+        full = total if self.model.block_bytes is None else self.model.block_bytes + 0 * total
+        sizes = np.repeat(full, count)
         some = count > 0
-        sizes[self.first[1:][some] - 1] = (total - (count - 1) * whole)[some]
+        sizes[self.first[1:][some] - 1] = (total - (count - 1) * full)[some]
         return sizes
 
     @cached_property
@@ -98,12 +98,12 @@ class Storages:
 
     @cached_property
     def start(self) -> Bytes8:
-        """Blocks of what nothing in the graph makes."""
+        """Blocks of tensors without a producer in the graph."""
         return self._blockwise(self._given)
 
     @cached_property
     def _given(self) -> Bytes8:
-        """Storages of what nothing in the graph makes."""
+        """Storages of tensors without a producer in the graph."""
         given = np.append(self.graph.arrays.maker < 0, False)
         return given[np.maximum(self.tensor, -1)].astype(np.uint8)
 
@@ -119,13 +119,13 @@ class Storages:
 
     @cached_property
     def preamble(self) -> Ints:
-        """The blocks written before the first op: inputs which start on-chip."""
+        """The blocks written before the first op: inputs that start on-chip."""
         wanted = self.model.inputs is InputPlace.ON_CHIP
         return np.flatnonzero(self.start if wanted else 0 * self.start).astype(np.int32)
 
     @cached_property
     def accesses(self) -> Accesses:
-        """What each op accesses; it does not depend on the order of the ops."""
+        """The accesses of each op, which do not depend on the order of the ops."""
         count = len(self.graph.ops)
         scratchpad = self.model.memory is Memory.SCRATCHPAD
         reserve = self.graph.arrays.workspace.copy() if scratchpad else np.zeros(count, np.int64)
@@ -136,59 +136,61 @@ class Storages:
 
     @property
     def count_ops(self) -> int:
-        """The number of ops that access anything, inputs that are brought in being one."""
+        """The number of ops with accesses; the arrival of inputs counts as one."""
         return int(np.count_nonzero(np.diff(self.accesses.begin))) + bool(len(self.preamble))
 
     def _spans(self, op: Longs, storage: Longs, kind: Bytes8) -> Spans:
         return Spans(op, self.first[storage], np.diff(self.first)[storage], kind)
 
     def _operands(self) -> Spans:
-        """What ops read, each storage once, and then what they write."""
-        read, made = self._known(self.graph.arrays.read), self._written()
+        """Return the storages that ops read, each once, then those that they write."""
+        read, written = self._known(self.graph.arrays.read), self._written()
         first_writer = np.full(len(self.tensor), len(self.graph.ops))
-        own = self._given[made.tensor] == 0
-        np.minimum.at(first_writer, made.tensor[own], made.op[own])
-        read, made = self._through_views(read, made)
-        op = np.concatenate([read.op, made.op])
+        own = self._given[written.tensor] == 0
+        np.minimum.at(first_writer, written.tensor[own], written.op[own])
+        read, written = self._through_views(read, written)
+        op = np.concatenate([read.op, written.op])
         place = np.argsort(op, kind="stable")
-        writes = np.where(first_writer[made.tensor] == made.op, WRITE, MODIFY)
+        writes = np.where(first_writer[written.tensor] == written.op, WRITE, MODIFY)
         kind = np.concatenate([np.full(len(read.op), READ), writes]).astype(np.uint8)
-        storage = np.concatenate([read.tensor, made.tensor])
+        storage = np.concatenate([read.tensor, written.tensor])
         return self._spans(op[place], storage[place], kind[place])
 
     def _written(self) -> Pairs:
-        """The storages that ops write: all of their outputs, or the part that they say."""
-        made = self._known(self.graph.arrays.made)
+        """Return the storages that ops write: all of their outputs, or the declared part."""
+        written = self._known(self.graph.arrays.made)
         if not self.subject.writes:
-            return made
+            return written
         least = np.zeros(len(self.graph.ops), dtype=np.int64)
         most = np.full(len(self.graph.ops), np.iinfo(np.int64).max)
         for op, lower, upper in self.subject.writes:
             least[op], most[op] = lower, upper
-        inside = (least[made.op] <= self.lower[made.tensor]) & (
-            self.upper[made.tensor] <= most[made.op]
+        inside = (least[written.op] <= self.lower[written.tensor]) & (
+            self.upper[written.tensor] <= most[written.op]
         )
-        return Pairs(made.op[inside], made.tensor[inside])
+        return Pairs(written.op[inside], written.tensor[inside])
 
     def _through_views(self, read: Pairs, made: Pairs) -> tuple[Pairs, Pairs]:
-        """A view does nothing; an op that reads more than what it shows adds to that."""
+        """Return the accesses without views; a view op with other inputs accumulates into its
+        source.
+        """
         if not any(op.view_of is not None for op in self.graph.sharing):
             return read, made
         ops = [i for i, op in enumerate(self.graph.ops) if op.view_of is not None]
         sources = [self.graph.ops[i].view_of or 0 for i in ops]
         shown, count = self._known(Pairs(ints(ops), ints(sources))), len(self.tensor)
-        apart = ~np.isin(read.op * count + read.tensor, shown.op * count + shown.tensor)
-        read = Pairs(read.op[apart], read.tensor[apart])
-        whole = np.setdiff1d(ints(ops), ints(op for op, _, _ in self.subject.writes))
-        adding = np.isin(shown.op, np.intersect1d(whole, read.op))
-        other = ~np.isin(made.op, whole)
+        separate = ~np.isin(read.op * count + read.tensor, shown.op * count + shown.tensor)
+        read = Pairs(read.op[separate], read.tensor[separate])
+        unsplit = np.setdiff1d(ints(ops), ints(op for op, _, _ in self.subject.writes))
+        adding = np.isin(shown.op, np.intersect1d(unsplit, read.op))
+        other = ~np.isin(made.op, unsplit)
         op = np.concatenate([made.op[other], shown.op[adding]])
         tensor = np.concatenate([made.tensor[other], shown.tensor[adding]])
         place = np.argsort(op, kind="stable")
         return read, Pairs(op[place], tensor[place])
 
     def _known(self, pairs: Pairs) -> Pairs:
-        """The storages (in place of tensors) that ops access, in their order, each once."""
+        """Return the storages (in place of tensors) that ops access, in their order, each once."""
         first, count = self.of_root
         root = self.graph.root[pairs.tensor]
         op, several = pairs.op, count[root]
@@ -213,7 +215,7 @@ class Storages:
 def storages_of(subject: Subject | Graph, model: Model) -> Storages:
     """Return the storages: activations, the caller's tensors and, in a cache, workspaces.
 
-    Raises :class:`InputError` where there would be too many blocks.
+    Raises :class:`InputError` if there are too many blocks.
     """
     if isinstance(subject, Graph):
         subject = Subject(subject)
@@ -230,18 +232,18 @@ def storages_of(subject: Subject | Graph, model: Model) -> Storages:
     first = sums(model.blocks(upper - lower))
     if first[-1] > MAX_BLOCKS:
         raise InputError(
-            f"{graph.name}: {first[-1]:,} blocks of {model.block_bytes} bytes; "
-            f"take larger ones, up to {MAX_BLOCKS:,} are possible"
+            f"{graph.name}: {first[-1]:,} blocks of {model.block_bytes} bytes are too many; use "
+            f"larger blocks, at most {MAX_BLOCKS:,} of them"
         )
     return Storages(subject, model, tensor, lower, upper, first)
 
 
 def _parts(subject: Subject) -> tuple[Longs, Longs, Longs]:
-    """The tensors that ops access or the graph returns, cut where ops write parts of them."""
+    """Return the tensors that ops access or the graph returns, split where ops write parts."""
     graph = subject.graph
     used = np.zeros(len(graph.tensors), dtype=np.bool_)
-    for found in (graph.arrays.read.tensor, graph.arrays.made.tensor, ints(graph.outputs)):
-        used[graph.root[found]] = True
+    for accessed in (graph.arrays.read.tensor, graph.arrays.made.tensor, ints(graph.outputs)):
+        used[graph.root[accessed]] = True
     used &= graph.counted
     cuts: dict[int, set[int]] = {}
     for op, lower, upper in subject.writes:
@@ -250,17 +252,17 @@ def _parts(subject: Subject) -> tuple[Longs, Longs, Longs]:
     parts = [(t, a, b) for t, edges in cuts.items() if used[t] for a, b in pairwise(sorted(edges))]
     used[list(cuts)] = False
     used &= graph.arrays.size > 0
-    whole = np.flatnonzero(used)
+    unsplit = np.flatnonzero(used)
     table = np.array(parts, dtype=np.int64).reshape(-1, 3).T
-    tensor = np.concatenate([whole, table[0]])
-    lower_of = np.concatenate([0 * whole, table[1]])
-    upper_of = np.concatenate([graph.arrays.size[whole], table[2]])
+    tensor = np.concatenate([unsplit, table[0]])
+    lower_of = np.concatenate([0 * unsplit, table[1]])
+    upper_of = np.concatenate([graph.arrays.size[unsplit], table[2]])
     place = np.argsort(tensor, kind="stable")
     return tensor[place], lower_of[place], upper_of[place]
 
 
 def _with_callers(graph: Graph) -> Graph:
-    """The graph with tensors in the caller's memory as inputs and outputs of its own."""
+    """Return the graph with tensors in the caller's memory as inputs and outputs of its own."""
     external = np.flatnonzero(graph.with_role(Role.EXTERNAL))
     if not len(external):
         return graph

@@ -18,10 +18,11 @@ from tvm_serenity.offchip.storages import Storages, Subject, storages_of
 class Trace:
     """Accesses in time order: ``block[i]`` is read (1), written (2) or partly rewritten (3).
 
-    ``size`` are the bytes that moving each block takes, ``slot_bytes`` what it occupies (None: its
-    size). ``home``: content is off-chip at the start; ``kept``: it must be at the end. Groups
-    end before ``group_end`` and are on-chip at once in a scratchpad, beside ``reserve`` bytes.
-    ``streamed_bytes`` are weights, read past the on-chip memory. ``name_of_group`` names culprits.
+    ``size``: bytes moved per block; ``slot_bytes``: bytes occupied by a block (None: its size).
+    ``home``: the content is off-chip at the start; ``kept``: it must be at the end. Groups end
+    before ``group_end``; a scratchpad holds a group at once, beside ``reserve`` bytes.
+    ``streamed_bytes`` are weights, read past the on-chip memory. ``name_of_group`` names the op of
+    a group in errors.
     """
 
     block: Ints
@@ -38,7 +39,7 @@ class Trace:
 
     @property
     def is_cache(self) -> bool:
-        """Whether accesses come one by one to blocks that all take one slot."""
+        """Whether accesses come one by one to blocks of one slot each."""
         return self.memory is Memory.CACHE and self.slot_bytes is not None
 
     @cached_property
@@ -52,7 +53,7 @@ class Trace:
     def compulsory_bytes(self) -> int:
         """Traffic with unlimited on-chip memory: first reads from off-chip, outputs, weights."""
         first = np.full(len(self.size), WRITE, np.uint8)
-        first[self.block[::-1]] = self.kind[::-1]  # of several accesses, the first in time stays
+        first[self.block[::-1]] = self.kind[::-1]  # the first access in time to a block remains
         read = self.home.astype(bool) & (first != WRITE)
         dirty = np.zeros(len(self.size), bool)
         dirty[self.block[self.kind != READ]] = True
@@ -80,7 +81,7 @@ def trace_of(
 ) -> Trace:
     """Return the accesses of ``subject`` run in ``order`` (default: the given one).
 
-    Raises :class:`InputError` where ``order`` is not a topological order of all ops.
+    Raises :class:`InputError` if ``order`` is not a topological order of all ops.
     """
     storages = storages_of(subject, model or Model())
     return trace_of_storages(storages, order)
@@ -91,37 +92,41 @@ def trace_of_storages(storages: Storages, order: Sequence[int] | None = None) ->
     graph, model = storages.graph, storages.model
     order = range(len(graph.ops)) if order is None else order
     if not is_order(graph, order):
-        raise InputError(f"{graph.name}: not a topological order of its {len(graph.ops)} ops")
-    found, before = storages.accesses.in_order(order), storages.preamble
-    block = np.concatenate([before, found.block])
-    groups = np.diff(found.group)
-    ends = found.ends + np.repeat(found.begin[:-1], groups) + len(before)
+        raise InputError(
+            f"{graph.name}: the order is not a topological order of its {len(graph.ops)} ops"
+        )
+    accesses, before = storages.accesses.in_order(order), storages.preamble
+    block = np.concatenate([before, accesses.block])
+    groups = np.diff(accesses.group)
+    ends = accesses.ends + np.repeat(accesses.begin[:-1], groups) + len(before)
     if model.memory is Memory.SCRATCHPAD:
-        block = _taken_over(storages, order)[block]
+        block = _storage_heads(storages, order)[block]
     return Trace(
         block=block,
-        kind=np.concatenate([np.full(len(before), WRITE, np.uint8), found.kind]),
+        kind=np.concatenate([np.full(len(before), WRITE, np.uint8), accesses.kind]),
         size=storages.size,
         home=storages.home,
         kept=storages.kept if model.memory is Memory.CACHE else _kept(storages, order),
         group_end=np.concatenate([np.arange(1, len(before) + 1), ends]),
-        reserve=np.concatenate([np.zeros(len(before), np.int64), np.repeat(found.reserve, groups)]),
+        reserve=np.concatenate(
+            [np.zeros(len(before), np.int64), np.repeat(accesses.reserve, groups)]
+        ),
         slot_bytes=model.block_bytes,
         memory=model.memory,
         streamed_bytes=weight_bytes(graph) if model.weights is not Weights.NONE else 0,
-        name_of_group=partial(_name_of, graph, order, found, len(before)),
+        name_of_group=partial(_name_of, graph, order, accesses, len(before)),
     )
 
 
 def need_of(storages: Storages) -> tuple[int, str]:
-    """Return ``need_bytes`` of every order's trace; of a cache without making one."""
+    """Return ``need_bytes``, which all orders share; a cache needs no trace for it."""
     if storages.model.memory is Memory.CACHE:
         return storages.model.block_bytes or 1, ""
     return trace_of_storages(storages).need_bytes
 
 
 def weight_bytes(graph: Graph) -> int:
-    """Return the bytes of weights that all ops read, shared ones once an op."""
+    """Return the bytes of weights that all ops read; shared weights count once per op."""
     constant = {t for t, tensor in enumerate(graph.tensors) if tensor.role is Role.CONSTANT}
     constant |= {t for op in graph.constant_ops for t in graph.ops[op].outputs}
     return sum(
@@ -139,21 +144,26 @@ def addressed_trace(
     offsets: Sequence[int],
     model: Model | None = None,
 ) -> Trace:
-    """Return the trace by address: blocks of one arena, ranges placed at ``offsets``.
+    """Return the trace by address: blocks of one arena, with ranges placed at ``offsets``.
 
-    ``offsets[i]`` is where range i of ``live_ranges(graph, order)`` lies. A block holds parts of
-    several tensors at a time or one after the other; writing a part of a block whose other bytes
-    are live reads it first (kind 3). Inputs and outputs lie in the arena.
+    ``offsets[i]`` is the offset of range i of ``live_ranges(graph, order)``. A block may hold parts
+    of several tensors, at once or one after the other. Writing a part of a block whose other bytes
+    are live reads it first (kind 3). Inputs and outputs are in the arena.
     """
     model = model or Model()
     if model.memory is not Memory.CACHE or model.block_bytes is None:
-        raise InputError("an address-true trace is of a cache: choose a block, no scratchpad")
+        raise InputError(
+            "a trace by address needs a cache with a block size; set one, or trace by storage"
+        )
     ranges = live_ranges(graph, order)
     if len(offsets) != len(ranges) or any(offset < 0 for offset in offsets):
-        raise InputError(f"{graph.name}: {len(ranges)} live ranges need as many offsets from 0 up")
+        raise InputError(
+            f"{graph.name}: {len(offsets)} offsets for {len(ranges)} live ranges; give one offset "
+            "of 0 or more per range"
+        )
     from tvm_serenity.offchip.address import addressed
 
-    block, kind, home, kept, found = addressed(graph, order, ranges, offsets, model)
+    block, kind, home, kept, accesses = addressed(graph, order, ranges, offsets, model)
     arena = max((o + r.size_bytes for o, r in zip(offsets, ranges, strict=True)), default=0)
     sizes = np.full(model.blocks(arena), model.block_bytes, np.int64)
     return Trace(
@@ -167,24 +177,26 @@ def addressed_trace(
         slot_bytes=model.block_bytes,
         memory=model.memory,
         streamed_bytes=weight_bytes(graph) if model.weights is not Weights.NONE else 0,
-        name_of_group=partial(_name_of, graph, order, found, len(block) - len(found.block)),
+        name_of_group=partial(_name_of, graph, order, accesses, len(block) - len(accesses.block)),
     )
 
 
-def _name_of(graph: Graph, order: Sequence[int], found: Accesses, before: int, group: int) -> str:
-    """The op of a group, of which ``before`` come ahead of the first op's."""
+def _name_of(
+    graph: Graph, order: Sequence[int], accesses: Accesses, before: int, group: int
+) -> str:
+    """Return the name of the op of a group; ``before`` groups precede the first op's."""
     if group < before:
         return "graph inputs"
-    step = int(np.searchsorted(found.group, group - before, side="right")) - 1
+    step = int(np.searchsorted(accesses.group, group - before, side="right")) - 1
     return graph.ops[order[step]].name
 
 
-def _taken_over(storages: Storages, order: Sequence[int]) -> Ints:
-    """For each block the one whose room it takes over under this order: itself, or in place."""
+def _storage_heads(storages: Storages, order: Sequence[int]) -> Ints:
+    """Return, for each block, the block whose slot it takes over in place, or itself."""
     result = np.arange(storages.count_blocks, dtype=np.int32)
-    for found in live_ranges(storages.graph, order):
-        heads = storages.of_tensor(found.tensors[0]) if found.tensors else range(0)
-        for tensor in found.tensors:
+    for live in live_ranges(storages.graph, order):
+        heads = storages.of_tensor(live.tensors[0]) if live.tensors else range(0)
+        for tensor in live.tensors:
             members = storages.of_tensor(tensor)
             if len(members) == len(heads) == 1:  # storages written in parts stay by themselves
                 begin, end = storages.first[members[0]], storages.first[members[0] + 1]
@@ -194,9 +206,9 @@ def _taken_over(storages: Storages, order: Sequence[int]) -> Ints:
 
 
 def _kept(storages: Storages, order: Sequence[int]) -> Bytes8:
-    """Blocks of memory whose last content is an output."""
+    """Return the blocks whose last content is an output."""
     kept = np.zeros(storages.count_blocks, np.uint8)
-    kept[_taken_over(storages, order)[np.flatnonzero(storages.kept)]] = 1
+    kept[_storage_heads(storages, order)[np.flatnonzero(storages.kept)]] = 1
     return kept
 
 

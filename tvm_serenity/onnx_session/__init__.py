@@ -1,8 +1,8 @@
-"""An ``.onnx`` file that onnxruntime runs in our order, and what a run of it takes.
+"""Runs an ``.onnx`` file in onnxruntime in our order, and measures the memory of a run.
 
-onnxruntime orders operators itself and optimises the graph when it loads it, so the order of a file
-does nothing by default. What works: optimise once and save that (``optimise``), order what was
-saved, and load it with the options of ``SESSION_OPTIONS``.
+onnxruntime orders operators itself, and optimises the graph when it loads a file, so the order of a
+file has no effect by default. The way around: optimise once and save the result (``optimise``),
+order the saved file, and load it with the options of ``SESSION_OPTIONS``.
 """
 
 from tvm_serenity.onnx_session.options import SESSION_OPTIONS, options_path, session_json, snippet

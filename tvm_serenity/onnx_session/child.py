@@ -1,6 +1,7 @@
-"""The child process: optimises an ``.onnx`` file, or runs it and says how its memory grew.
+"""The child process: optimises an ``.onnx`` file, or runs it and reports its memory growth.
 
-One request as JSON on standard input, one answer as the last line of standard output.
+It reads one request as JSON from standard input, and writes one answer as the last line of standard
+output.
 """
 
 import ctypes
@@ -36,17 +37,17 @@ def _status_bytes(field: str) -> int:
 
 
 def _trim() -> None:
-    """Give back what loading freed, or runs would grow into it unseen."""
+    """Return free memory to the system; otherwise runs would grow into it unmeasured."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU C library
     if trim is not None:
         trim(0)
 
 
 def _run(request: dict[str, Any]) -> dict[str, Any]:
-    """What ``RUNS`` runs add to the memory of a session, and the last one's outputs.
+    """Return the memory that ``RUNS`` runs add to a session, and the last run's outputs.
 
-    Pages of files are left out: how much of a program the kernel maps at a touch is the file
-    system's choice, half a megabyte here and two there.
+    Pages of files do not count: how much of a program the kernel maps per page fault is the file
+    system's choice.
     """
     import numpy as np
 
@@ -64,22 +65,22 @@ def _run(request: dict[str, Any]) -> dict[str, Any]:
         feeds[name] = filled(extents, dtype, zero, _SEED, index)
     _trim()
     with open("/proc/self/clear_refs", "w", encoding="ascii") as clear:
-        clear.write("5")  # the high-water mark begins anew here
+        clear.write("5")  # resets the high-water mark
     before, files, seconds = _status_bytes("VmRSS"), _status_bytes("RssFile"), []
-    found: list[Any] = []
+    outputs: list[Any] = []
     for _ in range(RUNS):
-        del found[:]
+        del outputs[:]
         started = time.perf_counter()
-        found.extend(session.run(None, feeds))
+        outputs.extend(session.run(None, feeds))
         seconds.append(time.perf_counter() - started)
     extra = _status_bytes("VmHWM") - before - (_status_bytes("RssFile") - files)
     if request["outputs"]:
-        np.savez(request["outputs"], *found)
+        np.savez(request["outputs"], *outputs)
     return {"extra_bytes": extra, "seconds": min(seconds)}
 
 
 def main() -> None:
-    """Answer the request."""
+    """Answer one request."""
     request = json.load(sys.stdin)
     try:
         if request["do"] == "optimise":
@@ -89,7 +90,7 @@ def main() -> None:
             answer = _run(request)
     except ImportError as error:
         answer = {"missing": str(error.name or error)}
-    except Exception as error:  # onnxruntime raises all kinds
+    except Exception as error:  # onnxruntime raises many types
         answer = {"refused": " ".join(str(error).split())[:300]}
     print(json.dumps(answer))
 

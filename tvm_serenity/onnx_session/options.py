@@ -1,4 +1,4 @@
-"""The session options under which onnxruntime follows a file's order and frees what is dead."""
+"""Session options with which onnxruntime follows a file's order and frees dead tensors."""
 
 import json
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ SESSION_OPTIONS: Mapping[str, str | bool] = {
     "execution_order": "PRIORITY_BASED",
     "enable_mem_pattern": False,
 }
-"""Attributes of ``onnxruntime.SessionOptions``; text is the name of a value of its enumeration.
+"""Attributes of ``onnxruntime.SessionOptions``; a text is the name of an enumeration value.
 
-Optimising again would undo the order; ``PRIORITY_BASED`` runs, of the operators that are ready, the
-first of the file, where the default goes backwards from the outputs. A memory pattern is one more
-block as large as the arena, beside it from the second run on: off. The arena stays on: without it
-the C library's heap takes more (docs/how-to/onnxruntime.md has figures).
+Optimising again would undo the order. ``PRIORITY_BASED`` runs the first ready operator of the file;
+the default goes backwards from the outputs. A memory pattern is one more block as large as the
+arena, in use from the second run on, so it is off. The arena stays on: without it the C library's
+heap takes more (docs/how-to/onnxruntime.md has figures).
 """
 
 _ENUMERATIONS = {
@@ -24,17 +24,17 @@ _ENUMERATIONS = {
 
 
 def options_path(model: Path) -> Path:
-    """Return where the options of ``model`` are written: ``y.session.json`` beside ``y.onnx``."""
+    """Return the path of the options of ``model``: ``y.session.json`` beside ``y.onnx``."""
     return model.with_suffix(".session.json")
 
 
 def session_json() -> bytes:
-    """Return the file of options."""
+    """Return the content of the options file."""
     return json.dumps(dict(SESSION_OPTIONS), indent=1).encode() + b"\n"
 
 
 def snippet(model: str) -> str:
-    """Return the lines of Python that open ``model`` under the options."""
+    """Return the lines of Python that open ``model`` with the options."""
     lines = ["import onnxruntime", "options = onnxruntime.SessionOptions()"]
     for name, value in SESSION_OPTIONS.items():
         kind = _ENUMERATIONS.get(name)

@@ -1,4 +1,4 @@
-"""The parent's side: asks the child within a time limit, compares what two sessions computed."""
+"""The parent's side: asks the child within a time limit, and compares two sessions' outputs."""
 
 import json
 import subprocess
@@ -13,20 +13,19 @@ from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError, 
 from tvm_serenity.onnx_session.options import SESSION_OPTIONS
 
 LIMIT_S = 300.0
-"""Seconds that optimising, or the runs of one session, may take."""
+"""Time limit of an optimisation, or of the runs of one session, in seconds."""
 LEVELS = {"onnxruntime": "ORT_ENABLE_EXTENDED", "onnxruntime-all": "ORT_ENABLE_ALL"}
-"""At what level a file is optimised before it is ordered; what is saved at ALL is for machines of
-the kind that saved it."""
+"""The optimisation level before ordering; files saved at ALL are for machines of the same kind."""
 
 
 @dataclass(frozen=True)
 class Sessions:
-    """What runs add to a session's resident memory, in bytes, and the fastest run's seconds.
+    """The resident memory that runs add to a session, in bytes, and the fastest run's seconds.
 
-    The memory is what runs write; pages of the program that they are the first to touch are not
-    in it. ``default``: the model as given, default options; ``ordered``: the written file under
-    ``SESSION_OPTIONS``. ``max_error``: the largest difference of their outputs, over the largest
-    magnitude; the written file and the optimised one it came from agree bit by bit.
+    It is the memory that runs write, without program pages that they touch first. ``default``: the
+    given model with default options; ``ordered``: the written file with ``SESSION_OPTIONS``.
+    ``max_error``: the largest difference of their outputs over the largest magnitude. The written
+    file and the optimised file agree bit by bit.
     """
 
     default_bytes: int
@@ -37,19 +36,20 @@ class Sessions:
 
 
 def optimise(model: Path, target: Path, level: str) -> None:
-    """Write ``model`` as onnxruntime optimises it at ``level`` to ``target``.
+    """Write ``model``, optimised by onnxruntime at ``level``, to ``target``.
 
-    Raises :class:`UnsupportedError` where onnxruntime does not take the model, and
-    :class:`MissingPartError` where it is not installed.
+    Raises :class:`UnsupportedError` if onnxruntime refuses the model, and :class:`MissingPartError`
+    if it is not installed.
     """
     options = {"graph_optimization_level": level, "optimized_model_filepath": str(target)}
     _ask(model, {"do": "optimise", "options": options})
 
 
 def measure(given: Path, optimised: Path, ordered: Path, dims: Mapping[str, int]) -> Sessions:
-    """Run the three files in processes of their own and compare them.
+    """Run the three files in separate processes and compare them.
 
-    Raises :class:`WrongResultError` where ``ordered`` computes something else than ``optimised``.
+    Raises :class:`WrongResultError` if the outputs of ``ordered`` differ from those of
+    ``optimised``.
     """
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{index}.npz" for index in range(3)]
@@ -64,7 +64,7 @@ def measure(given: Path, optimised: Path, ordered: Path, dims: Mapping[str, int]
         )
         first, same, last = (_arrays(file) for file in files)
     if [a.tobytes() for a in same] != [a.tobytes() for a in last]:
-        raise WrongResultError(f"{ordered}: its outputs differ from those of the order given")
+        raise WrongResultError(f"{ordered}: its outputs differ from those of the given order")
     return Sessions(
         default["extra_bytes"],
         best["extra_bytes"],
@@ -75,13 +75,13 @@ def measure(given: Path, optimised: Path, ordered: Path, dims: Mapping[str, int]
 
 
 def run_bytes(model: Path, options: Mapping[str, str | bool]) -> int:
-    """Return what runs of ``model`` under ``options`` add to a session's resident memory."""
+    """Return the resident memory that runs of ``model`` under ``options`` add to a session."""
     answer = _ask(model, {"do": "run", "options": dict(options), "dims": {}, "outputs": ""})
     return int(answer["extra_bytes"])
 
 
 def can_measure() -> bool:
-    """Return whether this system says how far a process's memory grew."""
+    """Return whether this system reports the memory growth of a process."""
     return Path("/proc/self/clear_refs").exists()
 
 
@@ -93,7 +93,7 @@ def _arrays(file: Path) -> list[Any]:
 
 
 def _error(left: Any, right: Any) -> float:
-    """The largest difference, over the largest magnitude."""
+    """Return the largest difference over the largest magnitude."""
     import numpy as np
 
     if not left.size:
@@ -112,7 +112,7 @@ def _ask(model: Path, request: dict[str, Any]) -> Any:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise InputError(f"{model}: onnxruntime gave no answer after {LIMIT_S:g} s") from None
+        raise InputError(f"{model}: onnxruntime did not answer within {LIMIT_S:g} s") from None
     if done.returncode != 0:
         why = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
         ended = f"onnxruntime ended with status {done.returncode}"
@@ -122,5 +122,5 @@ def _ask(model: Path, request: dict[str, Any]) -> Any:
         missing = answer["missing"]
         raise MissingPartError(f"onnxruntime needs {missing}: pip install 'tvm-serenity[run]'")
     if "refused" in answer:
-        raise UnsupportedError(f"{model}: onnxruntime refuses it: {answer['refused']}")
+        raise UnsupportedError(f"{model}: onnxruntime refuses the model: {answer['refused']}")
     return answer

@@ -1,8 +1,8 @@
-"""Which tensors of a graph onnxruntime's CPU provider stores in which buffers.
+"""The tensors that share buffers in onnxruntime's CPU provider.
 
-Sessions kind by kind with onnxruntime 1.32, on chains of operators whose growth of memory tells
-(``tests/onnx_session``): activations write over an input that dies, other elementwise operators
-(Add, Mul, Neg, Exp, ...) do not.
+Measured kind by kind in sessions of onnxruntime 1.32, on chains of operators whose memory growth
+shows it (``tests/onnx_session``): activations overwrite an input that dies, other elementwise
+operators (Add, Mul, Neg, Exp, ...) do not.
 """
 
 from dataclasses import replace
@@ -15,15 +15,15 @@ _NAMES = """
     ThresholdedRelu
 """
 OVERWRITES = frozenset(_NAMES.split())
-"""Kinds that write over their first input where it dies."""
+"""Operator kinds that overwrite their first input if it dies."""
 VIEWS = frozenset(("Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"))
-"""Kinds whose result lies where their input does."""
+"""Operator kinds whose result shares its input's storage."""
 _SUMMED = {"com.microsoft.FusedConv": 3, "com.microsoft.nchwc.Conv": 3}
-"""Convolutions that add another tensor, by the input that it is, write over it."""
+"""Convolutions that overwrite an added tensor, with the index of that input."""
 
 
 def as_allocated(graph: Graph) -> Reduced:
-    """Return ``graph`` as onnxruntime stores it; what the caller gives takes nothing."""
+    """Return ``graph`` with onnxruntime's storage sharing; the caller's inputs take no bytes."""
     from tvm_serenity.operators.sharing import alias_copies  # operators' records load slowly
 
     reduced = alias_copies(unreduced(graph))
@@ -43,8 +43,11 @@ def _stored(graph: Graph, op: Op, inputs: set[int]) -> Op:
     number = 0 if op.kind in OVERWRITES else _SUMMED.get(op.kind, len(op.inputs))
     if number >= len(op.inputs) or len(op.outputs) != 1:
         return op
-    over = op.inputs[number]
-    alike = graph.tensors[graph.storage[over]].size_bytes == graph.tensors[op.outputs[0]].size_bytes
-    if not alike or graph.storage[over] in inputs or not graph.in_profile[over]:
+    overwritten = op.inputs[number]
+    alike = (
+        graph.tensors[graph.storage[overwritten]].size_bytes
+        == graph.tensors[op.outputs[0]].size_bytes
+    )
+    if not alike or graph.storage[overwritten] in inputs or not graph.in_profile[overwritten]:
         return op
-    return replace(op, in_place=(over,))
+    return replace(op, in_place=(overwritten,))

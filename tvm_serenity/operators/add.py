@@ -36,7 +36,7 @@ def _read(scene: Scene) -> Sum | SumOfPowers:
     if shifts is None:
         return sum_of(pair, minus)
     if min(shifts) < 0 or all(shifts):
-        raise UnsupportedError(f"{scene.kind} of int16 whose scales are no such powers of two")
+        raise UnsupportedError(f"{scene.kind} of int16 whose scales are not powers of two in range")
     return SumOfPowers(pair, shifts, minus)
 
 

@@ -103,7 +103,7 @@ def _arranged(data: Array, channels: int, depth: int) -> tuple[Array, int]:
     """
     if data.ndim != 4:
         raise UnsupportedError(f"weights of shape {list(data.shape)}")
-    if channels == 3:  # one filter for each of the output channels, made of one input channel
+    if channels == 3:  # depthwise: a filter per output channel
         if data.shape[0] != 1 or data.shape[3] % depth:
             raise UnsupportedError(f"weights of shape {list(data.shape)} for {depth} channels")
         return np.transpose(data, (1, 2, 0, 3)), depth

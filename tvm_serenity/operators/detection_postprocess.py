@@ -30,7 +30,7 @@ def _read(scene: Scene) -> Detection:
         raise UnsupportedError(f"{scene.kind} that suppresses class by class (use_regular_nms)")
     classes, most = scene.option("num_classes"), scene.option("max_detections")
     if min(scene.option("max_classes_per_detection"), classes) != 1:
-        raise UnsupportedError(f"{scene.kind} with several classes a detection")
+        raise UnsupportedError(f"{scene.kind} with several classes per detection")
     shapes = [scene.shape(i) for i in range(_INPUTS)]
     boxes, scored = shapes[1][1:] if len(shapes[1]) == 3 else (0, 0)
     results = [r.shape for r in scene.results]

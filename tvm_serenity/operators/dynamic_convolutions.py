@@ -59,7 +59,7 @@ def read(scene: Scene, fields: Fields) -> ConvolutionOnTheFly | None:
     if held is None or held.params is None:
         return None
     if alone and len(held.params.scales) != held.shape[3]:
-        return None  # LiteRT insists on a scale a channel
+        return None  # LiteRT requires a scale per channel
     data, taps = taps_of(scene, fields, weights)
     shape = four(scene.shape(SOURCE))
     data = depthwise(data, taps, shape)
@@ -79,7 +79,7 @@ def read(scene: Scene, fields: Fields) -> ConvolutionOnTheFly | None:
     by_channel = taps.groups > 1 or scales.size > 1
     activation, bias = scene.options.u8(fields.activation), bias_of(scene, BIAS)
     if bias is not None and bias.size != sums.channels:
-        raise UnsupportedError("its bias is not one number a channel")
+        raise UnsupportedError("its bias is not one number per channel")
     limits = limits_of(activation)
     channel_first = by_channel and not alone
     asymmetric, biased = by_channel or alone, bias is not None

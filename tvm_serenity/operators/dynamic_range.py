@@ -42,7 +42,7 @@ def bias_of(scene: Scene, operand: int) -> Floats | None:
     if found is None:
         return None
     if found.values is None or found.dtype != "float32":
-        raise UnsupportedError("its bias is no constant of floats")
+        raise UnsupportedError("its bias is not a float constant")
     return np.asarray(found.values, np.float32).reshape(-1)
 
 

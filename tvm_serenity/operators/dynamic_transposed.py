@@ -23,7 +23,10 @@ from tvm_serenity.operators.scene import Array, Calls, Expr
 
 @dataclass(frozen=True, eq=False)
 class TransposedOnTheFly:
-    """``filters`` are [height, width, input channels, output channels]."""
+    """A transposed convolution.
+
+    ``filters``: [height, width, input channels, output channels].
+    """
 
     spec: DynamicTransposed
     filters: Array
@@ -34,12 +37,12 @@ class TransposedOnTheFly:
 def checked(op: TransposedOnTheFly) -> TransposedOnTheFly:
     """Return ``op``; raise :class:`UnsupportedError` unless its bias has one number per channel."""
     if op.bias is not None and op.bias.size != op.spec.output_shape[3]:
-        raise UnsupportedError("its bias is not one number a channel")
+        raise UnsupportedError("its bias is not one number per channel")
     return op
 
 
 def compute(op: TransposedOnTheFly, value: Expr, calls: Calls) -> Expr:
-    """Return the calls that store the image and spread it."""
+    """Return the calls that quantise the image and add its products to the result."""
     from tvm_serenity.kernels.dynamic_transposed import transposed
 
     given = quantised(BatchSteps(op.spec.input_shape, True), value, calls)

@@ -1,4 +1,4 @@
-"""DYNAMIC_UPDATE_SLICE: a tensor with a part of it replaced, wherever an input says at run time."""
+"""DYNAMIC_UPDATE_SLICE: a tensor with a part replaced, at indices known at run time."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from tvm_serenity.operators.scene import Calls, Expr, Scene
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Stored values are moved as they are: LiteRT does not look at scales."""
+    """Return stored values moved unchanged: LiteRT ignores their scales."""
     from tvm_serenity.kernels.update_slice import update_slice
 
     shape, part, dtype = scene.shape(0), scene.shape(1), scene.dtype(0)

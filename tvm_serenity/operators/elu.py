@@ -1,4 +1,4 @@
-"""ELU: ``x`` where it is positive, ``exp(x) - 1`` elsewhere."""
+"""ELU: ``x`` if it is positive, otherwise ``exp(x) - 1``."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""EMBEDDING_LOOKUP: rows of stored values, as they are stored."""
+"""EMBEDDING_LOOKUP: rows of a table of stored values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
 @dataclass(frozen=True)
 class EmbeddingLookup:
-    """Rows of the second input by the indices of the first."""
+    """The rows of the second input at the indices in the first."""
 
 
 def _read(scene: Scene) -> EmbeddingLookup:
@@ -38,7 +38,7 @@ def _plain(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 @dataclass(frozen=True, eq=False)
 class RealRows:
-    """Rows of floats: of 8-bit integers times a scale, or one scale a row."""
+    """Float rows: 8-bit integers times one scale, or a scale per row."""
 
     scales: Array
 

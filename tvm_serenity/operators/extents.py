@@ -1,4 +1,4 @@
-"""How the shape of a result follows from what an operator of a ``.tflite`` file reads."""
+"""Shape inference from the inputs of a ``.tflite`` operator."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from tvm_serenity.operators.scene import Array, OptionsTable, Shape
 
 @dataclass(frozen=True)
 class Extents:
-    """What an operator reads: shapes, integers where these are known, options.
+    """The inputs of shape inference: shapes, known integers, options.
 
-    ``stored``: the shape that the file says of the result.
+    ``stored``: the result's shape in the file.
     """
 
     shapes: Sequence[Shape]
@@ -21,13 +21,13 @@ class Extents:
     stored: Shape
 
     def value(self, operand: int) -> list[int] | None:
-        """Return the integers of an operand, in a row."""
+        """Return the integers of an operand as a flat list."""
         found = self.values[operand] if operand < len(self.values) else None
         return None if found is None else [int(e) for e in found.reshape(-1)]
 
 
 def alike(seen: Extents) -> Shape | None:
-    """Return what the shapes of all operands are broadcast to; None where they do not fit."""
+    """Return the broadcast shape of all operands; None if they do not fit."""
     try:
         return tuple(np.broadcast_shapes(*seen.shapes))
     except ValueError:
@@ -40,5 +40,5 @@ def as_the_first(seen: Extents) -> Shape:
 
 
 def of_the_batch(seen: Extents) -> Shape | None:
-    """Return the stored shape, but for the batch, which is that of the first operand."""
+    """Return the stored shape with the batch of the first operand."""
     return (seen.shapes[0][0], *seen.stored[1:]) if seen.shapes[0] and seen.stored else None

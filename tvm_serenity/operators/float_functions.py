@@ -1,6 +1,6 @@
-"""Functions that are known as operators on elements and little else.
+"""Float functions that need only an elementwise record.
 
-LiteRT has none of them quantised.
+LiteRT has no quantised kernels for them.
 """
 
 from collections.abc import Sequence

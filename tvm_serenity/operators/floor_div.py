@@ -1,4 +1,4 @@
-"""FLOOR_DIV and FLOOR_MOD: stored values divided and rounded down, and what that leaves."""
+"""FLOOR_DIV and FLOOR_MOD: quotients of stored values rounded down, and their remainders."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from tvm_serenity.operators.stored import on_stored
 
 
 def _quotient(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Of floats through float64, as LiteRT does it."""
+    """Return the quotient; floats are divided in float64, as in LiteRT."""
     (x, y), dtype = values, scene.dtype(0)
     if dtype not in FLOATS:
         return calls.apply("floor_divide", x, nonzero(calls, y, dtype))
@@ -22,7 +22,7 @@ def _quotient(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _remainder(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Of floats the exact remainder, moved to the sign of the divisor."""
+    """Return the remainder; a float remainder is exact and takes the sign of the divisor."""
     (x, y), dtype = values, scene.dtype(0)
     if dtype not in FLOATS:
         return calls.apply("floor_mod", x, nonzero(calls, y, dtype))

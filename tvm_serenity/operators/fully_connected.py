@@ -1,4 +1,4 @@
-"""FULLY_CONNECTED: a dense layer, rounded once in float64 as LiteRT's reference kernel is."""
+"""FULLY_CONNECTED: a dense layer, rounded once in float64 as in LiteRT's reference kernel."""
 
 import math
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ _ACTIVATION, _KEEP_DIMS, _ASYMMETRIC = 0, 2, 3
 
 @dataclass(frozen=True, eq=False)
 class FullyConnected:
-    """Rows of inputs times ``weights`` [inputs, units]; ``bias`` holds the input's zero point."""
+    """Rows of inputs times ``weights`` [inputs, units]; ``bias`` includes the zero point."""
 
     spec: Dense
     source: Shape
@@ -50,7 +50,7 @@ class FullyConnected:
 
 
 def _read(scene: Scene) -> FullyConnected | None:
-    if scene.is_float(_SOURCE):  # its weights alone are quantised
+    if scene.is_float(_SOURCE):  # only its weights are quantised
         return None
     source, result = scene.stored(_SOURCE), scene.result()
     summable(scene.kind, source, result)
@@ -64,7 +64,7 @@ def _read(scene: Scene) -> FullyConnected | None:
 
 
 def dense_of(layer: WeightedLayer, made: Shape) -> FullyConnected:
-    """Return the dense layer with weights [inputs, units], its result in the shape ``made``."""
+    """Return the dense layer with weights [inputs, units] and a result of shape ``made``."""
     source, data = layer.source, layer.filters.data
     inputs, units = data.shape
     rows, rest = divmod(int(np.prod(source.shape)), inputs)
@@ -83,7 +83,7 @@ def dense_of(layer: WeightedLayer, made: Shape) -> FullyConnected:
 
 
 def _rounded_once(layer: WeightedLayer) -> Requantise:
-    """In float64, or in integers that are equal to that."""
+    """Return the requantisation in float64, or in integers that give the same results."""
     reals, result, (low, high) = layer.multipliers(False), layer.result, layer.limits
     if layer.rounding != "tflite":
         return layer.finish(reals)
@@ -109,7 +109,10 @@ def _reference(op: FullyConnected, x: Array, *_constants: Array) -> Array:
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """In floats, on tensors that are stored as integers too; TVM's importer flattens no input."""
+    """Return the layer in floats, also for tensors stored as integers.
+
+    TVM's importer does not flatten the input.
+    """
     (units, columns), shape = scene.shape(_WEIGHTS), scene.shape(_SOURCE)
     rows = int(np.prod(shape)) // columns
     weights = values[_WEIGHTS]
@@ -124,7 +127,7 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _real_bias(scene: Scene, value: Expr, calls: Calls) -> Expr:
-    """The bias, which need not say its scale: it is stored in steps of the products."""
+    """Return the bias in floats; without a scale it is in the scale of the products."""
     found, weights = scene.operands[_BIAS], scene.operands[_WEIGHTS]
     if scene.is_float(_SOURCE) or found is None or weights is None:
         return value
@@ -136,7 +139,7 @@ def _real_bias(scene: Scene, value: Expr, calls: Calls) -> Expr:
 
 @dataclass(frozen=True, eq=False)
 class DenseOnTheFly:
-    """Rows of floats times 8-bit ``weights`` [inputs, units], a scale and a bias each unit."""
+    """Rows of floats times 8-bit ``weights`` [inputs, units], with scale and bias per unit."""
 
     spec: DynamicDense
     source: Shape

@@ -1,4 +1,4 @@
-"""Functions of one stored value: a table of 8 bits, a kernel of their own for 16 bits."""
+"""Functions of one stored value: tables for 8 bits, kernels for 16 bits."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,9 +16,9 @@ from tvm_serenity.quantize import lookups
 
 @dataclass(frozen=True)
 class Function:
-    """A function of one stored value; ``parameter`` is its slope or whatever its file says.
+    """A function of one stored value; ``parameter``: its slope or another option of the file.
 
-    ``limits`` of an activation behind it, which functions of 8 bits may have.
+    ``limits``: of a fused activation, which 8-bit functions may have.
     """
 
     source: Stored
@@ -28,17 +28,17 @@ class Function:
 
 
 Table = Callable[[Function], Array]
-"""The 256 stored results, by stored value minus the least one."""
+"""Returns the 256 stored results, indexed by stored value minus the least value."""
 Wide = Callable[[Function, Expr, Calls], Expr]
-"""What computes a function of 16 bits."""
+"""Returns the expression of a 16-bit function."""
 WideReference = Callable[[Function, Array], Array]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Widths:
-    """A function in the widths that LiteRT has it in; ``dtypes`` says which these are.
+    """A function in each width that LiteRT has; ``dtypes`` lists the types.
 
-    ``bounds``: what each entry of ``table`` may be, computed apart from it.
+    ``bounds``: the allowed entries of ``table``, computed independently of it.
     """
 
     table: Table
@@ -89,7 +89,7 @@ def function(facts: Operator, widths: Widths) -> Operator:
 
 
 def looked_up(name: str, source: Stored, table: Array, value: Expr, calls: Calls) -> Expr:
-    """Return a value of 8 bits with each stored value replaced by what ``table`` has for it."""
+    """Return an 8-bit value with each stored value replaced by its entry in ``table``."""
     from tvm_serenity.kernels import pointwise
 
     kernel = pointwise.lookup(source.shape, source.dtype, str(table.dtype))
@@ -102,16 +102,16 @@ def real(of: Callable[[Array], Array]) -> Table:
 
 
 def nearest_to(of: Real) -> Callable[[Function], EntryBounds]:
-    """Return the bounds of the table of a real function of float64."""
+    """Return the bounds of the table of a real float64 function."""
     return lambda op: nearest(of, op.source.params, op.result.params)
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """A function of 16 bits between 513 samples: ``of`` in float32, ``real`` in float64.
+    """A 16-bit function interpolated between 513 samples: ``of`` in float32, ``real`` in float64.
 
-    ``real`` is written apart, and is what each sample is held to; ``lost``: what float32 may lose
-    where the terms of ``of`` cancel.
+    ``real`` is an independent implementation that each sample is checked against. ``lost``: the
+    error of float32 where terms of ``of`` cancel.
     """
 
     kind: str
@@ -120,14 +120,14 @@ class Sampled:
     lost: float = 0.0
 
     def wide(self, op: Function, x: Expr, calls: Calls) -> Expr:
-        """Return the kernel's call."""
+        """Return the call of the kernel."""
         from tvm_serenity.kernels import sixteen
 
         made = sixteen.interpolated(op.source.shape)
         return calls.kernel("q_samples", made, x, self.samples(op))
 
     def reference(self, op: Function, x: Array) -> Array:
-        """Return what LiteRT makes of 16-bit values."""
+        """Return LiteRT's results for 16-bit values."""
         return between(x, self.samples(op))
 
     def samples(self, op: Function) -> Array:
@@ -138,7 +138,7 @@ class Sampled:
 
 
 def between(x: Array, table: Array) -> Array:
-    """Return what LiteRT's ``lut_lookup`` makes of 16-bit values: samples, interpolated."""
+    """Return the results of LiteRT's ``lut_lookup`` for 16-bit values, interpolated."""
     wide = x.astype(np.int64)
     index = (wide >> 7) + 256
     base = table[index].astype(np.int64)

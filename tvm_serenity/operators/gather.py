@@ -1,4 +1,4 @@
-"""GATHER and GATHER_ND: slices of a tensor by indices."""
+"""GATHER and GATHER_ND: slices of a tensor at indices."""
 
 from collections.abc import Sequence
 
@@ -46,7 +46,7 @@ def _by_several_axes(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr
 
 
 def _checked(scene: Scene, value: Expr, extents: Sequence[int]) -> Expr:
-    """The indices, refused where constant ones are out of range."""
+    """Return the indices; refuse constant indices that are out of range."""
     given = scene.operands[_INDICES]
     if given is None or given.values is None:
         return value
@@ -57,7 +57,11 @@ def _checked(scene: Scene, value: Expr, extents: Sequence[int]) -> Expr:
 
 
 def _known(values: Sequence[Array], options: OptionsTable) -> Array:
-    """``IndexError`` where an index is outside of its axis; numpy would count from the end."""
+    """Return the gathered values.
+
+    Raises ``IndexError`` for an index outside of its axis; numpy would count negative ones from the
+    end.
+    """
     if options.i32(_BATCH) or (values[_INDICES] < 0).any():
         raise IndexError("batches, or an index below 0")
     return np.take(values[0], values[_INDICES], options.i32(_AXIS))

@@ -1,4 +1,4 @@
-"""GELU: ``x`` times the normal distribution's function, or its approximation by tanh."""
+"""GELU: ``x`` times the normal cumulative distribution, or its tanh approximation."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ def _real_exact(op: Function) -> Real:
 
 
 def _exact(x: Array) -> Array:
-    """``gelu`` in float64."""
+    """Return GELU in float64."""
     return np.asarray(0.5 * x * np.vectorize(math.erfc)(-x * math.sqrt(0.5)))
 
 
@@ -50,7 +50,7 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 _LOST = 4 * 2.0**-24
-"""Half a last place of ``1 + tanh``, times the largest ``x`` at which that is not 0."""
+"""Half a unit in the last place of ``1 + tanh``, times the largest ``x`` where that is not 0."""
 _SAMPLED = Sampled("GELU", _real, _real_exact, _LOST)
 OPERATORS = (
     function(

@@ -15,7 +15,7 @@ from tvm_serenity.quantize.params import Affine
 
 def _table(op: Function) -> Array:
     if np.float32(op.source.scale) / np.float32(128) > np.float32(op.result.scale):
-        raise UnsupportedError("HARD_SWISH to a scale of less than 1/128 of its input's")
+        raise UnsupportedError("HARD_SWISH to a result scale of less than 1/128 of its input's")
     return tables.hard_swish(op.source.params, op.result.params)
 
 

@@ -1,4 +1,4 @@
-"""What follows from what is known of an operator's inputs: integers of its result, or its shape."""
+"""Inference from known inputs of an operator: the integers of its result, or its shape."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import Array, OptionsTable, Shape
 
 _WHOLE = "iub"
-"""numpy's letters of integers and booleans."""
+"""numpy's kind letters of integers and booleans."""
 
 
 def values_of(known: Operator, values: Sequence[Array], options: OptionsTable) -> Array | None:
-    """Return what an operator makes of integers or booleans; None where its record does not tell.
+    """Return the integers or booleans that an operator computes; None if its record lacks a rule.
 
-    An operator on elements computes of them what it does of real numbers, where that is whole.
+    Elementwise operators use their function on real numbers if its results are integers.
     """
     activation = known.elements.activation
     if activation is not None and options.u8(activation):
@@ -34,7 +34,7 @@ def values_of(known: Operator, values: Sequence[Array], options: OptionsTable) -
 
 
 def shape_of(known: Operator, seen: Extents) -> Shape | None:
-    """Return the shape of an operator's result; None where its record does not tell."""
+    """Return the shape of an operator's result; None if its record lacks a rule."""
     if known.shapes.result is not None:
         return known.shapes.result(seen)
     return alike(seen) if known.maps else None

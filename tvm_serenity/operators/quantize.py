@@ -88,7 +88,7 @@ def _dequantised_int32(scene: Scene, values: Sequence[Expr], calls: Calls) -> Ex
 
 
 def _real(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """DEQUANTIZE, also of float16: the cast is what the file asks for."""
+    """DEQUANTIZE, also of float16: the file requests this conversion to float."""
     return calls.apply("astype", calls.real(0, values[0]), "float32")
 
 

@@ -186,7 +186,7 @@ class Scene:
         if operand is None or operand.params is None:
             raise UnsupportedError(f"quantised {self.kind} with a tensor that is not quantised")
         if len(operand.params.scales) != 1:
-            raise UnsupportedError(f"{self.kind} of a tensor with a scale a channel")
+            raise UnsupportedError(f"{self.kind} of a tensor with a scale per channel")
         return Stored(operand.shape, operand.params)
 
     def only(self, dtypes: Sequence[str], *tensors: Stored) -> None:

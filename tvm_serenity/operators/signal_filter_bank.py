@@ -34,7 +34,9 @@ def _read(scene: Scene) -> FilterBank:
     if {len(starts), len(places), len(widths)} != {channels + 1}:
         raise UnsupportedError(f"{scene.kind} of {channels} channels that are not all described")
     if scene.results[0].shape != (channels,):
-        raise UnsupportedError(f"{scene.kind} of {channels} channels that makes another number")
+        raise UnsupportedError(
+            f"{scene.kind} of {channels} channels whose result has another number of channels"
+        )
     for start, place, width in zip(starts, places, widths, strict=True):
         ends = max(start + width - size, place + width - min(weights))
         if width > 0 and (min(start, place) < 0 or ends > 0):

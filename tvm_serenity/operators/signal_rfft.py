@@ -39,7 +39,9 @@ def _read(scene: Scene, inverse: bool) -> Transform:
     if dtype not in _TYPES or scene.results[0].dtype != dtype:
         raise UnsupportedError(f"no {scene.kind} of {dtype} in TFLM")
     if size < 4 or size & (size - 1):
-        raise UnsupportedError(f"{scene.kind} of {size} numbers, which is no power of two from 4")
+        raise UnsupportedError(
+            f"{scene.kind} of {size} numbers, which is not a power of two of at least 4"
+        )
     given, made = (size + 2, size) if inverse else (shape[-1] if shape else 0, size + 2)
     fits = shape and shape[-1] == given and 0 < given <= size + 2 * inverse
     if not fits or result != (*shape[:-1], made):

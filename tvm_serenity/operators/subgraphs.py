@@ -15,14 +15,14 @@ OPERATORS = (
         kinds=("IF",),
         calls=True,
         written_out="known or selected",
-        refused="which subgraph runs is known at run time only, and they make results "
+        refused="which subgraph runs is known only at run time, and they make results "
         "of other shapes",
     ),
     Operator(
         kinds=("WHILE",),
         calls=True,
         written_out="where the count is known",
-        refused="how often a subgraph runs is known at run time only; unroll the loop (Keras: "
+        refused="how often a subgraph runs is known only at run time; unroll the loop (Keras: "
         "unroll=True), or convert it to a layer of its own kind",
     ),
     Operator(

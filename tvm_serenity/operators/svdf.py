@@ -57,7 +57,7 @@ def _read(scene: Scene) -> Svdf:
     spread = time[0].reshape(units, rank * memory)
     if scene.options.u8(_ACTIVATION) > _RELU:
         raise UnsupportedError("no quantised SVDF with this activation in LiteRT")
-    limits = result.params.limits  # LiteRT asks for RELU and does not apply it
+    limits = result.params.limits  # LiteRT requires RELU but does not apply it
     bias = bias_of(scene, _BIAS, units)
     least, most = state.params.limits
     # TFLM limits the value before it adds the zero point, and lets the sum wrap around.
@@ -147,7 +147,7 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     newest = _real_sums(read, feature, (1, filters, columns), calls)
     shape = (batch, filters, memory, _rank(scene))
     time = calls.real(_TIME, values[_TIME])
-    total = _over_steps(calls.stored(newest, _STATE), time, values[_STATE], shape, calls)
+    total = _weighted_state(calls.stored(newest, _STATE), time, values[_STATE], shape, calls)
     if values[_BIAS] is not None:
         total = calls.apply("add", total, calls.real(_BIAS, values[_BIAS]))
     return calls.stored(activated(calls, total, scene.options.u8(_ACTIVATION)))
@@ -158,7 +158,7 @@ def _real_sums(value: Expr, weights: Expr, shape: Shape, calls: Calls) -> Expr:
     return calls.apply("sum", calls.apply("multiply", value, held), axis=[-1])
 
 
-def _over_steps(
+def _weighted_state(
     newest: Expr, time: Expr, state: Expr, shape: tuple[int, int, int, int], calls: Calls
 ) -> Expr:
     """Return the sums over a state that includes ``newest``.
@@ -206,7 +206,7 @@ def _read_dynamic(scene: Scene) -> SvdfOnTheFly | None:
 
 def _compute_dynamic(op: SvdfOnTheFly, values: Sequence[Expr], calls: Calls) -> Expr:
     newest = dynamic.layer(op.spec, values[_SOURCE], (op.feature, op.scales, None), calls)
-    total = _over_steps(newest, op.time, values[_STATE], op.shape, calls)
+    total = _weighted_state(newest, op.time, values[_STATE], op.shape, calls)
     if values[_BIAS] is not None:
         total = calls.apply("add", total, values[_BIAS])
     return activated(calls, total, op.activation)

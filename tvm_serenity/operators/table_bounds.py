@@ -93,7 +93,7 @@ def check_exponentials(kind: str, table: Array, scale: float) -> Array:
     """Return exponentials of ``-d * scale`` in Q0.31; raise if one exceeds its error."""
     real = np.exp(-scale * np.arange(table.size)) * 2.0**31
     off = np.abs(table - real)
-    off[-1] = 0 if table[-1] == 0 else off[-1]  # stands for all that follow
+    off[-1] = 0 if table[-1] == 0 else off[-1]  # the last entry stands for all larger distances
     at = int(off.argmax())
     if off[at] > EXPONENTIAL_ERROR:
         raise WrongResultError(

@@ -122,7 +122,9 @@ def _read_floats(scene: Scene) -> dynamic.TransposedOnTheFly | None:
 def _check_shape(scene: Scene, made: Sequence[int]) -> None:
     said = scene.operands[_SHAPE]
     if said is not None and said.values is not None and said.values.tolist() != list(made):
-        raise UnsupportedError(f"it asks for {said.values.tolist()}, its result is {list(made)}")
+        raise UnsupportedError(
+            f"it requests the shape {said.values.tolist()}, but its result has {list(made)}"
+        )
 
 
 def _compute(op: TransposeConv, values: Sequence[Expr], calls: Calls) -> Expr:

@@ -87,7 +87,7 @@ def _into_gate(source: Stored, scale: float) -> Multiplier:
         return multiplier(source.scale * scale / _GATE_SCALE)
     made = multiplier(float(np.float32(source.scale) * np.float32(scale)) / _GATE_SCALE)
     if made.shift[0] > MOST_WIDE_SHIFT:
-        raise UnsupportedError("its sums are scaled up by more than TFLM can")
+        raise UnsupportedError("its sums are shifted left by more than TFLM can")
     return made
 
 

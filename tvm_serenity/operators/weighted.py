@@ -54,7 +54,7 @@ class WeightedLayer:
         if self.result.dtype == "int16" and rounding != "float":
             rounding = "wide"
             if max(made.shift) > MOST_WIDE_SHIFT:
-                raise UnsupportedError("its sums are scaled up by more than LiteRT can")
+                raise UnsupportedError("its sums are shifted left by more than LiteRT can")
         return Requantise(made, self.result.zero, *self.limits, self.result.dtype, rounding)
 
     def folded_bias(self) -> npt.NDArray[np.int32]:
@@ -72,15 +72,15 @@ def of_one_scale(scene: Scene, operand: int, dtypes: Sequence[str]) -> tuple[Arr
     """Return constant weights without a zero point, and their single scale."""
     found = scene.operands[operand]
     if found is None or found.params is None or found.values is None:
-        raise UnsupportedError("its weights are no quantised constants")
+        raise UnsupportedError("its weights are not quantised constants")
     stored = scene.stored(operand)
     if stored.dtype not in dtypes or stored.zero:
-        raise UnsupportedError("a sum weighted with an offset")
+        raise UnsupportedError("weights with a zero point")
     return found.values, stored.scale
 
 
 def summable(kind: str, source: Stored, result: Stored) -> None:
-    """Refuse types of activations whose products with weights LiteRT does not sum up."""
+    """Refuse activation types whose products with weights LiteRT does not sum."""
     if {source.dtype, result.dtype} != {"int16"} and not {source.dtype, result.dtype} <= {
         "int8",
         "uint8",
@@ -89,7 +89,7 @@ def summable(kind: str, source: Stored, result: Stored) -> None:
 
 
 def filters_of(scene: Scene, operand: int, channels: int) -> Filters:
-    """Return the weights of an operator, whose axis of output channels is ``channels``."""
+    """Return the weights of an operator; ``channels``: their axis of output channels."""
     found = scene.operands[operand]
     if found is None or found.params is None:
         raise UnsupportedError("a weight is not quantised")
@@ -105,7 +105,7 @@ def filters_of(scene: Scene, operand: int, channels: int) -> Filters:
 
 
 def bias_of(scene: Scene, operand: int, count: int) -> npt.NDArray[np.int64]:
-    """Return the stored values of a bias, in steps of the products; zeros where it is left out."""
+    """Return the stored bias in the scale of the products; zeros if it is omitted."""
     found = scene.operands[operand] if operand < len(scene.operands) else None
     if found is None:
         return np.zeros(count, np.int64)
@@ -113,16 +113,17 @@ def bias_of(scene: Scene, operand: int, count: int) -> npt.NDArray[np.int64]:
         raise UnsupportedError("its bias is computed at run time")
     values = np.asarray(found.values, np.int64).reshape(-1)
     if values.size not in (1, count):
-        raise UnsupportedError("its bias is not one number a channel")
+        raise UnsupportedError("its bias is not one number per channel")
     return np.broadcast_to(values, (count,))
 
 
 def layer_of(
     scene: Scene, source: Stored, filters: Filters, fields: tuple[int, int]
 ) -> WeightedLayer:
-    """Return the layer of an operator; ``fields``: its input of biases, its option of activation.
+    """Return the layer of an operator.
 
-    The last axis of ``filters`` are the output channels.
+    ``fields``: the input of its bias and the option of its activation. The last axis of ``filters``
+    are the output channels.
     """
     result, (bias, activation) = scene.result(), fields
     return WeightedLayer(
@@ -136,7 +137,7 @@ def layer_of(
 
 
 def narrow(bias: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """Return a bias in 32 bits, which kernels add."""
+    """Return a bias in the 32 bits that kernels add."""
     limits = np.iinfo(np.int32)
     if bias.min(initial=0) < limits.min or bias.max(initial=0) > limits.max:
         raise UnsupportedError("its bias does not fit into 32 bits")
@@ -144,7 +145,7 @@ def narrow(bias: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
 
 
 def requantised(total: Array, spec: Requantise) -> Array:
-    """Return sums (their channels last) as stored values."""
+    """Return sums (channels last) as stored values."""
     value, shift = (np.asarray(v, np.int64) for v in (spec.multiplier.value, spec.multiplier.shift))
     if spec.rounding == "wide":
         short = np.where(value < 0x7FFF0000, (value + (1 << 15)) >> 16, 0x7FFF)

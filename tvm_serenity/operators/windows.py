@@ -10,14 +10,14 @@ from tvm_serenity.operators.scene import ALL, Array, Scene, four
 
 _PADDING, _STRIDE_W, _STRIDE_H, _FILTER_W, _FILTER_H = range(5)
 ACTIVATION = 5
-"""The options field of the activation of a pool."""
+"""The option field of a pool's activation."""
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of ``size`` at ``strides`` over an image with ``padding`` (top, left, bottom, right).
+    """Windows of ``size`` at ``strides`` over an NHWC image.
 
-    Images are NHWC. ``low`` and ``high`` are the limits of the result.
+    ``padding``: top, left, bottom, right. ``low`` and ``high``: the limits of the result.
     """
 
     shape: tuple[int, int, int, int]
@@ -31,12 +31,12 @@ class Windows:
 
 
 def pooled_by_rows(op: Seen) -> tuple[Need, ...]:
-    """Return the need of a pool."""
+    """Return the rows that a pool needs."""
     return windowed(op, op.options.i32(_FILTER_H))
 
 
 def read_windows(scene: Scene) -> Windows:
-    """Return the windows of a pool, whose result is in the scale of its input."""
+    """Return the windows of a pool whose result has the scale of its input."""
     (source,), result = scene.inputs(), scene.result()
     scene.only(ALL, source, result)
     scene.unscaled(source, result)
@@ -53,10 +53,12 @@ def read_windows(scene: Scene) -> Windows:
 
 
 def around(extent: int, made: int, size: int, stride: int, same: bool) -> tuple[int, int]:
-    """Return the padding before and after an axis, where ``same``, else none."""
+    """Return the padding before and after an axis under SAME; none otherwise."""
     count = -(-extent // stride) if same else (extent - size) // stride + 1
     if count != made:
-        raise UnsupportedError(f"windows that make {count} of an axis of {extent}, not {made}")
+        raise UnsupportedError(
+            f"windows that give {count} results on an axis of {extent}, not {made}"
+        )
     missing = max((count - 1) * stride + size - extent, 0) if same else 0
     return missing // 2, missing - missing // 2
 
@@ -67,9 +69,9 @@ def cut(
     strides: tuple[int, int],
     padding: tuple[int, int, int, int],
 ) -> tuple[Array, Array]:
-    """Return the elements of each window, along two last axes, and which are of the image.
+    """Return the elements of each window, along two last axes, and a mask of those in the image.
 
-    ``x`` is NHWC; what lies outside of the image is 0.
+    ``x`` is NHWC; elements outside of the image are 0.
     """
     top, left, bottom, right = padding
     borders = ((0, 0), (top, bottom), (left, right), (0, 0))

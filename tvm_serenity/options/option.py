@@ -163,6 +163,8 @@ def flags_of(asked: Any, names: Iterable[str]) -> list[str]:
             words.append(on if value else off)
         elif value == one.switch:
             words.append(on)
+        elif isinstance(value, Mapping):
+            words += [word for key, held in value.items() for word in (on, f"{key}={held}")]
         else:
             words += [on, f"{value:g}" if isinstance(value, float) else str(value)]
     return words

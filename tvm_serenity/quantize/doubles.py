@@ -13,19 +13,22 @@ from tvm_serenity.quantize.fixed import Multiplier, multiplier
 _TRIES = (0, 1, -1, 2, -2, 3, -3)
 _LIMITS = np.iinfo(np.int32)
 _STEPS = 1 << 12
-"""Results of more steps are not checked one by one."""
+"""Largest number of steps that are checked one by one."""
 
 
 def exact_single(reals: npt.NDArray[np.float64], low: int, high: int) -> Multiplier | None:
     """Return multipliers for ``single`` whose results between ``low`` and ``high`` are exact.
 
-    ``low`` and ``high`` are without the zero point; results beyond are clamped. None where there
-    are no such multipliers near ``reals``.
+    ``low`` and ``high`` are without the zero point; results beyond are clamped. None if there are
+    no such multipliers near ``reals``.
     """
     if high - low > _STEPS:
         return None
-    found = multiplier(reals.tolist())
-    values, shifts = np.asarray(found.value, np.int64), np.asarray(found.shift, np.int64)
+    approximate = multiplier(reals.tolist())
+    values, shifts = (
+        np.asarray(approximate.value, np.int64),
+        np.asarray(approximate.shift, np.int64),
+    )
     left = np.ones(len(values), bool)
     for step in _TRIES:
         tried = values[left] + step
@@ -33,7 +36,7 @@ def exact_single(reals: npt.NDArray[np.float64], low: int, high: int) -> Multipl
         values[np.flatnonzero(left)[~wrong]] = tried[~wrong]
         left[np.flatnonzero(left)[~wrong]] = False
         if not left.any():
-            return Multiplier(tuple(int(v) for v in values), found.shift, found.real)
+            return Multiplier(tuple(int(v) for v in values), approximate.shift, approximate.real)
     return None
 
 
@@ -44,7 +47,7 @@ def _differ(
     low: int,
     high: int,
 ) -> npt.NDArray[np.bool_]:
-    """Whether any sum next to a step of the result is rounded to another one, by channel."""
+    """Return, by channel, whether any sum next to a step of the result is rounded differently."""
     wrong = np.zeros(len(reals), bool)
     for first in range(0, len(reals), 256):
         part = slice(first, first + 256)
@@ -62,7 +65,7 @@ def _differ(
 def in_double(sums: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """Return ``sums * real`` rounded in float64, halves away from zero."""
     product = sums.astype(np.float64) * real
-    whole = np.trunc(product)
-    up = np.abs(product - whole) >= 0.5
-    limited = np.clip(whole + np.copysign(up, product), _LIMITS.min, _LIMITS.max)
+    truncated = np.trunc(product)
+    up = np.abs(product - truncated) >= 0.5
+    limited = np.clip(truncated + np.copysign(up, product), _LIMITS.min, _LIMITS.max)
     return np.asarray(limited.astype(np.int64))

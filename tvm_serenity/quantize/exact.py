@@ -1,4 +1,4 @@
-"""Requantisation in exact integers, and the sums at which rounding, signs and limits decide.
+"""Requantization in exact integers, and the sums at which rounding, signs and limits matter.
 
 Written from LiteRT's and gemmlowp's definitions; it shares no code with ``quantize.fixed``, with
 the kernel library or with the kernels that TVM compiles.
@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 TWICE, ONCE, WIDE = "tflite", "single", "wide"
-"""Roundings: after the multiplication and again after the shift; once at the end; once, of 64-bit
-sums with the multiplier in 15 bits."""
+"""Roundings: TWICE after the multiplication and after the shift; ONCE; WIDE for 64-bit sums.
+
+WIDE rounds the multiplier to 15 bits.
+"""
 SMALL = 1 << 30
 _INT32 = (-(1 << 31), (1 << 31) - 1)
 _HALF = 1 << 30
@@ -21,7 +23,7 @@ _DRAWN = 12
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """How the sums of a channel become stored values: ``value * 2**(shift - 31)``, then a clamp."""
+    """The requantization of a channel: ``value * 2**(shift - 31)``, then a clamp."""
 
     value: int
     shift: int
@@ -34,11 +36,11 @@ class Channel:
 def stored_values(channel: Channel, sums: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
     """Return the stored value of each sum, and where LiteRT's result is defined.
 
-    It is not where a sum that is shifted to the left, or the result, leaves 32 bits.
+    It is undefined if a sum shifted to the left, or the result, exceeds 32 bits.
     """
     value, shift = np.int64(channel.value), np.int64(channel.shift)
-    made, inside = multiplied(sums, value, shift, channel.rounding)
-    moved = made + channel.zero_point
+    products, inside = multiplied(sums, value, shift, channel.rounding)
+    moved = products + channel.zero_point
     return np.clip(moved, channel.low, channel.high), inside & _is_int32(moved)
 
 
@@ -47,21 +49,21 @@ def multiplied(
 ) -> tuple[Ints, npt.NDArray[np.bool_]]:
     """Return ``sums * value * 2**(shift - 31)`` rounded, and where that is defined.
 
-    ``value`` and ``shift`` are one number, or one for each of the last axis. ``rounding`` is
+    ``value`` and ``shift`` are one number, or one per entry of the last axis. ``rounding`` is
     ``TWICE``, ``ONCE`` or ``WIDE``.
     """
     value, shift = np.asarray(value, np.int64), np.asarray(shift, np.int64)
     if rounding == TWICE:
         left = sums * (np.int64(1) << np.maximum(shift, 0))
         inside = _is_int32(left)
-        made = _divided(_high(np.where(inside, left, 0), value), np.maximum(-shift, 0))
-        return made, inside & _is_int32(made)
+        rounded = _divided(_high(np.where(inside, left, 0), value), np.maximum(-shift, 0))
+        return rounded, inside & _is_int32(rounded)
     if rounding == ONCE:
-        made = _half_up(sums * value, 31 - shift)
+        rounded = _half_up(sums * value, 31 - shift)
     else:
         short = np.where(value < 0x7FFF0000, (value + (1 << 15)) >> 16, 0x7FFF)
-        made = _half_up(sums * short, 15 - shift)
-    return made, _is_int32(made)
+        rounded = _half_up(sums * short, 15 - shift)
+    return rounded, _is_int32(rounded)
 
 
 def _half_up(product: Ints, right: Ints) -> Ints:
@@ -88,11 +90,11 @@ def _is_int32(x: Ints) -> npt.NDArray[np.bool_]:
 
 
 def telling_sums(channel: Channel, seed: int = 0) -> Ints:
-    """Return sums of 32 bits at which a wrong rounding, sign or limit of ``channel`` shows.
+    """Return 32-bit sums at which a wrong rounding, sign or limit of ``channel`` shows.
 
-    Sums around halves between two results at the limits, at 0 and at drawn ones, of both signs;
-    sums whose product with the multiplier ends in a half; the ends of 32 and of 30 bits; some that
-    are drawn.
+    They are: sums around halves between two results at the limits, at 0 and at random ones, of both
+    signs; sums whose product with the multiplier ends in a half; the ends of 32 and of 30 bits;
+    random sums.
     """
     rng = np.random.default_rng([seed, channel.value, channel.shift + 64])
     zero = channel.zero_point

@@ -1,15 +1,15 @@
 """Real multipliers as integers, and the rounding of TFLite's reference kernels.
 
-A multiplier m > 0 is ``value * 2**(shift - 31)`` with ``value`` in [2**30, 2**31). ``scaled``
-is what the kernels compute, here on numpy arrays: the specification of ``kernels/arithmetic.py``.
+A multiplier m > 0 is ``value * 2**(shift - 31)`` with ``value`` in [2**30, 2**31). ``scaled`` is
+the computation of the kernels on numpy arrays: the specification of ``kernels/arithmetic.py``.
 
 * ``tflite``: round after the multiplication and again after the shift, as LiteRT does
   (``SaturatingRoundingDoublingHighMul``, then ``RoundingDivideByPOT``);
-* ``single``: one rounding at the end, as TFLite built with ``TFLITE_SINGLE_ROUNDING``;
-* ``float``: multiplication in float32, ties to even, as onnxruntime does.
+* ``single``: round once at the end, as TFLite built with ``TFLITE_SINGLE_ROUNDING``;
+* ``float``: multiply in float32, ties to even, as onnxruntime does.
 
-64-bit sums of 16-bit values have a rounding of their own, "wide": LiteRT rounds the multiplier
-to 15 bits, then the product once. "double" is one product in float64, halves away from zero
+64-bit sums of 16-bit values have their own rounding, "wide": LiteRT rounds the multiplier to 15
+bits, then the product once. "double" is one product in float64, halves away from zero
 (``doubles``).
 """
 
@@ -28,7 +28,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Multiplier:
-    """``real`` ~ ``value * 2**(shift - 31)``, one or one a channel."""
+    """The form ``value * 2**(shift - 31)`` of ``real``, one or one per channel."""
 
     value: tuple[int, ...]
     shift: tuple[int, ...]
@@ -57,9 +57,9 @@ def _pair(real: float) -> tuple[int, int]:
 
 
 def divided(m: Multiplier, count: int) -> Multiplier:
-    """Return one multiplier divided by the number of elements of a mean.
+    """Return one multiplier divided by the number of elements of a mean, as LiteRT does.
 
-    As LiteRT does: the quotient of integers is cut off, after a shift that keeps its bits.
+    The quotient of integers is truncated, after a shift that keeps its bits.
     """
     shift = min(count.bit_length() - 1, 32, 31 + m.shift[0])
     return Multiplier(

@@ -13,11 +13,11 @@ from tvm_serenity.quantize.fixed import divided_by_power
 Ints = npt.NDArray[np.int64]
 
 ONE = 32767
-"""What stands for one where there are no integer bits."""
+"""The number one, rounded down, in a format without integer bits."""
 
 
 def _narrowed(value: int) -> int:
-    """A constant of 32 bits, rounded to 16."""
+    """Return a 32-bit constant rounded to 16 bits."""
     return (value + (1 << 15)) >> 16
 
 
@@ -26,17 +26,17 @@ POWERS = tuple((exponent, _narrowed(factor)) for exponent, factor in gemmlowp.PO
 QUOTIENT = tuple(_narrowed(value) for value in gemmlowp.QUOTIENT)
 """What ``gemmlowp`` has in 32 bits."""
 LEAST_EXPONENT = -32
-"""``exp`` of less is 0; only values of more than five integer bits reach it."""
+"""``exp`` of smaller values is 0; only formats with more than five integer bits reach it."""
 
 
 def product(a: npt.ArrayLike, b: npt.ArrayLike) -> Ints:
     """Return ``round(a * b / 2**15)``, halves up, saturated."""
-    whole = (np.asarray(a, np.int64) * np.asarray(b, np.int64) + (1 << 14)) >> 15
-    return np.asarray(np.minimum(whole, ONE))
+    rounded = (np.asarray(a, np.int64) * np.asarray(b, np.int64) + (1 << 14)) >> 15
+    return np.asarray(np.minimum(rounded, ONE))
 
 
 def exp_on_negative(a: npt.ArrayLike, bits: int) -> Ints:
-    """Return ``exp(a)`` of ``a <= 0`` with ``bits`` integer bits."""
+    """Return ``exp(a)`` for ``a <= 0`` with ``bits`` integer bits."""
     a = np.asarray(a, np.int64)
     quarter = 1 << (13 - bits)
     within = (a & (quarter - 1)) - quarter
@@ -55,7 +55,7 @@ def exp_on_negative(a: npt.ArrayLike, bits: int) -> Ints:
 
 
 def logistic(a: npt.ArrayLike, bits: int = 3) -> Ints:
-    """Return ``1 / (1 + exp(-a))`` without integer bits."""
+    """Return ``1 / (1 + exp(-a))`` in a format without integer bits."""
     a = np.asarray(a, np.int64)
     positive = np.minimum(_double_inverse(exp_on_negative(-np.abs(a), bits)) << 1, ONE)
     signed = np.where(a > 0, positive, ONE - positive)
@@ -63,7 +63,7 @@ def logistic(a: npt.ArrayLike, bits: int = 3) -> Ints:
 
 
 def tanh(a: npt.ArrayLike, bits: int) -> Ints:
-    """Return ``tanh(a)`` without integer bits."""
+    """Return ``tanh(a)`` in a format without integer bits."""
     a = np.asarray(a, np.int64)
     powers = exp_on_negative(-np.abs(a), bits + 1)
     size = np.minimum((_double_inverse(powers) - (1 << 13)) << 2, ONE)
@@ -71,7 +71,7 @@ def tanh(a: npt.ArrayLike, bits: int) -> Ints:
 
 
 def _double_inverse(a: Ints) -> Ints:
-    """``2 / (1 + a)`` of ``a`` from 0 to 1 without integer bits, the result with two."""
+    """Return ``2 / (1 + a)`` with two integer bits, for ``a`` from 0 to 1 without integer bits."""
     half = (a + ONE + 1) >> 1
     x = QUOTIENT[0] + product(half, QUOTIENT[1])
     for _ in range(3):

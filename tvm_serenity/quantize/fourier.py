@@ -14,34 +14,34 @@ Array = npt.NDArray[Any]
 
 FRACTION = {"int16": 15, "int32": 31}
 WIDE = {"int16": "int32", "int32": "int64", "float32": "float32"}
-"""Type that products of a stored type are computed in."""
+"""The type in which products of a stored type are computed."""
 
 
 def factors(n: int) -> list[int]:
-    """Return the factors of a power of two in the order they divide it: fours, then a two."""
-    found = []
+    """Return the factors of a power of two in their order of division: fours, then a two."""
+    parts = []
     while n > 1:
-        found.append(4 if n % 4 == 0 else 2)
-        n //= found[-1]
-    return found
+        parts.append(4 if n % 4 == 0 else 2)
+        n //= parts[-1]
+    return parts
 
 
 def roots(n: int, dtype: str, inverse: bool) -> Array:
-    """Return the ``n`` roots of unity that stages multiply by, (n, 2)."""
+    """Return the ``n`` roots of unity by which stages multiply, (n, 2)."""
     return _circle(-2 * pi * np.arange(n) / n, dtype, inverse)
 
 
 def turns(n: int, dtype: str, inverse: bool) -> Array:
-    """Return what turns the spectrum of ``n`` complex numbers into that of ``2 n`` real ones."""
+    """Return the factors from the spectrum of ``n`` complex to that of ``2 n`` real numbers."""
     steps = np.arange(1, max(n // 2, 1) + 1)
     return _circle(-pi * (steps / n + 0.5), dtype, inverse)
 
 
 def _circle(phases: Array, dtype: str, inverse: bool) -> Array:
-    found = np.array([(cos(p), sin(p)) for p in (-phases if inverse else phases)])
+    points = np.array([(cos(p), sin(p)) for p in (-phases if inverse else phases)])
     if dtype == "float32":
-        return found.astype(np.float32)
-    return np.floor(0.5 + ((1 << FRACTION[dtype]) - 1) * found).astype(dtype)
+        return points.astype(np.float32)
+    return np.floor(0.5 + ((1 << FRACTION[dtype]) - 1) * points).astype(dtype)
 
 
 def rfft(x: Array, size: int) -> Array:
@@ -50,17 +50,17 @@ def rfft(x: Array, size: int) -> Array:
     filled = np.zeros((*x.shape[:-1], size), x.dtype)
     filled[..., : x.shape[-1]] = x
     z = arithmetic.transformed(filled.reshape(*x.shape[:-1], n, 2), False)
-    made = np.zeros((*x.shape[:-1], n + 1, 2), x.dtype)
+    spectrum = np.zeros((*x.shape[:-1], n + 1, 2), x.dtype)
     first = arithmetic.divided(z[..., 0, :], 2)
-    made[..., 0, 0] = arithmetic.stored(first[..., 0] + first[..., 1])
-    made[..., n, 0] = arithmetic.stored(first[..., 0] - first[..., 1])
+    spectrum[..., 0, 0] = arithmetic.stored(first[..., 0] + first[..., 1])
+    spectrum[..., n, 0] = arithmetic.stored(first[..., 0] - first[..., 1])
     for k in range(1, n // 2 + 1):
         one, other = arithmetic.divided(z[..., k, :], 2), arithmetic.mirrored(z[..., n - k, :])
-        both, apart = arithmetic.sums(one, other)
-        turned = arithmetic.product(apart, turns(n, str(x.dtype), False)[k - 1])
-        made[..., k, :] = arithmetic.halved(both + turned)
-        made[..., n - k, :] = arithmetic.halved((both - turned) * np.array([1, -1]))
-    return made.reshape(*x.shape[:-1], size + 2)
+        both, difference = arithmetic.sums(one, other)
+        turned = arithmetic.product(difference, turns(n, str(x.dtype), False)[k - 1])
+        spectrum[..., k, :] = arithmetic.halved(both + turned)
+        spectrum[..., n - k, :] = arithmetic.halved((both - turned) * np.array([1, -1]))
+    return spectrum.reshape(*x.shape[:-1], size + 2)
 
 
 def irfft(x: Array, size: int) -> Array:
@@ -74,18 +74,18 @@ def irfft(x: Array, size: int) -> Array:
     for k in range(1, n // 2 + 1):
         one = arithmetic.divided(given[..., k, :], 2)
         other = arithmetic.mirrored(given[..., n - k, :])
-        even, apart = arithmetic.sums(one, other)
-        odd = arithmetic.product(apart, turns(n, str(x.dtype), True)[k - 1])
+        even, difference = arithmetic.sums(one, other)
+        odd = arithmetic.product(difference, turns(n, str(x.dtype), True)[k - 1])
         packed[..., k, :] = arithmetic.stored(even + odd)
         packed[..., n - k, :] = arithmetic.stored(arithmetic.stored(even - odd) * np.array([1, -1]))
-    made = arithmetic.transformed(packed, True)
+    signal = arithmetic.transformed(packed, True)
     if not arithmetic.exact:  # in fixed point the stages have divided by the size
-        made = made * np.float32(1 / size)
-    return made.astype(x.dtype).reshape(*x.shape[:-1], size)
+        signal = signal * np.float32(1 / size)
+    return signal.astype(x.dtype).reshape(*x.shape[:-1], size)
 
 
 class Arithmetic:
-    """Numbers of a stored type in arrays of a wider one; the last axis is real and imaginary."""
+    """Arithmetic on a stored type in arrays of a wider one; the last axis is real, imaginary."""
 
     def __init__(self, dtype: str) -> None:
         self.dtype = dtype
@@ -140,16 +140,16 @@ class Arithmetic:
         angles, parts = roots(n, self.dtype, inverse), []
         for k in range(radix):
             part = self.divided(self.transformed(x[..., k::radix, :], inverse), radix)
-            # The roots of n are every other one of a larger transform, to the last bit.
+            # The roots of n are bit by bit every other root of a larger transform.
             parts.append(part if k == 0 else self.product(part, angles[k * np.arange(size)]))
         turn = [1, 1j, -1, -1j] if inverse else [1, -1j, -1, 1j]
-        made = []
+        blocks = []
         for q in range(radix):
             total = np.zeros_like(parts[0])
             for k, part in enumerate(parts):
                 total = total + _turned(part, turn[(q * k * (4 // radix)) % 4])
-            made.append(self.stored(total))
-        return np.concatenate(made, axis=-2)
+            blocks.append(self.stored(total))
+        return np.concatenate(blocks, axis=-2)
 
 
 def _turned(x: Array, by: complex) -> Array:

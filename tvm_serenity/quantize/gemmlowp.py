@@ -24,7 +24,7 @@ POWERS = (
 )
 """``exp(-2**n)`` by ``n``, as Q0.31."""
 QUOTIENT = (1515870810, -1010580540)
-"""48/17 and -32/17, as Q2.29: where Newton's division starts."""
+"""48/17 and -32/17, as Q2.29: the start of Newton's division."""
 
 
 def saturated(x: npt.ArrayLike) -> Raw:
@@ -33,7 +33,7 @@ def saturated(x: npt.ArrayLike) -> Raw:
 
 
 def leading_zeros(x: npt.ArrayLike) -> Raw:
-    """Return how many zeros precede the highest bit of positive 32-bit values; 32 of 0."""
+    """Return the number of zeros before the highest bit of positive 32-bit values; 32 for 0."""
     return 32 - np.frexp(np.asarray(x, np.float64))[1].astype(np.int64)
 
 
@@ -59,7 +59,7 @@ def _exp_between(a: Raw) -> Raw:
     return np.minimum(EXP_EIGHTH + high_product(EXP_EIGHTH, x + rest), MOST)
 
 
-def one_over_one_plus(x: Raw) -> Raw:
+def reciprocal_of_one_plus(x: Raw) -> Raw:
     """Return ``1 / (1 + x)`` of Q0.31 values from 0, as Q0.31: three steps of Newton's method."""
     half = (x + (1 << 31)) >> 1
     guess = QUOTIENT[0] + high_product(half, QUOTIENT[1])
@@ -76,19 +76,19 @@ def reciprocal(x: Raw, integers: int) -> tuple[Raw, Raw]:
     ``1 / (1 + f)`` in Q0.31 and ``n``.
     """
     zeros = leading_zeros(x)
-    return one_over_one_plus((x << zeros) - (1 << 31)), integers - zeros
+    return reciprocal_of_one_plus((x << zeros) - (1 << 31)), integers - zeros
 
 
 _SQRT_HALF, _SQRT_SQRT_HALF, _LOG_2 = 1518500250, 1805811301, 1488522236
 
 
-def log_from_one(x: Raw, integers: int, made: int) -> Raw:
+def log_from_one(x: Raw, integers: int, result_integers: int) -> Raw:
     """Return ``log`` of values from 1 (``log_x_for_x_greater_than_or_equal_to_1``).
 
-    ``x`` has ``integers`` bits of integer, the result ``made``. The value is taken as a power of
-    two times ``r``, once as it is and once times the root of 1/2, whichever ``r`` is smaller.
+    ``x`` has ``integers`` bits of integer, the result ``result_integers``. The value is a power of
+    two times ``r``, with or without the root of 1/2, whichever ``r`` is smaller.
     """
-    room = 30 - made  # one more bit of integer than the result while it is summed
+    room = 30 - result_integers  # one more integer bit than the result, for the sum
     quarter = 1 << (room - 2)
     zeros = leading_zeros(x)
     first = saturated(high_product(saturated(x << (zeros - 1)), _SQRT_HALF) << 1)
@@ -105,5 +105,5 @@ def log_from_one(x: Raw, integers: int, made: int) -> Raw:
     over = high_product(q, r) + high_product(high_product(q, square), 117049297)
     under = high_product(p, 1057819769 + q + high_product(127690142, square))
     under = under + high_product(638450708, q)
-    quotient = high_product(divided_by_power(over, 31 - room), one_over_one_plus(under))
+    quotient = high_product(divided_by_power(over, 31 - room), reciprocal_of_one_plus(under))
     return saturated((high_product(power, _LOG_2) + quotient) << 1)

@@ -34,8 +34,8 @@ def lookup8(function: Function, source: Affine, result: Affine) -> Array:
     low, high = result.limits
     with np.errstate(all="ignore"):
         value = function(_F(source.scale) * centred(source).astype(_F)).astype(_F)
-        whole = half_away(value * (_F(1) / _F(result.scale))) + _F(result.zero_point)
-    return np.clip(np.nan_to_num(whole.astype(np.float64)), low, high).astype(result.dtype)
+        stored = half_away(value * (_F(1) / _F(result.scale))) + _F(result.zero_point)
+    return np.clip(np.nan_to_num(stored.astype(np.float64)), low, high).astype(result.dtype)
 
 
 def lookup16(
@@ -44,14 +44,14 @@ def lookup16(
     zeros: tuple[int, int] = (0, 0),
     real: Any = np.float32,
 ) -> npt.NDArray[np.int16]:
-    """Return the 513 samples of ``function`` over all 16-bit values, between them interpolated.
+    """Return the 513 samples of ``function`` over all 16-bit values, for interpolation.
 
     ``scales`` and ``zeros`` are those of argument and result; ``real`` is the precision.
     """
     low, high, steps = -(1 << 15), (1 << 15) - 1, 512
-    scale, made = (real(s) for s in scales)
+    scale, result_scale = (real(s) for s in scales)
     first, last = scale * real(low - zeros[0]), scale * real(high - zeros[0])
-    least, most = made * real(low - zeros[1]), made * real(high - zeros[1])
+    least, most = result_scale * real(low - zeros[1]), result_scale * real(high - zeros[1])
     step = (last - first) / real(steps)
     inverse = real(high - low + 1) / (most - least)
     at = np.arange(steps).astype(real)
@@ -68,7 +68,7 @@ def lookup16(
 
 
 def _library(function: Callable[[Array], Array]) -> Function:
-    """A function of the C library: in its argument's precision, rounded once from float64."""
+    """Return a function of the C library in its argument's precision, rounded once from float64."""
 
     def rounded(x: Array) -> Array:
         return np.asarray(function(x.astype(np.float64))).astype(x.dtype)
@@ -93,7 +93,7 @@ def elu(x: Array) -> Array:
 
 
 def gelu(x: Array) -> Array:
-    """Return x times the normal distribution's share below x."""
+    """Return x times the normal distribution function of x."""
     return np.asarray(_F(0.5) * x * _erfc(x * _F(-math.sqrt(0.5))))
 
 
@@ -104,12 +104,12 @@ def gelu_by_tanh(x: Array) -> Array:
 
 
 def log_or(least: float) -> Function:
-    """Return the logarithm that is ``least`` where there is none."""
+    """Return a logarithm that is ``least`` where it is undefined."""
     return lambda x: np.where(x <= 0, _F(least), log(np.maximum(x, _F(1e-45))))
 
 
 def rsqrt_or(most: float) -> Function:
-    """Return 1 / sqrt(x) that is ``most`` where there is none."""
+    """Return a function 1 / sqrt(x) that is ``most`` where it is undefined."""
     return lambda x: np.where(x <= 0, _F(most), _F(1) / np.sqrt(np.maximum(x, _F(1e-45))))
 
 
@@ -138,25 +138,25 @@ def absolute(source: Affine, result: Affine) -> Array:
 
 
 def square_root(source: Affine, result: Affine) -> Array:
-    """Return the table of SQRT, which cuts off; negative values have no root: the zero point."""
+    """Return the table of SQRT, which truncates; negative values give the zero point."""
     real = _F(source.scale) * centred(source).astype(_F)
-    whole = np.trunc(np.sqrt(np.maximum(real, 0)) / _F(result.scale)).astype(np.int64)
-    return np.asarray(np.clip(whole + result.zero_point, *result.limits), result.dtype)
+    roots = np.trunc(np.sqrt(np.maximum(real, 0)) / _F(result.scale)).astype(np.int64)
+    return np.asarray(np.clip(roots + result.zero_point, *result.limits), result.dtype)
 
 
 def inverse_root(source: Affine, result: Affine) -> Array:
-    """Return the table of RSQRT in fixed point; values that have none: the largest."""
+    """Return the table of RSQRT in fixed point; undefined values give the largest."""
     real = 1.0 / float(_F(math.sqrt(_F(source.scale))) * _F(result.scale))
     m = multiplier(real)
-    found = []
+    values = []
     for x in centred(source).tolist():
         if x <= 0:
-            found.append(result.limits[1])
+            values.append(result.limits[1])
             continue
         value, shift = inverse_root_multiplier(x)
         data = int(scaled(1, value, shift + 20))
-        found.append(int(_shifted(data, m.value[0], m.shift[0] - 20)) + result.zero_point)
-    return np.asarray(np.clip(found, *result.limits), result.dtype)
+        values.append(int(_shifted(data, m.value[0], m.shift[0] - 20)) + result.zero_point)
+    return np.asarray(np.clip(values, *result.limits), result.dtype)
 
 
 def _shifted(x: int, value: int, shift: int) -> int:
@@ -190,8 +190,8 @@ def _times8(x: int, bits: int) -> int:
 def sigmoid_samples() -> npt.NDArray[np.int32]:
     """Return 256 samples of the logistic function at i / 24 in units of 2**-16.
 
-    They are moved up by half of what straight lines between them would lack, so that the error
-    of interpolation is as often positive as negative; the last is the largest 16-bit number.
+    They are raised by half of the error of straight lines between them, so that the interpolation
+    error is positive as often as negative; the last sample is the largest 16-bit number.
     """
     step = 1 / 24
     value = 1 / (1 + np.exp(-np.arange(256) * step))
@@ -225,7 +225,7 @@ def inverses(divisor: Affine) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int
 
 
 def dividends(dividend: Affine) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return all 8-bit values shifted left as far as they go, and how far: two halves of 256.
+    """Return all 8-bit values shifted left as far as possible, and the shift: two halves of 256.
 
     The second half is that of the negated values, for negative divisors.
     """

@@ -14,9 +14,9 @@ INTEGERS = ("int8", "uint8", "int16")
 
 @dataclass(frozen=True)
 class Affine:
-    """How a tensor is stored: real = scale * (stored - zero point).
+    """The storage of a tensor: real = scale * (stored - zero point).
 
-    ``scales`` has one entry, or one a channel along ``axis``; ``zero_points`` likewise.
+    ``scales`` has one entry, or one per channel along ``axis``; so has ``zero_points``.
     """
 
     scales: tuple[float, ...]
@@ -26,19 +26,19 @@ class Affine:
 
     @property
     def scale(self) -> float:
-        """The one scale."""
+        """The single scale."""
         (scale,) = self.scales
         return scale
 
     @property
     def zero_point(self) -> int:
-        """The one zero point."""
+        """The single zero point."""
         (zero_point,) = set(self.zero_points)
         return zero_point
 
     @property
     def is_per_tensor(self) -> bool:
-        """Whether one scale and one zero point hold for all elements."""
+        """Whether one scale and one zero point apply to all elements."""
         return len(self.scales) == 1 and len(set(self.zero_points)) == 1
 
     @property
@@ -48,7 +48,7 @@ class Affine:
         return int(info.min), int(info.max)
 
     def real(self, stored: int) -> float:
-        """Return the number, in float32, that a stored value stands for."""
+        """Return the number, in float32, of a stored value."""
         return float(np.float32(self.scale) * np.float32(stored - self.zero_point))
 
     def stored(self, real: float) -> int:
@@ -65,11 +65,11 @@ def affine(
     axis: int,
     shape: tuple[int, ...],
 ) -> Affine:
-    """Return the checked parameters of tensor ``name``; :class:`InputError` says what is wrong."""
+    """Return the checked parameters of tensor ``name``; raise :class:`InputError` if invalid."""
     flat, zeros = scales.reshape(-1), zero_points.reshape(-1)
     if not (np.isfinite(flat).all() and (flat > 0).all()):
         bad = float(flat[~(np.isfinite(flat) & (flat > 0))][0])
-        raise InputError(f"tensor {name!r}: scale {bad:g}; scales are finite and above 0")
+        raise InputError(f"tensor {name!r}: scale {bad:g}; scales must be finite and above 0")
     limits = np.iinfo(dtype)
     outside = zeros[(zeros < limits.min) | (zeros > limits.max)]
     if outside.size:

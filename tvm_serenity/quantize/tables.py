@@ -1,4 +1,4 @@
-"""Functions of one 8-bit value as tables of 256 entries, as TFLite's reference kernels round them.
+"""Functions of one 8-bit value as tables of 256 entries, rounded as TFLite's reference kernels.
 
 A table is indexed by ``stored value - smallest stored value``. Logistic and tanh are tables in
 LiteRT as well; the others follow its fixed-point code step by step, evaluated here once.
@@ -113,7 +113,7 @@ def _stored(
 
 @dataclass(frozen=True)
 class SoftmaxTable:
-    """``exponentials[d]`` is exp(-d * beta * scale) in Q0.31, for d below the maximum by d."""
+    """The table of softmax: ``exponentials[d]`` is exp(-d * beta * scale) in Q0.31."""
 
     exponentials: tuple[int, ...]
 
@@ -126,12 +126,15 @@ def softmax(scale: float, beta: float = 1.0) -> SoftmaxTable:
 
 
 _COUNTED = 1 << 11
-"""The least exponential that softmax can tell from 0: sums take each one's nearest multiple of
-2**12, and a result, of at most 16 bits, is at most its 2**15th part."""
+"""The least exponential that softmax distinguishes from 0.
+
+Sums take each exponential's nearest multiple of 2**12, and a result of at most 16 bits is at most
+its 2**15th part.
+"""
 
 
 def without_tail(exponentials: Sequence[int]) -> npt.NDArray[np.int32]:
-    """Return the exponentials with one 0 in place of those at the end that change no result."""
+    """Return the exponentials with one 0 in place of the last ones, which change no result."""
     values = np.asarray(exponentials, np.int32)
     counted = np.where(values >= _COUNTED, values, 0)
     return counted[: int(np.flatnonzero(counted).max(initial=-1)) + 2]

@@ -1,36 +1,36 @@
-"""Attributes of imported modules; firmware reads them where no importer is installed."""
+"""Attributes of imported modules, in a module of their own: firmware needs no importer."""
 
 from typing import Any
 
 from tvm_serenity.quantize.choices import FLOAT
 
 STATES = "serenity.states"
-"""Attribute of ``main``: its last parameters and results are states, filled with these values."""
+"""Attribute of ``main``: initial values of the states, its last parameters and results."""
 
 
 ROUNDING = "serenity.rounding"
-"""Attribute of ``main``: how operators of the file that were read as integers round."""
+"""Attribute of ``main``: the rounding of operators that were imported as integers."""
 
 OPERATORS = "serenity.operators"
-"""Attribute of ``main`` of a ``.tflite`` file: what a message calls each variable's operator."""
+"""Attribute of ``main`` of a ``.tflite`` file: the display name of each variable's operator."""
 
 DYNAMIC_RANGE = "serenity.dynamic_range"
-"""Attribute of ``main`` of a file with float operators of 8-bit weights: how these were read."""
+"""Attribute of ``main``: the arithmetic of float operators with 8-bit weights."""
 
 INPUTS, OUTPUTS = "serenity.inputs", "serenity.outputs"
-"""Attributes of ``main``: what the file calls its inputs and outputs, states excepted."""
+"""Attributes of ``main``: the file's names of inputs and outputs, without states."""
 
 INPUT_SCALES, OUTPUT_SCALES = "serenity.input_scales", "serenity.output_scales"
-"""Attributes of ``main``: for each of them its scale and zero point, nothing where it has none."""
+"""Attributes of ``main``: scale and zero point of each input and output, empty if it has none."""
 
 
 def first_values(function: Any) -> list[int]:
-    """Return the value that fills each state of ``main`` before the first run."""
+    """Return the initial value of each state of ``main``."""
     attrs = function.attrs or {}
     return [int(value) for value in attrs[STATES]] if STATES in attrs else []
 
 
 def rounds_less(function: Any) -> bool:
-    """Whether activations of ``main`` stay float that the file's runtime stores as 8 bits."""
+    """Return whether ``main`` has float activations that the file's runtime stores in 8 bits."""
     attrs = function.attrs or {}
     return DYNAMIC_RANGE in attrs and str(attrs[DYNAMIC_RANGE]) == FLOAT

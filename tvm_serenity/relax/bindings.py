@@ -1,4 +1,4 @@
-"""The function ``main`` of a module, written anew binding by binding."""
+"""Rewriting of a module's ``main``, binding by binding."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -8,17 +8,17 @@ from tvm import relax
 
 
 class BindingWriter(Protocol):
-    """Writes bindings of a function anew; made of a builder and of what stands for parameters."""
+    """A writer of bindings; created with a builder and replacements of the parameters."""
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
         """Write one binding."""
 
     def given(self, value: relax.Expr) -> Any:
-        """Return what stands for an expression, in the form the function had it."""
+        """Return the replacement of an expression, in the layout of the old function."""
 
 
 def dataflow_main(mod: tvm.IRModule) -> Any:
-    """Return the function ``main`` where it is one block of dataflow that can be rewritten."""
+    """Return the function ``main`` if it is one dataflow block that can be rewritten."""
     if "main" not in {name.name_hint for name in mod.get_global_vars()}:
         return None
     function = mod["main"]
@@ -26,7 +26,7 @@ def dataflow_main(mod: tvm.IRModule) -> Any:
 
 
 def bindings(function: relax.Function) -> list[tuple[Any, Any]]:
-    """Return the variables of a function and what they are bound to, in order."""
+    """Return the variables of a function and their values, in order."""
     return [(b.var, b.value) for block in function.body.blocks for b in block.bindings]
 
 
@@ -37,7 +37,7 @@ def rewritten(
 ) -> tvm.IRModule:
     """Return ``mod`` with the bindings of ``function``, its ``main``, as a writer writes them.
 
-    Parameters, result and attributes stay; what nothing reads any more is left out.
+    Parameters, result and attributes stay; unused bindings are removed.
     """
     others = {name: f for name, f in mod.functions.items() if name.name_hint != "main"}
     builder = relax.BlockBuilder(tvm.IRModule(others))

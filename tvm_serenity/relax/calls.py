@@ -1,4 +1,4 @@
-"""What operators compute, written as Relax: kernels as calls in a function that is being built."""
+"""Emission of operators as Relax: kernel calls in a function under construction."""
 
 from collections.abc import Sequence
 from operator import attrgetter
@@ -12,19 +12,19 @@ from tvm_serenity.operators.scene import Array, Border, Expr, Shape
 
 
 class Writer:
-    """Writes calls into a function that ``builder`` builds; knows nothing of who reads what."""
+    """A writer of calls for ``builder``; it does not know the readers of a value."""
 
     def __init__(self, builder: relax.BlockBuilder) -> None:
         self.builder = builder
 
     def kernel(self, name: str, kernel: tirx.PrimFunc, *arguments: Expr | Array) -> Expr:
-        """Return the call of a kernel; arrays among the arguments become constants."""
+        """Return the call of a kernel; array arguments become constants."""
         return self._called(name, kernel, 1, arguments)
 
     def kernels(
         self, name: str, kernel: tirx.PrimFunc, results: int, *arguments: Expr | Array
     ) -> list[Expr]:
-        """Return what the call of a kernel makes, whose last ``results`` parameters these are."""
+        """Return the call of a kernel whose last parameters are ``results``."""
         made = self._called(name, kernel, results, arguments)
         return [self.builder.emit(relax.TupleGetItem(made, i)) for i in range(results)]
 
@@ -38,18 +38,18 @@ class Writer:
         return self.builder.emit(call, name)
 
     def apply(self, name: str, *arguments: Any, **attributes: Any) -> Expr:
-        """Return the call of one of Relax's operators; arrays become constants."""
+        """Return the call of a Relax operator; arrays become constants."""
         given = [compat.constant(a) if isinstance(a, np.ndarray) else a for a in arguments]
         return self.builder.emit(attrgetter(name)(relax.op)(*given, **attributes))
 
     def pieces(self, _operand: int, _axis: int) -> list[tuple[Expr, Shape]] | None:
-        """Return None: who knows the readers of an input may know better."""
+        """Return None: a subclass that knows the readers of an input may return its pieces."""
         return None
 
     def within_border(
         self, value: Expr, fill: int, layout: str
     ) -> tuple[Expr, Shape, Border] | None:
-        """Return the image within a constant border of rows and columns; None without one."""
+        """Return the image inside a constant border of rows and columns; None without a border."""
         pad = self._bound_to(value, "relax.nn.pad")
         if pad is None or str(pad.attrs.pad_mode) != "constant":
             return None
@@ -63,19 +63,19 @@ class Writer:
         return pad.args[0], shape_of(pad.args[0]), border
 
     def leave(self, _operand: int, _value: Expr) -> Expr:
-        """Raise: there are no states here."""
+        """Raise: this writer has no states."""
         raise NotImplementedError("no states here")
 
     def real(self, _operand: int, _value: Expr) -> Expr:
-        """Raise: who reads a file knows how its inputs are stored."""
+        """Raise: only the reader of a file knows the quantisation of its inputs."""
         raise NotImplementedError("no inputs of a file here")
 
     def stored(self, _value: Expr, _operand: int | None = None) -> Expr:
-        """Raise: who reads a file knows how its tensors are stored."""
+        """Raise: only the reader of a file knows the quantisation of its tensors."""
         raise NotImplementedError("no tensors of a file here")
 
     def joined(self, value: Expr, axis: int) -> list[tuple[Expr, Shape]] | None:
-        """Return what a concat along ``axis`` joins; None for any other value."""
+        """Return the operands of a concatenation along ``axis``; None for any other value."""
         call = self._bound_to(value, "relax.concat")
         if call is None or int(call.attrs.axis) % len(call.ty.shape) != axis:
             return None
@@ -91,7 +91,7 @@ class Writer:
         return self.builder.emit(expr)
 
     def source(self, value: Expr) -> Any:
-        """Return what a variable that is called after another one stands for."""
+        """Return the variable that a renaming refers to."""
         while isinstance(value, relax.Var):
             held = self.builder.lookup_binding(value)
             if not isinstance(held, relax.Var) and not compat.is_constant(held):
@@ -100,11 +100,11 @@ class Writer:
         return value
 
     def is_computed(self, value: Expr) -> bool:
-        """Return whether a value is no parameter and no constant."""
+        """Return whether a value is neither a parameter nor a constant."""
         return isinstance(value, relax.Var) and self.builder.lookup_binding(value) is not None
 
     def _bound_to(self, expr: Expr, name: str) -> Any:
-        """The call of an operator that a variable is bound to, or None."""
+        """Return the operator call that a variable is bound to, or None."""
         found = self.builder.lookup_binding(expr) if isinstance(expr, relax.Var) else None
         named = found is not None and compat.is_call(found) and compat.op_name(found) == name
         return found if named else None

@@ -1,8 +1,8 @@
-"""What keeps or sums channels in a Relax function of integers, and how it is written of fewer.
+"""Layers of integer Relax functions for the removal of superfluous channels.
 
-Each kind of call is one function here: it returns the layer as the search for superfluous channels
-sees it (``rewrite.constant_channels``), and what writes the call again for the channels that stay.
-Images have their channels last; anything else is no :class:`ChannelLayer`: all its channels stay.
+For each kind of call, a function returns the layer as ``rewrite.constant_channels`` sees it, and a
+writer that emits the call for the remaining channels. Images have their channels last. A call that
+is no :class:`ChannelLayer` keeps all its channels.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,16 +29,19 @@ from tvm_serenity.kernels.records import (
 from tvm_serenity.operators.weighted import requantised
 from tvm_serenity.quantize.fixed import Multiplier, scaled
 from tvm_serenity.relax.calls import Writer, shape_of
-from tvm_serenity.rewrite.constant_channels import Apart, Interval, Ints, Mixing, read_from
+from tvm_serenity.rewrite.constant_channels import Interval, Ints, Mixing, PerChannel, read_from
 
 Arrays = Sequence[Any]
-"""Of each argument of a call its array, None where it is no constant."""
+"""The array of each argument of a call, None for variables."""
 LAST = "NHWC"
 
 
 @dataclass(frozen=True, eq=False)
 class Stay:
-    """The channels that stay: of each source, of the result; ``bias`` with what constants add."""
+    """The remaining channels of each source and of the result.
+
+    ``bias`` includes removed constants.
+    """
 
     sources: tuple[Ints, ...]
     result: Ints
@@ -47,15 +50,15 @@ class Stay:
 
 @dataclass(frozen=True, eq=False)
 class ChannelLayer:
-    """A layer, and what writes it: from the new sources and what stays to the new result."""
+    """A layer and its writer, from new sources and remaining channels to the new result."""
 
-    layer: Mixing | Apart
+    layer: Mixing | PerChannel
     write: Callable[[Writer, Sequence[Any], Stay], Any]
 
 
 @dataclass(frozen=True, eq=False)
 class LayerCall:
-    """A call: tensors by number, ``sources`` being those of its arguments that are no constants."""
+    """A call with tensors by number; ``sources``: its arguments that are not constants."""
 
     call: relax.Call
     name: str
@@ -76,12 +79,12 @@ class LayerCall:
         return [array for array in self.arrays if array is not None]
 
     def finish(self) -> Callable[[Ints], Ints]:
-        """What stores sums."""
+        """The requantisation of sums."""
         return partial(_stored, self.spec.requantise)
 
 
 def known(seen: LayerCall) -> ChannelLayer | None:
-    """Return how channels run through the call of a kernel that was made from a spec."""
+    """Return the channel layer of a kernel call that was created from a spec."""
     read = _KERNELS.get(type(seen.spec))
     return None if read is None else read(seen)
 
@@ -91,12 +94,12 @@ def _stored(finish: Requantise, sums: Ints) -> Ints:
 
 
 def _most(dtype: str) -> int:
-    """The greatest sum of products of ``dtype`` and 8-bit weights, less what rounding adds."""
+    """Return the largest sum of products of ``dtype`` and 8-bit weights, less a rounding margin."""
     return 1 << 46 if dtype == "int16" else int(np.iinfo(np.int32).max)
 
 
 def _picked(finish: Requantise, channels: Ints) -> Requantise:
-    """What finishes some channels."""
+    """Return the requantisation of selected channels."""
     m = finish.multiplier
     if len(m.value) == 1:
         return finish
@@ -176,7 +179,7 @@ def _depthwise(seen: LayerCall, taps: Ints, fill: int | None) -> ChannelLayer | 
         return Interval(mixing.finish(least), mixing.finish(np.where(exact, greatest, mixing.most)))
 
     weight, bias = seen.constants[:2]
-    layer = Apart(sources=seen.sources, result=seen.result, read=tuple(read), bounds=bounds)
+    layer = PerChannel(sources=seen.sources, result=seen.result, read=tuple(read), bounds=bounds)
     return ChannelLayer(layer, partial(_write_convolution, seen, weight, bias))
 
 
@@ -199,11 +202,11 @@ def _dense(seen: LayerCall) -> ChannelLayer:
 def _channelwise(
     seen: LayerCall, bounds: Callable[[Sequence[Interval]], Interval], write: Callable[..., Any]
 ) -> ChannelLayer:
-    """A call whose channels stay where they are."""
+    """Return the layer of a call that processes each channel independently."""
     count = shape_of(seen.call)[-1]
     read = tuple(np.arange(count) for _ in seen.sources)
     return ChannelLayer(
-        Apart(sources=seen.sources, result=seen.result, read=read, bounds=bounds), write
+        PerChannel(sources=seen.sources, result=seen.result, read=read, bounds=bounds), write
     )
 
 

@@ -1,4 +1,4 @@
-"""Relax's own operators that keep channels apart: shapes, joins, borders, greatest of windows."""
+"""Relax operators that process channels independently: reshapes, joins, padding, max pools."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.relax.calls import Writer, shape_of
 from tvm_serenity.relax.channel_layers import LAST, ChannelLayer, Stay
-from tvm_serenity.rewrite.constant_channels import Apart, Interval, Ints, read_from
+from tvm_serenity.rewrite.constant_channels import Interval, Ints, PerChannel, read_from
 
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """A call of an operator on integers, on tensors by number."""
+    """A call of an operator on integers, with tensors by number."""
 
     call: relax.Call
     sources: tuple[int, ...]
@@ -23,13 +23,13 @@ class Moved:
 
     @property
     def channels(self) -> int:
-        """Channels of the result."""
+        """The number of channels of the result."""
         return shape_of(self.call)[-1]
 
     def copied_numbers(
         self, read: Sequence[Ints], write: Callable[..., Any], also: int | None = None
     ) -> ChannelLayer:
-        """Return a layer whose results are numbers that it reads, or ``also``."""
+        """Return a layer whose results are copies of its inputs, or of ``also``."""
 
         def bounds(found: Sequence[Interval]) -> Interval:
             made = read_from(read, found)
@@ -37,12 +37,14 @@ class Moved:
                 return made
             return Interval(np.minimum(made.low, also), np.maximum(made.high, also))
 
-        layer = Apart(sources=self.sources, result=self.result, read=tuple(read), bounds=bounds)
+        layer = PerChannel(
+            sources=self.sources, result=self.result, read=tuple(read), bounds=bounds
+        )
         return ChannelLayer(layer, write)
 
 
 def operands(call: relax.Call) -> list[Any]:
-    """Return the tensors that an operator of this file reads; none for any other operator."""
+    """Return the tensors that an operator of this file reads; None for any other operator."""
     name = compat.op_name(call)
     if name == "relax.concat":
         parts = call.args[0]
@@ -51,13 +53,13 @@ def operands(call: relax.Call) -> list[Any]:
 
 
 def known_move(moved: Moved) -> ChannelLayer | None:
-    """Return how channels run through a call of an operator; None where that is not known."""
+    """Return the channel layer of an operator call; None if it is unknown."""
     read = _OPERATORS.get(compat.op_name(moved.call))
     return None if read is None else read(moved)
 
 
 def _reshape(moved: Moved) -> ChannelLayer | None:
-    """Elements stay in order: channel i of the result is i modulo the channels of the source."""
+    """Return the layer of a reshape: result channel i is source channel i modulo the count."""
     shape, source = shape_of(moved.call), shape_of(moved.call.args[0])[-1]
     if shape[-1] % source:
         return None

@@ -1,8 +1,8 @@
-"""Channel shuffles: images in NCHW whose channels are taken apart, put in another order, joined.
+"""Channel shuffles of NCHW images: split of the channel axis, transpose, join.
 
-ShuffleNet says it by three operators that need not see an image at all: a reshape to
-``[N, groups, channels / groups, H, W]``, a transpose of the middle axes, a reshape back. With
-channels last the same is a transpose within each pixel.
+ShuffleNet expresses a shuffle by a reshape to ``[N, groups, channels / groups, H, W]``, a transpose
+of the middle axes, and a reshape back. With channels last the same is a transpose within each
+pixel.
 """
 
 import math
@@ -17,9 +17,9 @@ from tvm_serenity import compat
 
 @dataclass(frozen=True)
 class Shuffle:
-    """What a shuffle does to ``source``, an image in NCHW.
+    """A shuffle of ``source``, an image in NCHW.
 
-    ``parts``: the extents that its channels are taken apart into; ``order``: their new order.
+    ``parts``: the extents that the channel axis is split into; ``order``: their permutation.
     """
 
     source: Any
@@ -28,9 +28,9 @@ class Shuffle:
 
 
 def shuffle(value: relax.Expr, values: Mapping[Any, Any]) -> Shuffle | None:
-    """Return the shuffle that ends in ``value``; None where it is none.
+    """Return the shuffle that ends in ``value``; None if there is none.
 
-    ``values``: the expression that each variable is bound to.
+    ``values``: the expression of each variable.
     """
     joined = _named(value, "relax.reshape")
     moved = None if joined is None else _named(_held(joined.args[0], values), "relax.permute_dims")
@@ -50,7 +50,10 @@ def shuffle(value: relax.Expr, values: Mapping[Any, Any]) -> Shuffle | None:
 
 
 def _parts(given: Sequence[int], middle: Sequence[int]) -> int:
-    """Into how many extents the channels are taken apart; 0 where others are among these."""
+    """Return the number of axes that the channels are split into.
+
+    0 if other axes are among them.
+    """
     batch, channels, *_ = given
     if not middle or middle[0] != batch:
         return 0
@@ -58,7 +61,7 @@ def _parts(given: Sequence[int], middle: Sequence[int]) -> int:
 
 
 def _held(value: relax.Expr, values: Mapping[Any, Any]) -> relax.Expr:
-    """What a variable is bound to, through other names of it."""
+    """Return the value of a variable, through renamings."""
     while isinstance(value, relax.Var) and value in values:
         value = values[value]
     return value

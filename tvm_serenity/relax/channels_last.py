@@ -1,18 +1,18 @@
-"""Images with their channels last: a Relax module in NCHW made one in NHWC that computes the same.
+"""Layout conversion: a Relax module in NCHW becomes an equivalent one in NHWC.
 
-Kernels on microcontrollers read the channels of a pixel side by side, and rows are cut along the
-second axis, so both want NHWC; ONNX and PyTorch say NCHW. Every result of four axes that a
-convolution makes, and all that follows from it, gets a *turned* form, its axes in the order of
-NHWC. An operator is computed on turned forms where its attributes can say so:
+Kernels for microcontrollers read the channels of a pixel consecutively, and rows are split along
+the second axis, so both need NHWC; ONNX and PyTorch use NCHW. Each four-dimensional result of a
+convolution, and all results that depend on it, get a *turned* form with its axes in NHWC order. An
+operator is computed on turned forms if its attributes can express that:
 
-* windows name their layout (convolutions, pools, resizing), and weights are turned with them;
-* what works along axes names these (joins, splits, sums, softmax, borders, scales a channel);
-* operators on elements need their operands turned alike;
-* a shuffle of channels is one within every pixel (``channel_shuffles``).
+windows name their layout (convolutions, pools, resizing), and weights are transposed with them;
+operators along axes name the axes (concatenations, splits, sums, softmax, padding, per-channel
+scales); elementwise operators need operands in the same layout; a channel shuffle permutes each
+pixel (``channel_shuffles``).
 
-Anything else reads the order of the file, into which a turned form is turned back where it is
-read. Turning moves elements and computes nothing, so what an operator means stays the same; floats
-are added up in another order, integers come out equal.
+Any other operator reads the layout of the file: turned forms are transposed back for it. The
+conversion moves elements and computes nothing. Floats are summed in another order; integer results
+are equal.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ TO_LAST, TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 WEIGHTS, TURNED_WEIGHTS = "OIHW", "HWIO"
 TO_TURNED_WEIGHTS = (2, 3, 1, 0)
 WEIGHTS_TO_SPREAD, TO_SPREAD = "IOHW", (2, 3, 0, 1)
-"""Of transposed convolutions, as the file has them; and how to turn them."""
+"""The weight layout of transposed convolutions in files, and its permutation."""
 ALONG_ONE = (
     op_attrs.BatchNormAttrs,
     op_attrs.ConcatAttrs,
@@ -45,14 +45,14 @@ ALONG_ONE = (
     op_attrs.SoftmaxAttrs,
     op_attrs.SplitAttrs,
 )
-"""Attributes whose ``axis`` is one axis of operand and result alike."""
+"""Attribute types whose ``axis`` is the same axis of operand and result."""
 WINDOWS = (op_attrs.Pool2DAttrs, op_attrs.AdaptivePool2DAttrs, op_attrs.Resize2DAttrs)
 
 
 def channels_last(mod: tvm.IRModule) -> Any:
-    """Return ``mod`` with ``main`` computed in NHWC as far as it can be; parameters as they are.
+    """Return ``mod`` with ``main`` computed in NHWC where possible; parameters keep their layout.
 
-    A module without convolutions of constant weights in NCHW is returned as it is.
+    A module without NCHW convolutions with constant weights is returned unchanged.
     """
     function = dataflow_main(mod)
     if function is None or not any(
@@ -63,7 +63,7 @@ def channels_last(mod: tvm.IRModule) -> Any:
 
 
 def _seeds(value: relax.Expr) -> bool:
-    """Whether an expression is a convolution of images in NCHW."""
+    """Return whether an expression is a convolution of NCHW images."""
     if not compat.is_call(value) or not isinstance(value.attrs, op_attrs.Conv2DAttrs):
         return False
     attrs = value.attrs
@@ -71,7 +71,7 @@ def _seeds(value: relax.Expr) -> bool:
 
 
 def _transposed(value: relax.Expr) -> bool:
-    """Whether an expression is a transposed convolution of images in NCHW that has a kernel."""
+    """Return whether an expression is a transposed convolution of NCHW images with a kernel."""
     if not compat.is_call(value) or not isinstance(value.attrs, op_attrs.Conv2DTransposeAttrs):
         return False
     attrs = value.attrs
@@ -81,12 +81,12 @@ def _transposed(value: relax.Expr) -> bool:
 
 
 def _is(value: relax.Expr | None, attributes: Any) -> bool:
-    """Whether an expression is the call of an operator with such attributes."""
+    """Return whether an expression is an operator call with attributes of this type."""
     return value is not None and compat.is_call(value) and isinstance(value.attrs, attributes)
 
 
 def _rank(expr: relax.Expr) -> int | None:
-    """The axes of a tensor; None of anything else."""
+    """Return the number of axes of a tensor; None for anything else."""
     if not compat.is_tensor(expr.ty):
         return None
     return int(expr.ty.ndim)
@@ -94,9 +94,9 @@ def _rank(expr: relax.Expr) -> int | None:
 
 @dataclass
 class _Turning:
-    """Writes a function anew; ``new``: what stands for a variable, ``turned``: its turned form.
+    """A writer that converts a function; ``new``: replacements, ``turned``: NHWC forms.
 
-    A variable is in either or in both.
+    A variable is in one or both of them.
     """
 
     builder: relax.BlockBuilder
@@ -105,7 +105,7 @@ class _Turning:
     values: dict[Any, Any] = field(default_factory=dict)
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
-        """Write one binding, turned where it can be."""
+        """Write one binding, in NHWC if possible."""
         self.values[var] = value
         made = self.turned_form(value)
         if made is not None:
@@ -115,7 +115,7 @@ class _Turning:
         self.new[var] = self.emitted(self.given(value) if made is None else made, var.name)
 
     def turned_form(self, value: relax.Expr) -> Any:
-        """The turned form of an expression, made of turned forms; None where it has none."""
+        """Return the NHWC form of an expression, from NHWC forms; None if it has none."""
         if isinstance(value, relax.TupleGetItem):
             source = self.turned.get(value.tuple_value)
             if source is None or _rank(value) != 4:  # of BatchNormalization, mean and variance
@@ -157,7 +157,7 @@ class _Turning:
         return compat.call_with(value, [self.last_of(data), *given], **changed)
 
     def part(self, split: relax.Call, index: int) -> Any:
-        """A part of a split, as the slice that it is: rows of slices are made one by one."""
+        """Return a part of a split as a slice, whose rows are computed independently."""
         axis = int(split.attrs.axis) % 4
         extents = [compat.static_shape(made, "part")[axis] for made in split.ty.fields]
         first, at = sum(extents[:index]), TO_LAST.index(axis)
@@ -165,7 +165,7 @@ class _Turning:
         return relax.op.strided_slice(self.last(split.args[0]), *bounds)
 
     def shuffled(self, found: Shuffle) -> Any:
-        """The channels of every pixel in another order."""
+        """Return each pixel's channels in another order."""
         turned = self.turned[found.source]
         shape = compat.static_shape(turned.ty, "tensor")
         apart = self.shaped(turned, (*shape[:3], *found.parts))
@@ -173,7 +173,7 @@ class _Turning:
         return relax.op.reshape(self.builder.emit(relax.op.permute_dims(apart, order)), list(shape))
 
     def sliced(self, call: relax.Call) -> Any:
-        """A slice, which names its axes by an argument."""
+        """Return a slice, whose axes are an argument."""
         data, axes, *others = call.args
         if _rank(data) != 4 or not isinstance(axes, relax.Tuple):
             return None
@@ -182,7 +182,7 @@ class _Turning:
         return compat.call_like(call, [self.last(data), turned, *others])
 
     def from_turned(self, value: relax.Expr) -> Any:
-        """What is not turned, but read from a turned form; None where that does not help."""
+        """Return an expression in the file's layout computed from an NHWC form, or None."""
         source = value.args[0] if compat.is_call(value) and value.args else None
         if source not in self.turned or source in self.new or _rank(source) != 4:
             return None
@@ -198,20 +198,20 @@ class _Turning:
         return compat.call_with(value, [self.turned[source]], axis=turned)
 
     def on_elements(self, call: relax.Call) -> Any:
-        """A call of an operator on elements whose operands are turned alike."""
+        """Return an elementwise call whose operands are all in NHWC."""
         if _rank(call) != 4:
             return None
         arguments = [self.last(a) if _rank(a) is not None else self.given(a) for a in call.args]
         return compat.call_like(call, arguments)
 
     def last_of(self, data: relax.Expr) -> Any:
-        """The turned form of a tensor, or of every part of a tuple."""
+        """Return the NHWC form of a tensor, or of each part of a tuple."""
         if isinstance(data, relax.Tuple):
             return relax.Tuple([self.last(part) for part in data.fields])
         return self.last(data)
 
     def last(self, expr: relax.Expr) -> Any:
-        """The turned form of a tensor that is broadcast to four axes at most."""
+        """Return the NHWC form of a tensor that is broadcast to at most four axes."""
         if expr in self.turned:
             return self.turned[expr]
         value = self.values.get(expr)
@@ -233,7 +233,7 @@ class _Turning:
         return turned
 
     def given(self, expr: relax.Expr) -> Any:
-        """An expression of the old function, its variables replaced, in the order of the file."""
+        """Return an expression with its variables replaced, in the file's layout."""
         if isinstance(expr, relax.Var):
             if expr not in self.new:
                 self.new[expr] = self.turned_back(expr)
@@ -247,7 +247,7 @@ class _Turning:
         return expr
 
     def turned_back(self, var: relax.Var) -> Any:
-        """A turned form, or every part of a turned tuple, in the order of the file."""
+        """Return an NHWC form, or each part of a tuple of them, in the file's layout."""
         turned, value = self.turned[var], self.values.get(var)
         if value is not None and _is(value, op_attrs.QuantizeAttrs):
             given = [self.given(argument) for argument in value.args]  # moved as stored
@@ -265,7 +265,7 @@ class _Turning:
         )
 
     def moved(self, expr: relax.Expr, axes: Sequence[int]) -> Any:
-        """A tensor with its axes in another order; one that keeps its bytes is only reshaped."""
+        """Return a tensor with permuted axes; a reshape if no byte moves."""
         if list(axes) == sorted(axes):
             return expr
         shape = compat.static_shape(expr.ty, "tensor")
@@ -277,32 +277,32 @@ class _Turning:
         return self.builder.emit(relax.op.permute_dims(expr, list(axes)))
 
     def shaped(self, expr: relax.Expr, shape: Sequence[int]) -> Any:
-        """A tensor under another shape."""
+        """Return a tensor in another shape."""
         if compat.is_constant(expr):
             return compat.constant(compat.constant_array(expr).reshape(shape))
         return self.builder.emit(relax.op.reshape(expr, list(shape)))
 
     def emitted(self, expr: relax.Expr, name: str) -> Any:
-        """``expr`` bound to a variable."""
+        """Return ``expr`` bound to a variable."""
         if isinstance(expr, relax.Var) or compat.is_constant(expr):
             return expr
         return self.builder.emit(expr, name)
 
 
 def parts(argument: relax.Expr) -> Sequence[relax.Expr]:
-    """Return the parts of a tuple, or the one expression that an argument is."""
+    """Return the parts of a tuple, or the single expression that an argument is."""
     return argument.fields if isinstance(argument, relax.Tuple) else [argument]
 
 
 def _axes(call: relax.Call) -> list[int]:
-    """The axes of a ``permute_dims``, from 0 on."""
+    """Return the axes of a ``permute_dims``, all non-negative."""
     rank = _rank(call.args[0]) or 0
     axes = call.attrs.axes
     return list(reversed(range(rank))) if axes is None else [int(a) % rank for a in axes]
 
 
 def _turned_attributes(call: relax.Call) -> dict[str, Any] | None:
-    """The attributes that say the same of turned forms; None where there are none."""
+    """Return the attributes for NHWC forms; None if there are none."""
     attrs = call.attrs
     if isinstance(attrs, WINDOWS):
         if str(attrs.layout) != FIRST or str(getattr(attrs, "out_layout", FIRST)) != FIRST:
@@ -320,7 +320,7 @@ def _turned_attributes(call: relax.Call) -> dict[str, Any] | None:
 
 
 def _summed(call: relax.Call) -> list[int] | None:
-    """The axes of four over which a call makes one number (a sum, a mean, a greatest)."""
+    """Return the four-dimensional axes that a call reduces (a sum, a mean, a maximum)."""
     attrs = call.attrs
     if not isinstance(attrs, op_attrs.StatisticalAttrs) or attrs.axis is None:
         return None

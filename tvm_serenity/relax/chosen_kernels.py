@@ -1,8 +1,8 @@
-"""Faster forms of kernels that need scratch, where the arena stays what it is.
+"""Workspace upgrade: faster kernels that need scratch, if the arena does not grow.
 
-Memory first, then time: a form that was measured to be clearly faster (``kernels.measured``; TVM's
-own schedule, or a tile) takes the place of the usual one only where its scratch fits beside what is
-live then. Arenas are planned with and without: in the order that is given, and in the one of the
+Memory comes before time: a kernel form that was measured as clearly faster (``kernels.measured``;
+TVM's own schedule, or a tile) replaces the default form only if its scratch fits beside the live
+tensors. Arenas are planned with and without it, for the given order and for the order with the
 least peak; neither may grow by a byte.
 """
 
@@ -23,7 +23,7 @@ from tvm_serenity.schedule import Options, schedule
 
 @dataclass(frozen=True)
 class ChosenForm:
-    """A kernel with a form of its own, and whether it was taken: the arena has room for it."""
+    """A kernel with a measured form, and whether that form was chosen within the arena."""
 
     kernel: str
     form: Form
@@ -33,7 +33,7 @@ class ChosenForm:
 
 @dataclass(frozen=True)
 class _Wish:
-    """A faster form of a kernel of the module, and the seconds it saves in all calls."""
+    """A faster form of a kernel, and the seconds it saves over all calls."""
 
     variable: Any
     made: Any = field(repr=False)
@@ -44,9 +44,9 @@ class _Wish:
 def with_faster(
     mod: tvm.IRModule, plain: tvm.IRModule, known: KnownForms, tiling: Tiling
 ) -> tuple[Any, tuple[ChosenForm, ...]]:
-    """Return ``mod``, of kernels of ``known.leanest``, with faster forms that there is room for.
+    """Return ``mod``, of kernels of ``known.leanest``, with the faster forms that fit.
 
-    ``plain``: the same with TVM's kernels. What is said is of all kernels with a faster form.
+    ``plain``: the same module with TVM's kernels. The report covers all kernels with a faster form.
     """
     wishes, said = _wishes(mod, plain, known, tiling)
     mod, tried = _within_arenas(mod, wishes)
@@ -56,7 +56,7 @@ def with_faster(
 def _wishes(
     mod: tvm.IRModule, plain: tvm.IRModule, known: KnownForms, tiling: Tiling
 ) -> tuple[list[_Wish], list[ChosenForm]]:
-    """The faster forms that are not there yet, and those that are."""
+    """Return the faster forms that are not in use yet, and those that are."""
     found = {
         variable.name_hint: (function, measured)
         for variable, function in plain.functions.items()
@@ -84,7 +84,7 @@ def _wishes(
 
 
 def _calls(mod: tvm.IRModule) -> dict[Any, int]:
-    """How often ``main`` calls each kernel; those that have become views are not called."""
+    """Return the number of calls of each kernel in ``main``; views are not called."""
     region = read_function(mod, workspace=False)
     found: dict[Any, int] = {}
     for index in region.run:
@@ -95,7 +95,7 @@ def _calls(mod: tvm.IRModule) -> dict[Any, int]:
 
 
 def _within_arenas(mod: tvm.IRModule, wishes: Sequence[_Wish]) -> tuple[Any, list[ChosenForm]]:
-    """The module with wishes that no arena grows by, those that save most first; what was tried."""
+    """Return the module with forms that grow no arena, the most profitable first, and a report."""
     tried: list[ChosenForm] = []
     done: set[Any] = set()
     limits = _arenas(mod) if any(workspace_of(w.made) for w in wishes) else ()
@@ -117,7 +117,7 @@ def _all_within(sizes: Sequence[int], limits: Sequence[int]) -> bool:
 
 
 def _arenas(mod: tvm.IRModule) -> tuple[int, ...]:
-    """Bytes of the arenas of the given order and of the one of the least peak."""
+    """Return the arena bytes of the given order and of the order with the least peak."""
     graph = read_function(mod).graph
     orders = None, schedule(graph, "auto", Options()).order
     return tuple(plan_graph(graph, order=order)[1].arena_bytes for order in orders)

@@ -16,14 +16,14 @@ from tvm_serenity.system import cache
 from tvm_serenity.tvm_targets import with_plain_loops
 
 TARGET = with_plain_loops(tvm.target.Target("llvm"))
-"""The baseline of this machine's architecture, so that the cache may be shared by several."""
+"""This architecture's baseline, so that different machines may share the cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """What the virtual machine runs, its kernels loaded, and the library that they lie in.
+    """The virtual machine's executable, its loaded kernels, and their library.
 
-    ``objects`` and ``library`` are None where TVM compiled the kernels in memory.
+    ``objects`` and ``library`` are None if TVM compiled the kernels in memory.
     """
 
     executable: relax.VMExecutable
@@ -39,7 +39,7 @@ class Built:
         kernels.export_library(str(path))
 
     def export(self, path: Path) -> None:
-        """Write instructions, constants and kernels as one library, which TVM alone loads."""
+        """Write instructions, constants and kernels as one library, which plain TVM can load."""
         if self.objects is None or self.library is None:
             self.executable.export_library(str(path))
             return
@@ -63,7 +63,7 @@ def built(
 ) -> Built:
     """Return a Relax module compiled for ``target``, a processor's, by a pipeline (or its name).
 
-    ``compiled_for``: the target of a kernel, where that is another one.
+    ``compiled_for``: returns the target of a kernel, if it differs.
     """
     if not objects.can_link(target):
         return Built(tvm.compile(module, target=target, relax_pipeline=pipeline))
@@ -88,9 +88,9 @@ def functions_of(
 
 
 def name_of(module: tvm.IRModule) -> str:
-    """Return the cache's name of the library of ``module``: by hashes of it and of each kernel.
+    """Return the cache key of the library of ``module``: hashes of it and of each kernel.
 
-    Functions count with their names: kernels are asked for by them.
+    Functions count with their names, because callers look kernels up by name.
     """
     parts = [str(compat.structural_hash(module))]
     for name, function in sorted((v.name_hint, f) for v, f in module.functions.items()):
@@ -102,8 +102,8 @@ def name_of(module: tvm.IRModule) -> str:
 def compiled_here(module: tvm.IRModule) -> tvm.runtime.Module:
     """Return the library of ``module``, a Relax module of kernels, compiled by TVM's pipeline.
 
-    It is what ``relax.VirtualMachine`` takes, and has every kernel by its name. Without a C
-    compiler, which links it, it is compiled in memory.
+    ``relax.VirtualMachine`` takes it, and it has each kernel by its name. A C compiler links it;
+    without one it is compiled in memory.
     """
     if not objects.can_link(TARGET):
         return tvm.compile(module, target=TARGET).jit()

@@ -1,8 +1,8 @@
-"""Channels that are constant, or that nothing reads, are not computed: from integers to integers.
+"""Removal of constant and unread channels of integer layers.
 
-A Relax function is read as layers (``channel_layers``, ``channel_moves``), searched for channels
-that no result depends on (``rewrite.constant_channels``, where the proof stands), and written again
-without them. Inputs, results, and whatever else reads or makes a tensor see all of its channels.
+A Relax function is read as layers (``channel_layers``, ``channel_moves``).
+``rewrite.constant_channels`` finds the channels that no result depends on, and has the proof. The
+function is then written without them. Inputs, results and unknown operators keep all channels.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ from tvm_serenity.relax.calls import Writer, shape_of
 from tvm_serenity.relax.channel_layers import ChannelLayer, LayerCall, Stay, known
 from tvm_serenity.relax.channel_moves import Moved, known_move, operands
 from tvm_serenity.rewrite.constant_channels import (
-    Apart,
     ChannelNet,
     Interval,
     Mixing,
+    PerChannel,
     Superfluous,
     joined,
     spared,
@@ -36,23 +36,23 @@ TYPES = ("int8", "uint8", "int16")
 
 @dataclass(frozen=True)
 class FoldedChannels:
-    """How many channels of integer layers there were, how many were left out, and by tensor."""
+    """The number of channels of integer layers, and of removed ones, in total and by tensor."""
 
     channels: int = 0
     gone: int = 0
     tensors: tuple[tuple[str, int, int], ...] = ()
-    """Name, channels, and those left out, of the tensors that lost any."""
+    """Name, channels and removed channels of each tensor that lost channels."""
 
     def json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the counts as a JSON object."""
         lost = [{"tensor": name, "of": of, "left_out": gone} for name, of, gone in self.tensors]
         return {"of": self.channels, "left_out": self.gone, "tensors": lost}
 
 
 def fold_constant_channels(mod: tvm.IRModule) -> tuple[Any, FoldedChannels]:
-    """Return ``mod``, after quantising, without superfluous channels, and how many there were.
+    """Return ``mod``, after quantising, without superfluous channels, and their counts.
 
-    ``mod`` itself where none is.
+    Return ``mod`` itself if there are none.
     """
     function = dataflow_main(mod)
     if function is None:
@@ -78,7 +78,7 @@ def fold_constant_channels(mod: tvm.IRModule) -> tuple[Any, FoldedChannels]:
 
 @dataclass
 class _Reading:
-    """The layers of a function; ``numbers``: tensors of integers by variable."""
+    """The layers of a function; ``numbers``: integer tensors by variable."""
 
     mod: tvm.IRModule
     numbers: dict[Any, int] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class _Reading:
             self.known[var] = found
 
     def layer(self, var: relax.Var, call: relax.Call) -> ChannelLayer | None:
-        """The layer of a call; None where it is none of those that are known."""
+        """Return the layer of a call; None if it is unknown."""
         kernel = compat.called_kernel(call)
         read = operands(call) if kernel is None else compat.kernel_arguments(call)
         tensors = [argument for argument in read if not compat.is_constant(argument)]
@@ -114,11 +114,11 @@ class _Reading:
         return known(LayerCall(call, name, spec, arrays, numbers, self.number(var)))
 
     def number(self, var: relax.Var) -> int:
-        """The number of a tensor."""
+        """Return the number of a tensor."""
         return self.numbers.setdefault(var, len(self.numbers))
 
     def stays(self, expr: relax.Expr) -> None:
-        """Every channel of what an expression reads stays."""
+        """Keep all channels of the tensors that an expression reads."""
         relax.analysis.post_order_visit(expr, self._stays)
 
     def _stays(self, expr: relax.Expr) -> None:
@@ -126,7 +126,7 @@ class _Reading:
             self.whole.add(self.number(expr))
 
     def net(self, params: Sequence[relax.Var]) -> ChannelNet:
-        """The layers in order, with the ranges of all tensors."""
+        """Return the layers in order, with the ranges of all tensors."""
         for param in params:
             self.stays(param)
         ranges = []
@@ -175,7 +175,7 @@ def _written(
 
 
 def _attributes(function: relax.Function, new: dict[Any, Any]) -> dict[str, Any]:
-    """The attributes of a function, with the operators of the file under new names."""
+    """Return the attributes of a function, with operator names under the new variables."""
     attrs = dict(function.attrs or {})
     if OPERATORS in attrs:
         names = {str(old.name): str(made.name) for old, made in new.items()}
@@ -184,7 +184,7 @@ def _attributes(function: relax.Function, new: dict[Any, Any]) -> dict[str, Any]
 
 
 def _again(expr: relax.Expr, new: dict[Any, Any]) -> Any:
-    """An expression with its variables replaced."""
+    """Return an expression with its variables replaced."""
     if isinstance(expr, relax.Var):
         return new[expr]
     if isinstance(expr, relax.Tuple):
@@ -197,21 +197,21 @@ def _again(expr: relax.Expr, new: dict[Any, Any]) -> Any:
 
 
 def _touched(known: ChannelLayer, found: Superfluous) -> bool:
-    """Whether a layer reads or makes a tensor that has fewer channels."""
+    """Return whether a layer reads or returns a tensor that lost channels."""
     layer = known.layer
     return any(found.gone[t].any() for t in (*layer.sources, layer.result))
 
 
 def _fewer(known: ChannelLayer, found: Superfluous, writer: Writer, sources: Sequence[Any]) -> Any:
-    """A layer written for the channels that stay."""
+    """Return a layer written for the remaining channels."""
     layer = known.layer
     kept = [np.flatnonzero(~found.gone[t]) for t in (*layer.sources, layer.result)]
-    bias = None if isinstance(layer, Apart) else _bias(layer, found)
+    bias = None if isinstance(layer, PerChannel) else _bias(layer, found)
     return known.write(writer, sources, Stay(tuple(kept[:-1]), kept[-1], bias))
 
 
 def _bias(layer: Mixing, found: Superfluous) -> Any:
-    """The bias with what constant channels that are left out add to sums."""
+    """Return the bias plus the contributions of removed constant channels."""
     gone = np.concatenate([found.gone[t] for t in layer.sources]) & spared(layer, found.intervals)
     values = joined(layer, found.intervals).low[gone]
     return layer.bias + values @ layer.weights[:, gone].sum(axis=0)

@@ -1,7 +1,7 @@
-"""Results that no kernel makes: constants, each copied into memory by a kernel of its own.
+"""Constant results, each copied to memory by a kernel of its own.
 
-An output has a place in the arena, and a band of rows has what makes it. TVM folds a copy of a
-constant, so the copies are put in after that: the module has been lowered.
+An output has a place in the arena, and a band of rows has a producer. TVM folds copies of
+constants, so that the copies are inserted into the lowered module.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from tvm_serenity import compat
 from tvm_serenity.kernels.copied import copied
 
 NAME = "copied"
-"""What kernels that copy a constant are called."""
+"""The name of kernels that copy a constant."""
 
 
 def with_copied_constants(mod: tvm.IRModule) -> Any:
-    """Return ``mod``, lowered, whose ``main`` returns copies of the constants among its results.
+    """Return ``mod``, lowered, whose ``main`` returns copies of its constant results.
 
-    A module without any comes back as it is.
+    A module without constant results is returned unchanged.
     """
     function = mod["main"]
     bound = {b.var: b.value for block in function.body.blocks for b in block.bindings}
@@ -38,7 +38,7 @@ def with_copied_constants(mod: tvm.IRModule) -> Any:
 
 
 def results_of(body: relax.Expr, bound: Mapping[Any, Any]) -> list[Any]:
-    """Return the variables, or expressions, that a function returns, one a result."""
+    """Return the variables, or expressions, that a function returns, one per result."""
     value = body
     while value in bound and not hasattr(bound[value], "fields"):
         if bound[value] not in bound:
@@ -49,28 +49,28 @@ def results_of(body: relax.Expr, bound: Mapping[Any, Any]) -> list[Any]:
 
 
 def _held(value: relax.Expr, bound: Mapping[Any, Any]) -> Any:
-    """What a variable is another name of: a literal or a tuple; else the variable itself."""
+    """Return the literal or tuple that a variable renames; otherwise the variable itself."""
     while value in bound and not compat.is_call(bound[value]):
         value = bound[value]
     return value
 
 
 def _copied(builder: relax.BlockBuilder, value: relax.Expr, bindings: list[Any]) -> Any:
-    """``value``, or where it is a constant the variable of its copy, whose binding is added."""
+    """Return ``value``, or for a constant the variable of its copy, whose binding is appended."""
     if not compat.is_constant(value):
         return value
     array = compat.constant_array(value)
     shape, dtype = array.shape, str(array.dtype)
     variable = builder.add_func(copied(shape, dtype), NAME)
     call = relax.call_tir(variable, [value], relax.TensorType(shape, dtype))
-    # no variable of a dataflow block alone: of these TVM makes views of the constant
+    # not a DataflowVar: TVM would return a view of the constant
     made = relax.Var(f"{NAME}_{len(bindings)}", relax.TensorType(shape, dtype))
     bindings.append(relax.VarBinding(made, builder.normalize(call)))
     return made
 
 
 def _returning(function: relax.Function, bindings: list[Any], value: relax.Expr) -> Any:
-    """``function`` with more bindings at its end, and what it returns then."""
+    """Return ``function`` with further bindings at its end and another return value."""
     result = relax.Var("results", _type(value))
     more = [*bindings, relax.VarBinding(result, value)]
     *blocks, last = [*function.body.blocks] or [relax.DataflowBlock([])]
@@ -85,7 +85,7 @@ def _returning(function: relax.Function, bindings: list[Any], value: relax.Expr)
 
 
 def _type(value: relax.Expr) -> Any:
-    """The type of a variable, or of a tuple of such."""
+    """Return the type of a variable, or of a tuple of variables."""
     if not isinstance(value, relax.Tuple):
         return value.ty
     return relax.TupleType([field.ty for field in value.fields])

@@ -1,8 +1,8 @@
-"""The int8 kernels as patterns for TVM's own partitioning: ``cortex_m.conv2d`` and so on.
+"""The int8 kernels as patterns for TVM's partitioning: ``cortex_m.conv2d`` and so on.
 
-A pattern is a float operator between ``dequantize`` and ``quantize``, with its bias and activation.
-``partition`` puts every such region that has an integer kernel into a function of its own, marked
-``Composite`` as ``FuseOpsByPattern`` does; ``with_kernels`` makes the functions integer kernels.
+A pattern is a float operator between ``dequantize`` and ``quantize``, with bias and activation.
+``partition`` moves each region that has an integer kernel to a function marked ``Composite``, as
+``FuseOpsByPattern`` does; ``with_kernels`` replaces the functions by integer kernels.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from tvm_serenity.relax.quantize import is_quantised, kept_float, quantized_modu
 
 PREFIX = "cortex_m"
 MOST_JOINED = 6
-"""Parts of a concat that has a pattern."""
+"""The most operands of a concatenation that has a pattern."""
 _PAIRS = ("add", "subtract", "multiply", "maximum", "minimum")
 _SINGLE = ("nn.softmax", "nn.avg_pool2d", "mean", "sigmoid", "tanh", "nn.leakyrelu", "exp")
 
@@ -40,9 +40,9 @@ def partition(mod: tvm.IRModule) -> Any:
 
 
 def with_kernels(mod: tvm.IRModule, rounding: str = AUTO) -> Any:
-    """Return ``mod`` with the functions of ``partition`` as calls of integer kernels in ``main``.
+    """Return ``mod`` with calls of integer kernels in place of the functions of ``partition``.
 
-    Functions of other backends stay as they are. ``rounding`` is as of ``quantized_module``.
+    Functions of other backends stay. ``rounding`` is that of ``quantized_module``.
     """
     if rounding == AUTO:
         rounding = rounding_of(mod) or AUTO
@@ -78,7 +78,7 @@ def _register() -> None:
 
 
 def _patterns() -> Iterator[tuple[str, Any]]:
-    """Names and patterns; of two that match, FuseOpsByPattern takes the first."""
+    """Return names and patterns; if two match, FuseOpsByPattern takes the first."""
     for name, weighted in (("conv2d", "nn.conv2d"), ("conv2d_transpose", "nn.conv2d_transpose")):
         yield from _weighted(name, weighted)
     yield from _weighted("dense", "matmul")
@@ -103,7 +103,7 @@ def _weighted(name: str, kind: str) -> Iterator[tuple[str, Any]]:
 
 
 def _stored(name: str, made: Any) -> Iterator[tuple[str, Any]]:
-    """A sum or function as it is stored, with an activation between or without."""
+    """Return the pattern of a stored sum or function, with or without an activation."""
     yield name, _quantised(is_op("relax.nn.relu")(made()))
     yield name, _quantised(is_op("relax.clip")(made(), wildcard(), wildcard()))
     yield name, _quantised(made())
@@ -118,7 +118,7 @@ def _quantised(real: Any) -> Any:
 
 
 def _has_kernel(context: Any) -> bool:
-    """Whether a matched region becomes integers altogether."""
+    """Return whether a matched region can be converted completely to integers."""
     try:
         made = _integer(_function_of(context), AUTO)
     except SerenityError:
@@ -127,7 +127,7 @@ def _has_kernel(context: Any) -> bool:
 
 
 def _function_of(context: Any) -> relax.Function:
-    """The matched bindings as a function of what they read."""
+    """Return the matched bindings as a function of their inputs."""
     matched = dict(context.matched_bindings.items())
     params: dict[Any, None] = {}
     order: dict[Any, None] = {}
@@ -153,7 +153,7 @@ def _function_of(context: Any) -> relax.Function:
 
 @mutator
 class _OwnDequantize(PyExprMutator):  # type: ignore[misc]
-    """Gives every reader of a ``dequantize`` one of its own: regions may share what they read."""
+    """Gives each reader of a ``dequantize`` a copy of it, because regions may share inputs."""
 
     def visit_call_(self, call: relax.Call) -> Any:
         """Visit a call."""
@@ -174,7 +174,7 @@ class _OwnDequantize(PyExprMutator):  # type: ignore[misc]
 
 @mutator
 class _Renamed(PyExprMutator):  # type: ignore[misc]
-    """Calls kernels by the names that they have in another module."""
+    """Renames called kernels to their names in another module."""
 
     def __init__(self, named: dict[Any, Any]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Sizes of tensors, symbolic ones at the largest values that the function states of them."""
+"""Sizes of tensors, with symbolic sizes at the upper bounds that the function states."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,43 +14,43 @@ from tvm_serenity.kernels.workspace import BOUNDS, largest
 from tvm_serenity.relax.bindings import bindings
 
 UPPER_BOUNDS = "tir_var_upper_bound"
-"""Function attribute: the largest values of symbolic sizes by name; TVM's own planner reads it."""
+"""Function attribute with upper bounds of symbolic sizes by name, as TVM's planner reads it."""
 
 
 def upper_bounds(function: relax.Function) -> dict[str, int]:
-    """Return the largest values that a function states of its symbolic sizes, by name."""
+    """Return the upper bounds of a function's symbolic sizes, by name."""
     stated = (function.attrs or {}).get(UPPER_BOUNDS, None) or {}
     return {str(name): int(bound) for name, bound in stated.items()}
 
 
 def largest_shape(ty: relax.Type, name: str, bounds: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the shape of a tensor at the largest values of its symbolic sizes.
+    """Return the shape of a tensor at the upper bounds of its symbolic sizes.
 
-    ``bounds``: those, by name; an extent that is a formula has the largest value that intervals
-    give it. Raises :class:`UnsupportedError` where one is not stated or decides no extent.
+    ``bounds``: by name; an extent that is a formula is bounded by interval arithmetic. Raises
+    :class:`UnsupportedError` if a symbol has no bound or decides no extent.
     """
     values = extents(ty)
     if values is None:
-        raise UnsupportedError(f"tensor {name!r} has no known rank")
+        raise UnsupportedError(f"tensor {name!r} has an unknown rank")
     if all(isinstance(v, tvm.tirx.IntImm) for v in values):
         return tuple(int(v) for v in values)
     shape, unknown = largest(values, bounds)
     if unknown or max(shape) >= _ENDLESS:
         raise UnsupportedError(
             f"tensor {name!r} has a symbolic shape ({', '.join(map(str, values))}): fix its sizes, "
-            f"or state their largest values in the function's attribute {UPPER_BOUNDS}"
+            f"or state their upper bounds in the function's attribute {UPPER_BOUNDS}"
         )
     return tuple(shape)
 
 
 _ENDLESS = 2**31
-"""No extent is as large."""
+"""A size beyond any extent."""
 
 
 def at_bounds(number: Any, bounds: Mapping[str, int]) -> int:
-    """Return a size where every symbol in it is at its largest value.
+    """Return a size with each symbol at its upper bound.
 
-    Raises :class:`UnsupportedError` where one has none.
+    Raises :class:`UnsupportedError` if a symbol has none.
     """
 
     def bound(symbol: Any) -> Any:
@@ -58,12 +58,12 @@ def at_bounds(number: Any, bounds: Mapping[str, int]) -> int:
 
     found = tvm.sym.Analyzer().simplify(mapped(number, tirx.Var, bound))
     if not isinstance(found, tirx.IntImm) or not -_ENDLESS < int(found) < _ENDLESS:
-        raise UnsupportedError(f"the size {number} has no largest value")
+        raise UnsupportedError(f"the size {number} has no upper bound")
     return int(found)
 
 
 def bounded_kernels(mod: tvm.IRModule) -> Any:
-    """Return ``mod`` with the largest values of sizes in the attributes of the kernels it calls."""
+    """Return ``mod`` with upper bounds of sizes in the attributes of its kernels."""
     found: dict[Any, dict[str, int]] = {}
     for function in mod.functions.values():
         bounds = upper_bounds(function) if isinstance(function, relax.Function) else {}
@@ -86,7 +86,7 @@ def bounded_kernels(mod: tvm.IRModule) -> Any:
 def _bounds_of(
     kernel: tirx.PrimFunc, call: relax.Call, bounds: Mapping[str, int]
 ) -> Iterator[tuple[str, int]]:
-    """The symbols in the sizes of a kernel, each with its largest value in a call, if any."""
+    """Return the symbols in a kernel's sizes, each with its upper bound in a call, if any."""
     arguments = compat.kernel_arguments(call)
     given = [a.ty if compat.is_tensor(a.ty) else a for a in arguments]
     if compat.overwritten(call) is None:
@@ -99,21 +99,21 @@ def _bounds_of(
             pairs.append((param, passed))
     for symbol, known in pairs:
         if isinstance(symbol, tirx.Var):
-            with suppress(UnsupportedError):  # whoever needs it says so
+            with suppress(UnsupportedError):  # the code that needs the bound reports it
                 yield symbol.name, at_bounds(known, bounds)
 
 
 def extents(ty: relax.Type) -> tuple[Any, ...] | None:
-    """Return the extents of a tensor as expressions; None where not even the rank is known."""
+    """Return the extents of a tensor as expressions; None if its rank is unknown."""
     values = getattr(ty.shape, "values", None)
     return None if values is None else tuple(values)
 
 
 def guards(function: relax.Function, bounds: Mapping[str, int]) -> list[tuple[Any, Any]]:
-    """Return kernels that fail where a size is above what was planned for, each with its parameter.
+    """Return kernels that fail if a size exceeds its bound, each with its parameter.
 
-    Tensors in one arena would silently overlap. A kernel, as it needs nothing that a deployed
-    machine may lack.
+    Without a guard, tensors in one arena would silently overlap. It is a kernel because a deployed
+    machine may lack any other facility.
     """
     made = []
     for param in function.params:

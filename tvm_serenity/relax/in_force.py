@@ -1,8 +1,8 @@
-"""What a ``PassContext`` says of our passes where they are not told otherwise themselves.
+"""Settings of our passes in a ``PassContext``, for arguments that are not given.
 
-TVM takes keys of ``PassContext(config=...)`` from its own C++ alone. What a package can hang into
-a context is an instrument: ``SerenityOptions`` (``passes/relax/options.py``) enters and leaves
-what it states here.
+TVM accepts keys of ``PassContext(config=...)`` only from its own C++. A package can add an
+instrument to a context: ``SerenityOptions`` (``passes/relax/options.py``) activates its settings on
+entry and removes them on exit.
 """
 
 import threading
@@ -15,10 +15,10 @@ OBJECTIVES = ("peak", "traffic")
 
 @dataclass(frozen=True)
 class Stated:
-    """What a context states, None where it says nothing.
+    """The settings of a context; None for settings it does not state.
 
     ``time_limit_s``: for each pass that searches. ``validate``: whether the pipeline compares
-    kernels with TVM's own, or for how many seconds at most.
+    kernels with TVM's own, or the time limit of that comparison in seconds.
     """
 
     time_limit_s: float | None = None
@@ -29,7 +29,7 @@ class Stated:
 
     def __post_init__(self) -> None:
         if self.objective not in (None, *OBJECTIVES):
-            raise InputError(f"objective={self.objective!r}: there are 'peak' and 'traffic'")
+            raise InputError(f"objective={self.objective!r}: choose 'peak' or 'traffic'")
         if (self.objective == "traffic") != (self.on_chip_bytes is not None):
             raise InputError("on_chip_bytes goes with objective='traffic', and is needed there")
         if self.time_limit_s is not None and not self.time_limit_s >= 0:
@@ -47,15 +47,15 @@ _STACK = _Stack()
 
 
 def stated() -> Stated:
-    """Return what the innermost context states that states anything."""
+    """Return the settings of the innermost context that has any."""
     return _STACK.entered[-1] if _STACK.entered else Stated()
 
 
 def enter(what: Stated) -> None:
-    """Begin a context."""
+    """Enter a context with settings."""
     _STACK.entered.append(what)
 
 
 def leave() -> None:
-    """End the innermost context."""
+    """Leave the innermost context."""
     _STACK.entered.pop()

@@ -1,4 +1,4 @@
-"""Kernels that need no memory beside their tensors."""
+"""Lean kernels: kernels that need no memory beside their tensors."""
 
 from collections.abc import Callable
 from functools import partial
@@ -24,9 +24,9 @@ def lean_module(
     tiling: Tiling = SCALAR,
     tuned: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """Return ``mod``, lowered if it is not, with every kernel in its lean form.
+    """Return ``mod``, lowered if necessary, with each kernel in its lean form.
 
-    ``tuned`` makes the lean forms instead of ``tvm_serenity.kernels.lean`` with ``tiling``.
+    ``tuned`` replaces ``tvm_serenity.kernels.lean`` with ``tiling``.
     """
     mod = lowered(mod, target)
     form = tuned or (lambda kernel: lean(kernel, tiling))
@@ -34,10 +34,10 @@ def lean_module(
 
 
 def with_vectors(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
-    """Return ``mod`` with what vectors of a processor compute in a form of their own.
+    """Return ``mod`` with kernels that a processor's vector instructions compute.
 
-    Exponentials and their like as polynomials, which LLVM makes vectors; tables of bytes in
-    registers, where ``target`` can read them there; rounded products as AArch64's vectors do.
+    Exponentials and similar functions become polynomials, which LLVM vectorises. Byte tables are
+    held in registers if ``target`` supports it. Products are rounded as by AArch64's vectors.
     """
     made, chooser = _each(mod, in_vectors), chooser_for(target)
     if chooser is not None:
@@ -46,17 +46,17 @@ def with_vectors(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
 
 
 def shared_out(mod: tvm.IRModule) -> Any:
-    """Return ``mod`` with lean kernels that run in several threads where none races."""
+    """Return ``mod`` with lean kernels in several threads where no two threads race."""
     return _each(mod, lambda f: in_parallel(f) if LEAN in (f.attrs or {}) else f)
 
 
 def with_safe_indices(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
-    """Return ``mod`` with indices that TVM and LLVM compile rightly for ``target``."""
+    """Return ``mod`` with indices that TVM and LLVM compile correctly for ``target``."""
     return _each(mod, partial(safe_indices, target=target))
 
 
 def _each(mod: tvm.IRModule, form: Callable[[Any], Any]) -> Any:
-    """``mod`` with another form of each kernel."""
+    """Return ``mod`` with ``form`` applied to each kernel."""
     functions = {
         name: form(f) if compat.is_prim_func(f) else f for name, f in mod.functions.items()
     }

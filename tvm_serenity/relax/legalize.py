@@ -1,11 +1,12 @@
-"""Operators that TVM 0.27 cannot turn into kernels, and what it does instead here.
+"""Replacements for operators that TVM 0.27 cannot lower to kernels.
 
-``relax.full`` of an infinite value (the mask of every attention from PyTorch) ends in a TypeError
-inside of ``topi.full``.
+``relax.full`` with an infinite value (the mask of PyTorch's attention) raises a TypeError in
+``topi.full``.
 
-``relax.topk`` calls a function of TVM's runtime, which firmware does not have.
+``relax.topk`` calls a function of TVM's runtime, which firmware lacks.
 
-``relax.nn.conv2d_transpose`` has kernels of NCHW alone; here of NHWC too, weights in HWIO.
+``relax.nn.conv2d_transpose`` only has NCHW kernels; the replacement also has NHWC, with weights in
+HWIO.
 """
 
 import math
@@ -19,11 +20,11 @@ from tvm_serenity.kernels.largest import largest
 from tvm_serenity.kernels.transposed import real_transposed
 
 LEVEL = 11
-"""Above that of TVM's own registrations."""
+"""The registration level, above TVM's own."""
 
 
 def register() -> None:
-    """Register the replacements with TVM; they fall back on its own where these work."""
+    """Register the replacements with TVM; they fall back to TVM's lowering if that works."""
     for name in ("relax.full", "relax.full_like"):
         stock = tvm.ir.Op.get(name).get_attr("FLegalize")
         tvm.ir.register_op_attr(name, "FLegalize", _full(stock), LEVEL)
@@ -89,7 +90,7 @@ def _full(stock: Callable[..., Any]) -> Any:
 
 
 def _fill_value(expr: relax.Expr) -> float | None:
-    """The number a constant holds."""
+    """Return the number that a constant holds."""
     value: Any = getattr(expr, "value", None)
     array = value.numpy() if hasattr(value, "numpy") else None
     if array is None or array.size != 1 or array.dtype.kind != "f":

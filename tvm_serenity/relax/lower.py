@@ -1,4 +1,4 @@
-"""From a fresh module to fused kernels in dataflow form, as TVM's own CPU pipeline would."""
+"""Lowering of a fresh module to fused kernels in dataflow form, as in TVM's CPU pipeline."""
 
 from typing import Any
 
@@ -23,9 +23,9 @@ def lowered(mod: tvm.IRModule, target: tvm.target.Target | str | None = None) ->
 
 
 def _inlined(mod: tvm.IRModule) -> Any:
-    """Return ``mod`` with private functions in place of their calls, where nothing marks them.
+    """Return ``mod`` with unmarked private functions inlined.
 
-    Marked are regions for another backend, and those that patterns found.
+    Regions for other backends, and matches of patterns, are marked.
     """
     functions = dict(functions_of(mod))
     called = {
@@ -41,13 +41,13 @@ def _inlined(mod: tvm.IRModule) -> Any:
 
 
 def functions_of(mod: tvm.IRModule) -> list[tuple[Any, Any]]:
-    """The Relax functions of a module, in the order of their names."""
+    """Return the Relax functions of a module, sorted by name."""
     found = [(g, f) for g, f in mod.functions.items() if isinstance(f, relax.Function)]
     return sorted(found, key=lambda item: item[0].name_hint)
 
 
 def _is_lowered(function: relax.Function) -> bool:
-    """Whether a function holds no operator that LegalizeOps would turn into a kernel."""
+    """Return whether a function has no operator that LegalizeOps would lower."""
     for block in function.body.blocks:
         for binding in block.bindings:
             if compat.is_call(binding.value) and compat.is_high_level(binding.value):

@@ -1,15 +1,14 @@
-"""Kernels compiled once: an object for each distinct one, linked into every library that needs it.
+"""Object files of kernels: each distinct kernel is compiled once and linked where it is needed.
 
-An object is known by what decides it: the kernel's structural hash without its name, the target,
-TVM's version. So modules that share kernels (two orders of one network, two networks of one family,
-a kernel and the same kernel when it is validated) share objects, within a process and, by the cache
-(:mod:`tvm_serenity.system.cache`), from one run to the next. Objects that are missing are compiled
-on all cores. A C compiler links them; without one (:func:`can_link`) TVM compiles in memory.
+The key of an object is the kernel's structural hash without its name, the target, and TVM's
+version. Modules that share kernels (two orders of one network, two networks of one family, a kernel
+and its validation) share objects within a process and, by the cache
+(:mod:`tvm_serenity.system.cache`), between runs. Missing objects are compiled on all cores. A C
+compiler links them; without one (:func:`can_link`) TVM compiles in memory.
 """
 
 import os
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,14 +20,13 @@ from tvm.support import cc
 
 from tvm_serenity import compat
 from tvm_serenity.system import cache
+from tvm_serenity.system.counted import Counted
 from tvm_serenity.system.isolated import Death, isolated
 
 LIMIT_S = 3600.0
-"""Seconds one kernel may take to compile."""
-SAID_EVERY_S = 2.0
-"""Seconds between two lines that say how many were compiled."""
+"""Time limit of the compilation of one kernel in seconds."""
 LEAST_SHARED = 4
-"""Missing objects for each process that compiles: a fork takes as long as compiling one or two."""
+"""Missing objects per compiling process: a fork costs as much as compiling one or two."""
 FORWARD = """\
 #ifdef __cplusplus
 extern "C"
@@ -42,23 +40,23 @@ extern "C"
     return {target}(self, arguments, count, result);
 }}
 """
-"""A kernel's own name for the function of its object."""
+"""C code that gives an object's function the kernel's own name."""
 
 Notify = Callable[[str], None]
 TargetOf = Callable[[Any], tvm.target.Target]
-"""The target that a kernel is compiled for."""
+"""Returns the target that a kernel is compiled for."""
 
 _KNOWN: dict[str, bytes] = {}
-"""Objects of this process by their symbols."""
+"""Objects of this process by symbol."""
 _LINKED: dict[frozenset[tuple[str, str]], bytes] = {}
-"""The library that was linked last, by the names and symbols of its kernels."""
+"""The library that was linked last, by names and symbols of its kernels."""
 
 
 @dataclass(frozen=True, eq=False)
 class Objects:
-    """Objects by symbol, and the symbol of each kernel by its name.
+    """Objects by symbol, and the symbol of each kernel by name.
 
-    ``compiled``: how many of the objects were compiled for it; the others were known.
+    ``compiled``: the number of objects compiled for this request; the others were known.
     """
 
     content: Mapping[str, bytes] = field(repr=False)
@@ -66,7 +64,10 @@ class Objects:
     compiled: int
 
     def files(self, folder: Path) -> list[Path]:
-        """Write the objects into ``folder``, and one that names their functions; return all."""
+        """Write the objects and a file that names their functions to ``folder``.
+
+        Return all paths.
+        """
         source, names = folder / "names.c", folder / "names.o"
         forwards = (
             FORWARD.format(name=compat.kernel_symbol(name), target=compat.kernel_symbol(symbol))
@@ -80,9 +81,9 @@ class Objects:
         return [names, *files]
 
     def library(self) -> bytes:
-        """Return the shared library in which the kernels have their names.
+        """Return the shared library with the kernels under their names.
 
-        Two orders of a network have the same kernels: theirs is linked once.
+        Two orders of a network have the same kernels, whose library is linked once.
         """
         names = frozenset(self.symbols.items())
         if names not in _LINKED:
@@ -98,12 +99,12 @@ class Objects:
 
 
 def can_link(target: tvm.target.Target) -> bool:
-    """Whether kernels for ``target`` become objects, and there is a C compiler that links them."""
+    """Return whether kernels for ``target`` become objects that an installed C compiler links."""
     return str(target.kind.name) == "llvm" and cc.get_cc() is not None
 
 
 def loaded(library: bytes) -> tvm.runtime.Module:
-    """Return a shared library as TVM's runtime loads it; its file is gone afterwards."""
+    """Return a shared library, loaded by TVM's runtime; its file is deleted afterwards."""
     with _folder() as folder:
         path = folder / "kernels.so"
         path.write_bytes(library)
@@ -115,7 +116,7 @@ def objects_of(
 ) -> Objects:
     """Return the objects of ``kernels``, which are given by name.
 
-    ``notify`` is told how many of those that are missing were compiled.
+    ``notify`` receives the progress of compiling the missing ones.
     """
     symbols = {name: _symbol(kernel, target_of(kernel)) for name, kernel in kernels.items()}
     distinct = {symbols[name]: kernel for name, kernel in kernels.items()}
@@ -126,25 +127,22 @@ def objects_of(
         if held is not None:
             found[symbol] = _KNOWN[symbol] = held
     missing = {symbol: k for symbol, k in distinct.items() if symbol not in found}
-    said = time.monotonic()
     for count, (symbol, content) in enumerate(_compiled(missing, target_of), 1):
         found[symbol] = _KNOWN[symbol] = content
         if kept is not None:
             kept.put(_entry(symbol), content)
-        if count == len(missing) or time.monotonic() - said > SAID_EVERY_S:
-            notify(f"compiling kernels: {count} of {len(missing)}")
-            said = time.monotonic()
+        notify(Counted("compiling kernels", count, len(missing)))
     return Objects({symbol: found[symbol] for symbol in distinct}, symbols, len(missing))
 
 
 def _symbol(kernel: Any, target: tvm.target.Target) -> str:
-    """The name of a kernel's function in its object."""
+    """Return the symbol of a kernel's function in its object."""
     body = str(compat.structural_hash(compat.anonymous(kernel)))
     return "k" + cache.key("object", compat.versions(), str(target), body)[:40]
 
 
 def _entry(symbol: str) -> str:
-    """The cache's name of an object."""
+    """Return the cache key of an object."""
     return cache.key("object", symbol)
 
 
@@ -155,7 +153,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _compiled(kernels: Mapping[str, Any], target_of: TargetOf) -> Iterator[tuple[str, bytes]]:
-    """Yield the objects of ``kernels`` by symbol, compiled here and in a process for each core."""
+    """Yield the objects of ``kernels`` by symbol, compiled here and in a process per core."""
     missing = list(kernels)
     jobs = min(_cores(), len(missing) // LEAST_SHARED + 1)
     with _folder() as folder:
@@ -174,7 +172,7 @@ def _compiled(kernels: Mapping[str, Any], target_of: TargetOf) -> Iterator[tuple
             yield symbol, compiled(symbol)
         for share, other in zip(shares[1:], others, strict=True):
             _wait(other)
-            for symbol in share:  # what failed there is compiled here, where its error is told
+            for symbol in share:  # failed kernels are compiled again here, to raise their error
                 yield symbol, compiled(symbol)
 
 
@@ -183,7 +181,7 @@ def _cores() -> int:
 
 
 def _elsewhere(symbols: Sequence[str], compiled: Callable[[str], bytes]) -> Iterator[str]:
-    """Start a process that compiles; return what it says when it is done with each."""
+    """Start a process that compiles; return a reader of its progress."""
 
     def work() -> Iterator[str]:
         yield ""
@@ -192,12 +190,12 @@ def _elsewhere(symbols: Sequence[str], compiled: Callable[[str], bytes]) -> Iter
             yield symbol
 
     started = isolated(work, LIMIT_S)
-    next(started)  # the fork
+    next(started)  # start the process
     return started
 
 
 def _wait(other: Iterator[str]) -> None:
-    """Wait until a process has ended, whichever way."""
+    """Wait until a process has ended."""
     try:
         for _ in other:
             pass

@@ -1,10 +1,10 @@
-"""Layers of integers with their weights packed for dot products, where the target has any.
+"""Integer layers with weights packed for dot product instructions.
 
-A call of a convolution or dense layer that was made from a record, with constant weights, becomes
-the call of the packed one (``kernels.packed``) with packed constants. Every layer gets the best
-unit of its target: that of the widest vectors that its channels fill by more than half, else of the
-narrowest; on Arm that of the fewest cycles. Layers in groups, depthwise ones and those of fewer
-input channels than a group stay.
+A call of a convolution or dense layer with a record and constant weights becomes a call of its
+packed form (``kernels.packed``) with packed constants. Each layer gets the best unit of its target:
+on x86 the widest vectors that its channels fill by more than half, otherwise the narrowest; on Arm
+the unit with the fewest cycles. Grouped and depthwise layers, and layers with fewer input channels
+than a group, are not packed.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from tvm_serenity.relax.lower import functions_of
 
 
 def pack_weights(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
-    """Return ``mod`` with packed layers; ``mod`` itself where ``target`` has no unit for any."""
+    """Return ``mod`` with packed layers; ``mod`` itself if ``target`` has no unit for any."""
     units = units_of(target)
     if not units:
         return mod
@@ -48,7 +48,7 @@ def pack_weights(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
 
 
 def unit_for(spec: Layer, units: Sequence[Unit]) -> Unit | None:
-    """Return the unit that computes a layer; None where it is better left as it is."""
+    """Return the unit that computes a layer; None if the layer is better left as it is."""
     if isinstance(spec, Dense | DynamicDense):
         inputs, channels = [spec.inputs], spec.units
     else:
@@ -67,7 +67,7 @@ def _taps(spec: Convolution | DynamicConvolution) -> WindowSums:
 
 
 def _fills(spec: Layer, inputs: int, unit: Unit) -> bool:
-    """Whether the input has a whole group, of a pixel or of joined ones."""
+    """Return whether the input has a full group, in a pixel or in joined pixels."""
     if isinstance(spec, Convolution | DynamicConvolution):
         taps = _taps(spec)
         if can_be_joined(taps, unit.group):
@@ -76,7 +76,7 @@ def _fills(spec: Layer, inputs: int, unit: Unit) -> bool:
 
 
 def _matches_record(kernel: tirx.PrimFunc, spec: Layer) -> bool:
-    """Whether a kernel still makes what its record says: not a part of a larger tensor."""
+    """Return whether a kernel computes all of its record, not part of a larger tensor."""
     if isinstance(spec, Dense | DynamicDense):
         shape: tuple[int, ...] = (spec.rows, spec.units)
     else:
@@ -87,7 +87,7 @@ def _matches_record(kernel: tirx.PrimFunc, spec: Layer) -> bool:
 def _packed(
     mod: tvm.IRModule, function: relax.Function, units: Sequence[Unit], builder: relax.BlockBuilder
 ) -> Any:
-    """The function with packed layers, None where it has none."""
+    """Return the function with packed layers, None if it has none."""
     blocks, count = [], 0
     for block in function.body.blocks:
         bindings = []
@@ -104,7 +104,7 @@ def _packed(
 def _call(
     mod: tvm.IRModule, call: relax.Expr, units: Sequence[Unit], builder: relax.BlockBuilder
 ) -> Any:
-    """The call of the packed kernel, None where it is none that can be packed."""
+    """Return the call of the packed kernel, None if the call cannot be packed."""
     name = compat.called_kernel(call) if compat.is_call(call) else None
     if name is None or compat.overwritten(call) is not None or not may_change(mod[name]):
         return None

@@ -1,9 +1,8 @@
-"""The one way from a Relax module to kernels in an arena.
+"""The pipeline from a Relax module to kernels in an arena.
 
-:func:`prepared` quantises, rewrites and lowers; :func:`planned` orders and places. Passes, command
-line, rows, firmware and runtime all go this way, each as far as it needs.
-The pipeline ``serenity`` is :func:`pipeline_of` with a check of every kernel
-(``tvm_serenity.runtime.pipeline``).
+:func:`prepared` quantises, rewrites and lowers; :func:`planned` orders and places. Passes,
+commands, rows, firmware and runtime all use it, each as far as it needs. The pipeline "serenity" is
+:func:`pipeline_of` with a check of each kernel (``tvm_serenity.runtime.pipeline``).
 """
 
 from collections.abc import Callable
@@ -49,29 +48,29 @@ from tvm_serenity.search.deadline import limit_left, within
 
 LAYOUTS = (AUTO, "given", "last")
 STEP_SHARE = 0.5
-"""Of the time that searches may take: for rows or rewriting, before the order and the arena."""
+"""Share of the search time for rows or rewriting; order and arena get the rest."""
 """The order of the axes of images: as fits, as the model has them, channels last."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Steps:
-    """What is done to a module on its way to kernels.
+    """The conversion of a module to kernels: the options of each step.
 
-    * ``quantized``: "auto" turns quantised models into integer kernels that round as ``rounding``
-      ("auto": as the module was imported, else "tflite"); "off" leaves them float.
-    * ``layout``: "last" computes on images with their channels last (NHWC) wherever it can, "given"
-      as the model has them. "auto": last in rows and in integers, else as given.
-    * ``channels``: "fold" computes no channel of integers that is constant or not read, "keep" all.
-    * ``rewrite``: the rules of ``SerenityRewrite`` to choose from ("all", names), none by default.
-      ``rows``: split into rows, or :class:`UnsupportedError`. ``time_limit_s``: for either.
-    * ``lean``: kernels need no memory beside their tensors. ``tiling``: theirs, by default the
-      target's, and weights packed for its dot products. ``tuned``: makes the lean forms instead.
-    * ``measured``: of which kernels faster forms are known (``kernels.measured``): "shipped",
-      "none", or a file of ``serenity tune``. Those with scratch are taken where no arena grows.
-    * ``threads``: with more than one, lean kernels of enough work have parallel loops, which TVM's
-      runtime shares out among ``TVM_NUM_THREADS``.
+    * ``quantized``: "auto" converts quantised models to integer kernels with the rounding
+      ``rounding`` ("auto": that of the import, otherwise "tflite"); "off" keeps them in float.
+    * ``layout``: "last" computes on images with channels last (NHWC) where possible, "given" keeps
+      the model's layout. "auto": "last" for rows and integers, otherwise "given".
+    * ``channels``: "fold" removes constant and unread integer channels, "keep" keeps all.
+    * ``rewrite``: the allowed rules of ``SerenityRewrite`` ("all", names), by default none.
+      ``rows``: split into rows, or raise :class:`UnsupportedError`. ``time_limit_s``: for either.
+    * ``lean``: kernels need no memory beside their tensors. ``tiling``: their tiling, by default
+      the target's with weights packed for its dot products. ``tuned``: returns the lean forms.
+    * ``measured``: the source of faster kernel forms (``kernels.measured``): "shipped", "none", or
+      a file of ``serenity tune``. Forms with scratch are used if no arena grows.
+    * ``threads``: with more than one, lean kernels with enough work have parallel loops, which
+      TVM's runtime distributes over ``TVM_NUM_THREADS`` threads.
 
-    Raises :class:`InputError` where there is no such choice.
+    Raises :class:`InputError` for an unknown choice.
     """
 
     quantized: str = AUTO
@@ -96,28 +95,30 @@ class Steps:
         if self.threads < 1:
             raise InputError(f"threads={self.threads}: at least 1")
         if self.threads > 1 and not self.lean:
-            raise InputError(f"threads={self.threads}: only lean kernels are shared out")
+            raise InputError(
+                f"threads={self.threads}: only lean kernels can run in several threads"
+            )
         if self.measured not in (SHIPPED, NONE) and not self.takes_measured:
             raise InputError(f"measured={self.measured!r}: only for the target's lean kernels")
         if self.rows and self.rewrite:
             raise InputError("rows and rewrite: choose one")
         if self.layout == "given" and (self.rows or names_rows(self.rewrite)):
-            raise InputError("layout='given': rows are cut with channels last")
+            raise InputError("layout='given': a split into rows needs channels last")
 
     @property
     def takes_measured(self) -> bool:
-        """Whether kernels are of the target's own tiles, of which faster forms may be known."""
+        """Whether kernels use the target's own tiles, for which measured forms may exist."""
         return self.lean and self.tiling is None and self.tuned is None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A module with kernels, and the modules on the way to them.
+    """A module with kernels, and the intermediate modules.
 
-    ``integers``: after quantising; ``changed``: after leaving channels out, and rewriting, or in
-    rows; ``plain``: lowered, with TVM's own kernels (and ours of packed weights, as expressions).
-    ``kept_float``: what stayed float, and why. ``folded``: the channels left out. ``rewriting`` and
-    ``rows``: what was found, None where it was not asked for.
+    ``integers``: after quantising. ``changed``: after the removal of channels, and rewriting or
+    splitting into rows. ``plain``: lowered, with TVM's own kernels (and ours with packed weights,
+    as expressions). ``kept_float``: operators that stayed float, with reasons. ``folded``: the
+    removed channels. ``rewriting`` and ``rows``: their results, None unless requested.
     """
 
     target: tvm.target.Target
@@ -132,27 +133,27 @@ class Prepared:
 
     @property
     def is_changed(self) -> bool:
-        """Whether channels were left out, or the module was rewritten or split into rows."""
+        """Whether channels were removed, or the module was rewritten or split into rows."""
         rewritten = self.rewriting is not None and self.rewriting.changed
         return self.rows is not None or rewritten or self.folded.gone > 0
 
     @cached_property
     def known(self) -> KnownForms:
-        """What was measured of kernels for the target, as the steps say; nothing of other tiles."""
+        """Measurements of kernels for the target, as the steps request; none for other tiles."""
         wanted = self.steps.measured if self.steps.takes_measured else NONE
         known = known_for(wanted, self.target)
         return known if self.steps.threads == 1 else known.in_tiles()
 
     @cached_property
     def kernels(self) -> Any:
-        """``plain`` with the kernels that run: lean ones, unless they are not wanted."""
+        """``plain`` with the kernels that run: lean ones, unless they are switched off."""
         safe = partial(with_safe_indices, target=self.target)
         with self.target:
             return _pass("SerenitySafeIndices", safe, self._chosen[0])
 
     @property
     def chosen(self) -> tuple[ChosenForm, ...]:
-        """The kernels of which a faster form is known, and whether it was taken."""
+        """The kernels with a known faster form, and whether it was chosen."""
         return self._chosen[1]
 
     @cached_property
@@ -182,9 +183,9 @@ class Prepared:
 
     @cached_property
     def reference(self) -> tvm.IRModule:
-        """The calls of ``kernels``, of kernels as TVM made them, before any schedule of ours.
+        """The calls of ``kernels``, with TVM's kernels before any schedule of ours.
 
-        A kernel that only shows other bytes may be a view in ``kernels`` and none in ``plain``.
+        A kernel that only reshapes may be a view in ``kernels`` but not in ``plain``.
         """
         made = {v.name_hint: f for v, f in self.plain.functions.items() if compat.is_prim_func(f)}
         functions = {v: made.get(v.name_hint, f) for v, f in self.kernels.functions.items()}
@@ -193,9 +194,9 @@ class Prepared:
 
 @dataclass(frozen=True, kw_only=True)
 class Planning:
-    """How kernels are ordered (``method``, ``options``) and placed (the planner's).
+    """The parameters of ordering (``method``, ``options``) and of placement (the planner's).
 
-    What is None is as the ``PassContext`` states it (``SerenityOptions``).
+    The ``PassContext`` supplies fields that are None (``SerenityOptions``).
     """
 
     method: str | None = None
@@ -209,7 +210,7 @@ def prepared(
 ) -> Prepared:
     """Return ``mod``, fresh or lowered, quantised, rewritten and lowered for ``target``.
 
-    Raises :class:`InputError` where the module was imported otherwise than ``steps`` say.
+    Raises :class:`InputError` if the import of the module contradicts ``steps``.
     """
     steps = steps or Steps()
     machine = tvm_targets.current() if target is None else tvm.target.Target(target)
@@ -236,10 +237,10 @@ def prepared(
 
 
 def prepared_for_host(mod: tvm.IRModule, steps: Steps, target: tvm.target.Target) -> Prepared:
-    """Return ``mod`` as :func:`prepared`, in the layout whose kernels are fast on a processor.
+    """Return ``mod`` as :func:`prepared` does, in the layout that is fast on a processor.
 
-    With ``layout`` "auto", images have their channels last where the given order then needs no
-    more memory: vectors go along channels.
+    With ``layout`` "auto", images have their channels last if the given order needs no more memory
+    then, because vectors run along channels.
     """
     given = prepared(mod, steps, target)
     if steps.layout != AUTO or steps.rewrite or steps.rows:
@@ -251,7 +252,7 @@ def prepared_for_host(mod: tvm.IRModule, steps: Steps, target: tvm.target.Target
 
 
 def planned(mod: tvm.IRModule, planning: Planning, target: tvm.target.Target) -> Any:
-    """Return ``mod``, of kernels, in order and in one arena, as the Relax VM runs it."""
+    """Return ``mod``, of kernels, ordered and in one arena, as the Relax VM runs it."""
     order = ordering(planning.method, planning.options)
     planner, options = planning.planner, planning.plan_options
     with target:
@@ -263,13 +264,13 @@ def planned(mod: tvm.IRModule, planning: Planning, target: tvm.target.Target) ->
 
 
 Check = Callable[[Prepared, tvm.IRModule], object]
-"""Is given what was prepared and the module that runs; raises where something is wrong."""
+"""Receives the prepared module and the module that runs; raises if it finds an error."""
 
 
 def pipeline_of(
     steps: Steps | None = None, planning: Planning | None = None, check: Check | None = None
 ) -> Any:
-    """Return the pass from a fresh or lowered module to one the Relax VM can run."""
+    """Return the pass from a fresh or lowered module to one that the Relax VM can run."""
 
     def run(mod: tvm.IRModule) -> Any:
         made = prepared(mod, steps)
@@ -282,12 +283,12 @@ def pipeline_of(
 
 
 def _pass(name: str, apply: Callable[[Any], Any], mod: tvm.IRModule) -> Any:
-    """Apply a step as the pass ``name``: instruments see it, a context may disable it."""
+    """Apply a step as the pass ``name``, which instruments see and a context may disable."""
     return tvm.transform.Sequential([compat.named_pass(name, apply)])(mod)
 
 
 def _turned(mod: tvm.IRModule, steps: Steps) -> Any:
-    """Return the module with channels last where that is wanted."""
+    """Return the module with channels last, if requested."""
     fits = steps.rows or (steps.quantized != "off" and is_quantised(mod))
     if steps.layout == "last" or (steps.layout == "auto" and fits):
         return _pass("SerenityChannelsLast", images_last, mod)
@@ -319,7 +320,7 @@ def _folded(mod: tvm.IRModule, steps: Steps) -> tuple[Any, FoldedChannels]:
 
 
 def folded_channels(mod: tvm.IRModule) -> FoldedChannels:
-    """Return how many channels of ``mod``, fresh, are not computed by default."""
+    """Return the number of channels of fresh ``mod`` that are not computed by default."""
     steps = Steps()
     with tvm_targets.current():
         return _folded(_integers(_turned(mod, steps), steps), steps)[1]
@@ -328,7 +329,7 @@ def folded_channels(mod: tvm.IRModule) -> FoldedChannels:
 def _changed(
     mod: tvm.IRModule, steps: Steps, target: tvm.target.Target
 ) -> tuple[Any, Rewriting | None, Streaming | None]:
-    """Return the module rewritten or in rows, and what was found."""
+    """Return the module rewritten or in rows, and the result of that search."""
     limit = steps.time_limit_s
     if steps.rows:
         with within(limit, STEP_SHARE):

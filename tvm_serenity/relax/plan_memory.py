@@ -1,4 +1,4 @@
-"""One arena for everything a function computes."""
+"""Memory planning: one arena for all tensors that a function computes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,9 +23,9 @@ from tvm_serenity.relax.storages import SharedStorages, shared_storages
 from tvm_serenity.search.deadline import within
 
 APART = "serenity.external_bytes"
-"""Function attribute that holds the bytes of storages that external functions use."""
+"""Function attribute: bytes of the storages that external functions use."""
 PLAN_SHARE = 0.5
-"""Of the time that searches may still take: for one arena, as a build places more than one."""
+"""Share of the remaining search time for one arena, because a build plans several."""
 
 
 def plan_module(
@@ -37,11 +37,11 @@ def plan_module(
 ) -> Any:
     """Return ``mod`` with ``main`` in one arena, as the pass SerenityPlanMemory specifies."""
     if outputs not in ("fresh", "arena"):
-        raise InputError(f"outputs={outputs!r}: there are 'fresh' and 'arena'")
+        raise InputError(f"outputs={outputs!r}: choose 'fresh' or 'arena'")
     if "main" not in {g.name_hint for g in mod.get_global_vars()}:
         raise InputError("the module has no function 'main' to plan")
     if ARENA in (mod["main"].attrs or {}):
-        raise UnsupportedError("'main' has its arena already")
+        raise UnsupportedError("'main' already has a planned arena")
     mod = compat.before_planning()(lowered(mod, target))
     region = read_function(mod, external_outputs=outputs == "fresh")
     split = shared_storages(region, live_ranges(region.graph))
@@ -56,7 +56,7 @@ def plan_graph(
     options: PlanOptions | None = None,
     order: Sequence[int] | None = None,
 ) -> tuple[tuple[LiveRange, ...], Plan]:
-    """Return the live ranges of ``graph`` under ``order``, and a plan with an offset each."""
+    """Return the live ranges of ``graph`` under ``order``, and a plan with an offset for each."""
     ranges = live_ranges(graph, order)
     with within(None, PLAN_SHARE):
         return ranges, _planned(ranges, method, options)
@@ -67,7 +67,7 @@ def _planned(ranges: Sequence[LiveRange], method: str, options: PlanOptions | No
 
 
 def _write(mod: tvm.IRModule, region: BoundGraph, split: SharedStorages, found: Plan) -> Any:
-    """Return ``mod`` with the plan in ``main`` and every kernel it calls made placeable."""
+    """Return ``mod`` with the plan in ``main``, and each called kernel made placeable."""
     calls = [compat.called_kernel(region.bindings[i].value) for i in region.run]
     kernels, functions = {}, dict(mod.functions.items())
     shared = _called_elsewhere(mod)
@@ -96,14 +96,14 @@ def _write(mod: tvm.IRModule, region: BoundGraph, split: SharedStorages, found: 
 
 
 def _run(kernel: relax.Expr, arguments: Sequence[Any]) -> Any:
-    """The binding that runs a kernel for what it writes."""
+    """Return the binding that runs a kernel for its side effects."""
     return relax.VarBinding(
         relax.Var("_", relax.TupleType([])), relax.Call(kernel, list(arguments))
     )
 
 
 def _called_elsewhere(mod: tvm.IRModule) -> set[Any]:
-    """The kernels that functions other than ``main`` call: they need them as they are."""
+    """Return kernels that other functions than ``main`` call, which must stay unchanged."""
     values = [
         value
         for name, function in functions_of(mod)
@@ -114,7 +114,7 @@ def _called_elsewhere(mod: tvm.IRModule) -> set[Any]:
 
 
 class _Writer:
-    """Writes the bindings of one function with every tensor at its planned place."""
+    """A writer of the bindings of one function, with each tensor at its planned place."""
 
     def __init__(
         self, region: BoundGraph, kernels: dict[Any, Any], split: SharedStorages, found: Plan
@@ -162,7 +162,7 @@ class _Writer:
         return result
 
     def call(self, op: int, binding: relax.VarBinding, kernel: relax.Expr) -> list[Any]:
-        """The tensors that ``binding`` makes, its scratch, and the call."""
+        """Write the result tensors of ``binding``, its scratch, and the call."""
         made: list[Any] = []
         taken = compat.overwritten(binding.value)
         whole = taken
@@ -181,7 +181,7 @@ class _Writer:
         return [*made, run, *tuples]
 
     def make(self, ty: relax.Type, value: Value, var: relax.Var, made: list[Any]) -> Any:
-        """Append the allocations for a call's result; return the tuple they form, if it is one."""
+        """Append the allocations for a call's result; return their tuple if the result is one."""
         if compat.is_tuple(ty):
             assert isinstance(value, tuple)
             fields = []
@@ -196,13 +196,13 @@ class _Writer:
 
     def allocate(self, ty: relax.Type, tensor: int) -> Any:
         shape, dtype = extents(ty), compat.dtype_name(ty)
-        assert shape is not None  # what is read has a rank
+        assert shape is not None  # read tensors have a known rank
         if tensor in self.place:
             return compat.alloc_in(*self.place[tensor], shape, dtype)
         return compat.alloc_fresh(shape, dtype)
 
     def view(self, binding: relax.VarBinding) -> list[Any]:
-        """A reshape inside the arena is a tensor at the same offset; elsewhere it stays."""
+        """Write a reshape: inside the arena a tensor at the same offset, elsewhere unchanged."""
         tensor = self.region.values[binding.var]
         if isinstance(tensor, int) and tensor in self.place:
             return [relax.VarBinding(binding.var, self.allocate(binding.var.ty, tensor))]

@@ -1,4 +1,4 @@
-"""Integer compute instead of float compute between dequantise and quantise."""
+"""Conversion of float operators between dequantise and quantise to integer operators."""
 
 from typing import Any
 
@@ -15,14 +15,14 @@ from tvm_serenity.relax.quantize_region import Rewriter
 from tvm_serenity.relax.quantize_rules import FILES, REGIONS
 
 KEPT = "serenity.kept_float"
-"""Module attribute: ``operator: reason`` of everything that stayed float."""
+"""Module attribute: ``operator: reason`` for each operator that stayed float."""
 IN_FILE = "it is float in the file"
 
 
 def quantized_module(mod: tvm.IRModule, rounding: str = AUTO, fold_concat: bool = True) -> Any:
     """Return ``mod`` with integer kernels in ``main``, as the pass SerenityQuantize specifies.
 
-    ``rounding`` "auto" is the one it was imported with; where it has none, LiteRT's.
+    ``rounding`` "auto" is the rounding of the import, or LiteRT's if there is none.
     """
     check_rounding(rounding)
     held = rounding_of(mod)
@@ -40,7 +40,7 @@ def quantized_module(mod: tvm.IRModule, rounding: str = AUTO, fold_concat: bool 
     if operators is not None:
         check_exact(function, operators)
     others = {name: f for name, f in mod.functions.items() if name.name_hint != "main"}
-    builder = relax.BlockBuilder(tvm.IRModule(others))  # whose names new kernels do not take
+    builder = relax.BlockBuilder(tvm.IRModule(others))  # new kernels avoid the names in this module
     params = [relax.Var(p.name, p.ty) for p in function.params]
     scope = Scope(function)
     rules = REGIONS if operators is None else FILES
@@ -64,7 +64,7 @@ def quantized_module(mod: tvm.IRModule, rounding: str = AUTO, fold_concat: bool 
 
 
 def rounding_of(mod: tvm.IRModule) -> str | None:
-    """Return how operators round that were imported as integers; None where there are none."""
+    """Return the rounding of operators imported as integers; None if there are none."""
     if "main" not in {name.name_hint for name in mod.get_global_vars()}:
         return None
     held = (mod["main"].attrs or {}).get(ROUNDING)
@@ -72,7 +72,7 @@ def rounding_of(mod: tvm.IRModule) -> str | None:
 
 
 def is_quantised(mod: tvm.IRModule) -> bool:
-    """Whether ``main`` converts between stored integers and real numbers."""
+    """Return whether ``main`` converts between stored integers and real numbers."""
     if "main" not in {name.name_hint for name in mod.get_global_vars()}:
         return False
     return any(
@@ -84,15 +84,15 @@ def is_quantised(mod: tvm.IRModule) -> bool:
 
 
 def kept_float(mod: tvm.IRModule) -> tuple[str, ...]:
-    """Return what stayed float in a module that ``SerenityQuantize`` made, with reasons."""
+    """Return the operators that ``SerenityQuantize`` left in float, with reasons."""
     attrs = mod.attrs or {}
     return tuple(str(line) for line in attrs[KEPT]) if KEPT in attrs else ()
 
 
 def _kept_float(mod: tvm.IRModule, reasons: dict[str, str] | None) -> list[str]:
-    """One line for each float operator that is left, from inputs to outputs.
+    """Return a line for each remaining float operator, from inputs to outputs.
 
-    ``reasons`` are by new variables; None: the file itself has them in float.
+    ``reasons``: by new variable; None if the file itself has the operator in float.
     """
     lines = []
     for block in mod["main"].body.blocks:
@@ -119,7 +119,7 @@ def _is_float(ty: relax.Type) -> bool:
 
 
 def _reason(mod: tvm.IRModule, start: relax.Var, reasons: dict[str, str]) -> str:
-    """The reason of the ``quantize`` that ``start`` leads to."""
+    """Return the reason of the ``quantize`` that depends on ``start``."""
     reached: set[Any] = {start}
     for block in mod["main"].body.blocks:
         for binding in block.bindings:

@@ -1,8 +1,8 @@
-"""Modules of ``.tflite`` files: their quantised operators were read as integers by the importer.
+"""The check of ``.tflite`` modules, whose quantised operators the importer reads as integers.
 
-What is left to store are numbers that the file itself computes in float: the importer marks what
-the file dequantises by a cast to float32. A ``dequantize`` without that mark is part of an operator
-on quantised tensors that was imported in float, which is refused.
+Only numbers that the file computes in float remain to be quantised: the importer marks the file's
+own dequantisation by a cast to float32. A ``dequantize`` without that mark belongs to a quantised
+operator that was imported in float, which is refused.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ from tvm_serenity.relax.quantize_read import label, variables
 
 
 def check_exact(function: relax.Function, operators: Mapping[str, str]) -> None:
-    """Raise for the first operator on quantised tensors that ``function`` computes in float.
+    """Raise for the first quantised operator that ``function`` computes in float.
 
-    ``operators`` gives what messages call the operators of variables.
+    ``operators``: the display names of the variables' operators.
     """
     bindings = [b for block in function.body.blocks for b in block.bindings]
     marked = {v for b in bindings if is_mark(b.value) for v in variables(b.value)}
@@ -34,14 +34,14 @@ def check_exact(function: relax.Function, operators: Mapping[str, str]) -> None:
 
 
 def is_mark(call: relax.Expr) -> bool:
-    """Return whether a call is a cast to the type its argument has: the importer's mark."""
+    """Return whether a call is a cast to its argument's type: the importer's mark."""
     if not compat.is_call(call) or compat.op_name(call) != "relax.astype":
         return False
     return bool(compat.dtype_name(call.args[0].ty) == compat.dtype_name(call.ty))
 
 
 def _operator(var: relax.Var, bindings: list[Any], operators: Mapping[str, str]) -> str:
-    """What the file calls the operator that ``var`` is computed in."""
+    """Return the file's name of the operator that computes ``var``."""
     reached = {var}
     for binding in bindings:
         if binding.var in reached or reached & set(variables(binding.value)):

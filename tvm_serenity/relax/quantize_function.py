@@ -1,4 +1,4 @@
-"""Float expressions of one stored tensor and numbers, evaluated for every stored value."""
+"""Float expressions of one stored tensor and numbers, evaluated for each stored value."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,21 +21,21 @@ Array = npt.NDArray[Any]
 
 
 def _real(name: str) -> Callable[..., Array] | None:
-    """What an operator computes of real numbers, by its record."""
+    """Return the function on real numbers of an operator, from its record."""
     known = RELAX.get(name)
     return None if known is None else known.elements.real
 
 
 EVERY = (-(1 << 15), 1 << 15)
-"""The values of 16 bits."""
+"""The range of 16-bit values."""
 _FARTHEST = 1.49
-"""Steps from a real number whose rounding is a step away at most: 1.5, less errors of float32."""
+"""The largest error in steps whose rounding is off by at most one: 1.5, less float32 errors."""
 _TABLES = ("LOGISTIC", "TANH")
-"""Functions whose table in LiteRT is filled in a way of its own."""
+"""Functions whose tables LiteRT fills by other code."""
 
 
 def only_leaf(scope: Scope, expr: relax.Expr) -> Leaf | None:
-    """Return the one stored tensor that ``expr`` maps element by element, or None."""
+    """Return the single stored tensor that ``expr`` maps elementwise, or None."""
     found: list[Leaf] = []
     if not _collect(scope, expr, found) or not found:
         return None
@@ -64,10 +64,10 @@ def _collect(scope: Scope, expr: relax.Expr, found: list[Leaf]) -> bool:
 
 
 def known(scope: Scope, expr: relax.Expr, dtype: str, rounding: str) -> tuple[str, float] | None:
-    """Return the kind of operator, and its parameter, that ``expr`` is of a leaf, or None.
+    """Return operator kind and parameter if ``expr`` is a known function of a leaf, or None.
 
-    ``dtype`` is the type of both ends. Other expressions are evaluated and rounded as they are, and
-    so are all but LEAKY_RELU where rounding is that of floats.
+    ``dtype``: the type of both ends. Other expressions are evaluated and rounded directly, and so
+    are all but LEAKY_RELU under the rounding of floats.
     """
     value = scope.look(expr)
     if scope.call(value.args[0], "relax.dequantize") is None:
@@ -96,10 +96,10 @@ def table(scope: Scope, expr: relax.Expr, leaf: Leaf, result: Affine) -> Array:
 
 
 def samples(scope: Scope, expr: relax.Expr, leaf: Leaf, result: Affine) -> Array:
-    """Return 513 samples of ``expr`` over all values of 16 bits, between which it is interpolated.
+    """Return 513 samples of ``expr`` over all 16-bit values, for interpolation.
 
-    :class:`RefusedError` where that may be more than a step off what is rounded of any value,
-    however another's float function differs in its last places.
+    Raises :class:`RefusedError` if interpolation may be off by more than a step for some value,
+    whatever the last places of another float function.
     """
     if (leaf.params.dtype, result.dtype) != ("int16", "int16"):
         raise RefusedError(f"a function of {leaf.params.dtype} that makes {result.dtype}")
@@ -127,7 +127,7 @@ def _in_float32(function: Real) -> Real:
 
 
 def _named(scope: Scope, expr: relax.Expr) -> str:
-    """What is said of the function of one value that ``expr`` is."""
+    """Return the display name of the function that ``expr`` is."""
     name = compat.op_name(scope.look(expr)).removeprefix("relax.").removeprefix("nn.")
     return f"a function of one tensor that ends in {name}"
 

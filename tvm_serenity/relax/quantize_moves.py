@@ -1,7 +1,7 @@
-"""Operators that move or choose elements: on stored values they do what they do on real ones.
+"""Operators that move or select elements: they act on stored values as on real values.
 
-The largest stored value is the largest real one, and a border of a real number is one of the
-stored value that stands for it.
+The largest stored value is the largest real one; a border of a real number is a border of the
+stored value for it.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,11 @@ _CHOICES = ("relax.max", "relax.min", *(f"relax.nn.max_pool{n}d" for n in (1, 2,
 
 
 class RefusedError(Exception):
-    """Why a region stays float."""
+    """The reason why a region stays float."""
 
 
 def moving(value: relax.Expr, look: Callable[[Any], Any]) -> Any:
-    """Return ``value`` if it is the call of an operator that moves or chooses elements, or None.
+    """Return ``value`` if it is a call that moves or selects elements, otherwise None.
 
     The elements are those of its first argument. A part of a split is a slice.
     """
@@ -46,23 +46,24 @@ def moving(value: relax.Expr, look: Callable[[Any], Any]) -> Any:
 def again(
     call: relax.Call, value: relax.Expr, params: Affine, limits: tuple[int, int] | None = None
 ) -> Any:
-    """Return the call on stored values; :class:`RefusedError` for a border that is not stored.
+    """Return the call on stored values.
 
-    ``limits`` of an activation behind it.
+    ``limits``: of a fused activation. Raises :class:`RefusedError` for a border value that is not
+    representable.
     """
     if compat.op_name(call) != "relax.nn.pad":
         return compat.call_like(call, [value, *call.args[1:]])
     real, (low, high) = float(call.attrs.pad_value), limits or params.limits
     stored = params.stored(real) if np.isfinite(real) else high + 1
     if not params.limits[0] <= stored <= params.limits[1] or real != params.real(stored):
-        raise RefusedError("a border of a number that is not stored")
+        raise RefusedError("a border value that the quantisation cannot represent")
     stored = min(max(stored, low), high)
     amounts = [int(p) for p in call.attrs.pad_width]
     return relax.op.nn.pad(value, amounts, "constant", float(stored))
 
 
 def _slice(split: relax.Call, index: int) -> Any:
-    """The slice that a part of a split is."""
+    """Return a part of a split as a slice."""
     shapes = [shape_of(part) for part in split.ty.fields]
     axis = int(split.attrs.axis) % len(shapes[0])
     first = sum(shape[axis] for shape in shapes[:index])
@@ -72,5 +73,5 @@ def _slice(split: relax.Call, index: int) -> Any:
 
 
 def shape_of(ty: relax.Type) -> tuple[int, ...]:
-    """Return a tensor type's shape."""
+    """Return the shape of a tensor type."""
     return tuple(compat.static_shape(ty, "tensor"))

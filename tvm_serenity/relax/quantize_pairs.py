@@ -1,4 +1,4 @@
-"""Operators of two tensors, and of one with constants along an axis, read into their records."""
+"""Conversion of operators on two tensors, or on one tensor and constants along an axis."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from tvm_serenity.relax.quantize_weighted import find, weighted
 
 Array = npt.NDArray[Any]
 MOST_OFF = 0.75
-"""Steps that a constant may put a result off, which rounding puts off by half a step and more."""
+"""Steps that a constant may put a result off; rounding adds at least half a step."""
 
 
 def addition(rewriter: Rewriter, region: ClampedResult) -> Any:
@@ -48,7 +48,7 @@ def product(rewriter: Rewriter, region: ClampedResult) -> Any:
 
 
 def larger(rewriter: Rewriter, region: ClampedResult) -> Any:
-    """Convert ``maximum`` and ``minimum`` of two tensors: of stored values in the same scale."""
+    """Convert ``maximum`` and ``minimum`` of two tensors of stored values with the same scale."""
     call = rewriter.scope.look(region.expr)
     leaves = _two(rewriter, call)
     if leaves is None:
@@ -60,7 +60,7 @@ def larger(rewriter: Rewriter, region: ClampedResult) -> Any:
 
 
 def prelu(rewriter: Rewriter, region: ClampedResult) -> Any:
-    """Convert PRELU, whose slopes are along one axis."""
+    """Convert PRELU with slopes along one axis."""
     call = rewriter.scope.look(region.expr)
     x, alpha = _with_constant(rewriter, region, True, least=1) or [
         rewriter.scope.activation(argument) for argument in call.args
@@ -76,7 +76,7 @@ def prelu(rewriter: Rewriter, region: ClampedResult) -> Any:
 
 
 def matmul(rewriter: Rewriter, region: ClampedResult) -> Any:
-    """Convert a product of matrices: a dense layer, or of two tensors that both vary."""
+    """Convert a matrix product: a dense layer, or a product of two variable tensors."""
     call = rewriter.scope.look(region.expr)
     leaves = _two(rewriter, call)
     held = None if leaves is None else rewriter.scope.constant(leaves[1].expr)
@@ -87,7 +87,7 @@ def matmul(rewriter: Rewriter, region: ClampedResult) -> Any:
 
 
 def _two(rewriter: Rewriter, call: relax.Call) -> list[Leaf] | None:
-    """Two stored operands, or None if one is a number."""
+    """Return two stored operands, or None if one is a number."""
     found = [activation(rewriter, argument) for argument in call.args[:2]]
     leaves = [leaf for leaf in found if leaf is not None]
     return leaves if len(leaves) == 2 else None
@@ -96,10 +96,10 @@ def _two(rewriter: Rewriter, call: relax.Call) -> list[Leaf] | None:
 def _with_constant(
     rewriter: Rewriter, region: ClampedResult, multiplied: bool, least: int = 2
 ) -> list[Leaf] | None:
-    """A stored operand and floats along an axis, stored as finely as it is; None for others.
+    """Return a stored operand and constants along an axis, quantised as finely; None for others.
 
-    :class:`RefusedError` where that is too coarse: together with the rounding of the result it
-    would be more than a step.
+    Raises :class:`RefusedError` if the quantisation of the constants, together with the rounding of
+    the result, would exceed a step.
     """
     arguments = rewriter.scope.look(region.expr).args[:2]
     floats = [rewriter.scope.constant(argument) for argument in arguments]
@@ -113,12 +113,12 @@ def _with_constant(
     made, off = _stored_constant(values, like.params.dtype)
     reach = max(abs(like.params.real(limit)) for limit in like.params.limits)
     if off * (reach if multiplied else 1.0) > MOST_OFF * region.result.scale:
-        raise RefusedError("its constants are floats that are too coarse in the type of the tensor")
+        raise RefusedError("its constants would be too coarse in the tensor's type")
     return [made if leaf is None else leaf for leaf in leaves]
 
 
 def _stored_constant(values: Array, dtype: str) -> tuple[Leaf, float]:
-    """Floats as they are stored around the middle of ``dtype``, and how far off they are."""
+    """Return floats quantised around the middle of ``dtype``, and their largest error."""
     limits = np.iinfo(dtype)
     middle = (limits.max + limits.min + 1) // 2
     scale = float(np.float32(np.abs(values).max() / (limits.max - middle))) or 1.0
@@ -135,7 +135,7 @@ def _pair(rewriter: Rewriter, region: ClampedResult, leaves: list[Leaf]) -> Pair
 
 
 def _as_stored(x: Leaf, slopes: Leaf) -> Leaf:
-    """Slopes of 8 bits with a sign, as LiteRT has them: without one where ``x`` has none."""
+    """Return 8-bit slopes as LiteRT stores them: signed, or unsigned if ``x`` is unsigned."""
     held = compat.constant_array(slopes.expr) if compat.is_constant(slopes.expr) else None
     if held is None or (x.params.dtype, slopes.params.dtype) != ("uint8", "int8"):
         return slopes
@@ -144,7 +144,7 @@ def _as_stored(x: Leaf, slopes: Leaf) -> Leaf:
 
 
 def chosen(rewriter: Rewriter, region: ClampedResult) -> Any:
-    """Convert ``where``: values of two tensors in the same scale, by a condition."""
+    """Convert ``where``: a condition selects values of two tensors with the same scale."""
     condition, *operands = rewriter.scope.look(region.expr).args
     leaves = [rewriter.scope.activation(operand) for operand in operands]
     values = [as_result(rewriter, region, leaf) for leaf in leaves]

@@ -1,4 +1,4 @@
-"""Average pools, means and sums between ``dequantize`` and ``quantize``, read into records."""
+"""Conversion of average pools, means and sums between ``dequantize`` and ``quantize``."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,16 +17,17 @@ _REDUCTIONS = {"relax.mean": "MEAN", "relax.sum": "SUM"}
 
 
 MOST_FINER = 1.9
-"""How much finer a scale may be that an average in steps of another one is brought to.
+"""Largest ratio of the input's scale to the result's when an average is rescaled.
 
-Both round by half a step of theirs: the result is within a step of a float one that is rounded.
+Both conversions round by half of their step, so that the result is within a step of the rounded
+float result.
 """
 
 
 def average_pool(rewriter: Rewriter, region: ClampedResult) -> Any:
-    """Convert ``avg_pool2d``: LiteRT's where scales agree, else a sum brought to another scale.
+    """Convert ``avg_pool2d``: LiteRT's if scales agree, otherwise a rescaled sum.
 
-    LiteRT's counts elements of the image only, a sum all of the window.
+    LiteRT divides by the elements inside the image, a sum by those of the full window.
     """
     pool = rewriter.scope.look(region.expr)
     x = rewriter.scope.activation(pool.args[0])
@@ -41,9 +42,9 @@ def average_pool(rewriter: Rewriter, region: ClampedResult) -> Any:
 
 
 def _rescaled(rewriter: Rewriter, region: ClampedResult, x: Leaf, spec: AveragePool) -> Any:
-    """An average over windows of different sizes in the scale of ``x``, then in the result's."""
+    """Return an average over windows of different sizes, rescaled from ``x`` to the result."""
     if x.params.scale > MOST_FINER * region.result.scale:
-        raise RefusedError("an average over windows of different sizes, to a finer scale")
+        raise RefusedError("an average over windows of different sizes with a finer result scale")
     low, high = x.params.limits
     record = replace(spec, low=low, high=high)
     made = computed(rewriter, "AVERAGE_POOL_2D", lambda: record, [x])

@@ -1,8 +1,7 @@
-"""What a quantised Relax function holds: definitions, constants, and where values are stored.
+"""The view of a quantised Relax function: definitions, constants, and stored tensors.
 
-A *leaf* is a tensor as it is stored, with its scale and zero point: the argument of
-``dequantize``. An integer operator is a region of float operators between leaves and one
-``quantize``.
+A *leaf* is a stored tensor with scale and zero point: the argument of ``dequantize``. An integer
+operator is a region of float operators between leaves and one ``quantize``.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +27,7 @@ Array = npt.NDArray[Any]
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Raise what an operator does not support as the reason why a region stays float."""
+    """Convert an operator's :class:`UnsupportedError` to the reason why a region stays float."""
     try:
         yield
     except UnsupportedError as error:
@@ -37,7 +36,7 @@ def refusing() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A stored tensor: an integer expression, and how to read it."""
+    """A stored tensor: an integer expression and its quantisation."""
 
     expr: relax.Expr
     params: Affine
@@ -45,13 +44,13 @@ class Leaf:
 
     @property
     def stored(self) -> Stored:
-        """The tensor as operators see it."""
+        """The tensor as operator records see it."""
         return Stored(self.shape, self.params)
 
 
 @dataclass(frozen=True)
 class Weight:
-    """A constant with a scale and a zero point for every element (broadcast)."""
+    """A constant with scale and zero point for each element (broadcast)."""
 
     data: Array
     scale: Array
@@ -64,7 +63,7 @@ class Weight:
         )
 
     def per_channel(self, axis: int) -> tuple[Array, Array]:
-        """Return scales and zero points along ``axis``; refuse what varies along others."""
+        """Return scales and zero points along ``axis``; refuse those that vary along other axes."""
         found = []
         for array in (self.scale, self.zero):
             rows = np.moveaxis(np.broadcast_to(array, self.data.shape), axis, 0)
@@ -77,7 +76,7 @@ class Weight:
 
 @dataclass
 class Scope:
-    """The bindings of one function by variable; ``names`` are those of the original tensors."""
+    """The bindings of one function by variable; ``names``: those of the original tensors."""
 
     function: relax.Function
     values: dict[relax.Var, relax.Expr] = field(default_factory=dict)
@@ -93,13 +92,13 @@ class Scope:
             self.uses[variable] = self.uses.get(variable, 0) + 1
 
     def look(self, expr: relax.Expr) -> Any:
-        """Return what ``expr`` is bound to, through renamings."""
+        """Return the value of ``expr``, through renamings."""
         while isinstance(expr, relax.Var) and expr in self.values:
             expr = self.values[expr]
         return expr
 
     def call(self, expr: relax.Expr, *names: str) -> Any:
-        """Return the call of one of the operators ``names`` that ``expr`` is, or None."""
+        """Return ``expr`` if it is a call of one of the operators ``names``, otherwise None."""
         found = self.look(expr)
         if compat.is_call(found) and compat.op_name(found) in names:
             return found
@@ -135,16 +134,19 @@ class Scope:
         return affine(name, scales, zeros, compat.dtype_name(stored), axis, shape)
 
     def moved(self, expr: relax.Expr) -> Any:
-        """Return the call that ``expr`` is, where that moves or chooses elements, or None."""
+        """Return ``expr`` if it is a call that moves or selects elements, otherwise None."""
         return moving(self.look(expr), self.look)
 
     def leaf(self, expr: relax.Expr) -> Leaf:
-        """Return the stored tensor that ``expr`` dequantises; :class:`RefusedError` otherwise."""
+        """Return the stored tensor that ``expr`` dequantises.
+
+        Raises :class:`RefusedError` for other expressions.
+        """
         moved = self.moved(expr)
         if moved is not None:
             inner = self.leaf(moved.args[0])
             if not inner.params.is_per_tensor:
-                raise RefusedError("a tensor with a scale a channel is moved")
+                raise RefusedError("a tensor with a scale per channel is moved")
             return Leaf(self._again(moved, inner), inner.params, shape_of(moved.ty))
         call = self.call(expr, "relax.dequantize")
         if call is None:
@@ -153,19 +155,19 @@ class Scope:
         return Leaf(source, self.params(call, source.ty, label(source)), shape_of(source.ty))
 
     def _again(self, moved: relax.Call, inner: Leaf) -> Any:
-        """A move of a stored tensor; of a constant it is made here."""
+        """Return a move of a stored tensor; moves of constants are evaluated here."""
         held = self.constant(inner.expr)
         if held is not None and _memory(moved) in (MemoryUse.COPY, MemoryUse.TURNED):
             return compat.constant(np.ascontiguousarray(_mover(moved)(held)))
         return again(moved, inner.expr, inner.params)
 
     def activation(self, expr: relax.Expr) -> Leaf:
-        """Return the stored tensor of one 8- or 16-bit scale that ``expr`` dequantises."""
+        """Return the stored 8- or 16-bit tensor with one scale that ``expr`` dequantises."""
         leaf = self.leaf(expr)
         if leaf.params.dtype not in INTEGERS:
             raise RefusedError(f"an operand is stored as {leaf.params.dtype}")
         if not leaf.params.is_per_tensor:
-            raise RefusedError("an operand has a scale a channel")
+            raise RefusedError("an operand has a scale per channel")
         return leaf
 
     def weight(self, expr: relax.Expr) -> Weight:
@@ -192,7 +194,7 @@ class Scope:
 
 
 def _memory(call: relax.Call) -> MemoryUse | None:
-    """What the memory of an operator looks like, by its record."""
+    """Return the memory use of an operator, from its record."""
     known = RELAX.get(compat.op_name(call))
     return None if known is None else known.storage.use
 
@@ -206,31 +208,31 @@ def _mover(call: relax.Call) -> Any:
         return lambda array: np.transpose(array, order)
     if memory is MemoryUse.COPY:
         return lambda array: np.reshape(array, shape_of(call.ty))
-    raise RefusedError(f"its weights pass through {compat.op_name(call)}")
+    raise RefusedError(f"its weights are transformed by {compat.op_name(call)}")
 
 
 def image_shape(ty: relax.Type) -> tuple[int, int, int, int]:
-    """Return the four extents of a type of images; :class:`RefusedError` for any other."""
+    """Return the four extents of an image type; raise :class:`RefusedError` for other types."""
     shape = shape_of(ty)
     if len(shape) != 4:
-        raise RefusedError(f"a tensor of {len(shape)} dimensions where there should be images")
+        raise RefusedError(f"a tensor of {len(shape)} dimensions in place of images")
     return shape[0], shape[1], shape[2], shape[3]
 
 
 def name_of(call: relax.Call) -> str:
-    """Return what a message calls an operator, or a kernel that the importer made."""
+    """Return the display name of an operator, or of a kernel that the importer created."""
     kernel = compat.called_kernel(call)
     made = compat.op_name(call) if kernel is None else str(kernel.name_hint)
     return str(made).removeprefix("relax.")
 
 
 def label(expr: relax.Expr) -> str:
-    """Return what a message calls an expression."""
+    """Return the display name of an expression."""
     return str(getattr(expr, "name", None) or "constant")
 
 
 def variables(expr: relax.Expr) -> list[Any]:
-    """Return the variables an expression names, in order."""
+    """Return the variables in an expression, in order."""
     if isinstance(expr, relax.Var):
         return [expr]
     if isinstance(expr, relax.Tuple):

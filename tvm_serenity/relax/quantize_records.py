@@ -1,6 +1,6 @@
-"""Records of operators, computed from the stored tensors of a region.
+"""Emission of operator records on the stored tensors of a region.
 
-A convolution reads the pieces of a concat that only convolutions read.
+A convolution reads the pieces of a concatenation that only convolutions read.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,10 +25,10 @@ def computed(
     operands: Sequence[Leaf],
     values: Sequence[Any] | None = None,
 ) -> Any:
-    """Return the expression that computes the record of an operator from its operands.
+    """Return the expression that computes an operator's record from its operands.
 
-    ``values``: their new expressions, where these are known. What the operator does not support is
-    raised as :class:`RefusedError`.
+    ``values``: the new expressions of operands, if known. Unsupported records raise
+    :class:`RefusedError`.
     """
     compute = operator(kind).integers.compute
     if compute is None:
@@ -40,14 +40,14 @@ def computed(
 
 
 def turned(rewriter: Rewriter, value: Any, axes: Sequence[int]) -> Any:
-    """Return a value with its axes in another order."""
+    """Return a value with its axes permuted."""
     if list(axes) == sorted(axes):
         return value
     return rewriter.builder.emit(relax.op.permute_dims(value, list(axes)))
 
 
 def rescaled(rewriter: Rewriter, region: ClampedResult, leaf: Leaf, value: relax.Expr) -> Any:
-    """Return ``value``, stored as ``leaf`` says, in the scale and limits of ``region``."""
+    """Return ``value``, stored as ``leaf``, in the scale and limits of ``region``."""
     made, rounding = region.stored(leaf.shape), rewriter.rounding
     record = Rescaling(leaf.stored, made, region.limits, rounding)
     return computed(rewriter, "QUANTIZE", lambda: record, [leaf], [value])
@@ -59,7 +59,7 @@ def as_result(rewriter: Rewriter, region: ClampedResult, leaf: Leaf) -> Any:
 
 
 def activation(rewriter: Rewriter, expr: relax.Expr) -> Leaf | None:
-    """Return the stored tensor that ``expr`` dequantises, None where it is none of one scale."""
+    """Return the stored tensor with one scale that ``expr`` dequantises, otherwise None."""
     try:
         return rewriter.scope.activation(expr)
     except RefusedError:
@@ -67,14 +67,14 @@ def activation(rewriter: Rewriter, expr: relax.Expr) -> Leaf | None:
 
 
 class RegionWriter(Writer):
-    """Writes calls for a region, whose function says who reads what."""
+    """A writer of calls for a region, which knows the readers of each value."""
 
     def __init__(self, rewriter: Rewriter, operands: Sequence[Leaf]) -> None:
         super().__init__(rewriter.builder)
         self.rewriter, self.operands = rewriter, operands
 
     def pieces(self, operand: int, axis: int) -> list[tuple[Expr, Shape]] | None:
-        """Return the tensors of a concat that only convolutions read; None for any other input."""
+        """Return the operands of a concatenation that only convolutions read, otherwise None."""
         old = self.operands[operand].expr
         if not self.rewriter.fold_concat or not isinstance(old, relax.Var):
             return None
@@ -85,7 +85,7 @@ class RegionWriter(Writer):
 
 
 def _readers(rewriter: Rewriter, var: relax.Var) -> list[Reader[relax.Var]] | None:
-    """The convolutions that read ``var`` through ``dequantize``; None where anything else does."""
+    """Return the convolutions that read ``var`` through ``dequantize``; None if others read it."""
     scope = rewriter.scope
     found = []
     for user in rewriter.users.get(var, []):
@@ -101,7 +101,7 @@ def _readers(rewriter: Rewriter, var: relax.Var) -> list[Reader[relax.Var]] | No
 
 
 def _depthwise(rewriter: Rewriter, var: relax.Var, conv: relax.Call) -> relax.Var | None:
-    """The result of a depthwise convolution as it is stored; None where there is more to it."""
+    """Return the stored result of a depthwise convolution; None if further operators follow."""
     layout, shape = str(conv.attrs.data_layout), shape_of(conv.args[0].ty)
     if int(conv.attrs.groups) != shape[layout.index("C")]:
         return None
@@ -119,8 +119,8 @@ def _depthwise(rewriter: Rewriter, var: relax.Var, conv: relax.Call) -> relax.Va
 
 
 def joined_parts(rewriter: Rewriter, call: relax.Call) -> list[Any]:
-    """Return what a concat joins."""
+    """Return the operands of a concatenation."""
     parts = rewriter.scope.look(call.args[0])
     if not isinstance(parts, relax.Tuple):
-        raise RefusedError("a concat of a tuple that is no literal")
+        raise RefusedError("a concatenation of a tuple variable")
     return list(parts.fields)

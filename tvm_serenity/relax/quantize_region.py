@@ -1,4 +1,4 @@
-"""One region at a time: the rule that turns it into an integer kernel, or why none does."""
+"""Conversion of one region: the matching rule's integer kernel, or the reason for none."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Scope, label, v
 
 @dataclass(frozen=True)
 class ClampedResult:
-    """What ``quantize(activation(expr))`` stores: ``expr`` clamped to ``low``..``high``."""
+    """The result of ``quantize(activation(expr))``: ``expr`` clamped to ``low``..``high``."""
 
     name: str
     expr: relax.Expr
@@ -29,17 +29,17 @@ class ClampedResult:
 
     @property
     def is_unclamped(self) -> bool:
-        """Whether the activation lets all values pass."""
+        """Whether the activation passes all values."""
         return self.limits == self.result.limits
 
     def stored(self, shape: Sequence[int]) -> Stored:
-        """Return the result, of a shape, as operators see it."""
+        """Return the result, of a given shape, as operator records see it."""
         return Stored(tuple(shape), self.result)
 
 
 @dataclass
 class Rewriter:
-    """Writes a function anew, region by region; ``new`` maps old variables to new expressions."""
+    """A writer that converts a function region by region; ``new``: old variables to expressions."""
 
     scope: Scope
     builder: relax.BlockBuilder
@@ -60,7 +60,7 @@ class Rewriter:
     def binding(self, binding: relax.VarBinding) -> None:
         """Write one binding of the old function."""
         var, value = binding.var, binding.value
-        if isinstance(value, relax.Var):  # another name: what it stands for is written already
+        if isinstance(value, relax.Var):  # a renaming: its value is written already
             self.new[var] = self.rewritten(value)
             return
         if self._is_half_of_a_clip(var):
@@ -76,13 +76,13 @@ class Rewriter:
         self.new[var] = self.emitted(self.rewritten(value), var.name)
 
     def _kept(self, var: relax.Var, value: relax.Expr, reason: RefusedError) -> Any:
-        """Return the variable of a region that stays float; note why."""
+        """Return the variable of a region that stays float; record the reason."""
         made = self.builder.emit(self.rewritten(value), var.name)
         self.reasons[made.name] = str(reason)
         return made
 
     def region(self, var: relax.Var, value: relax.Expr) -> ClampedResult | None:
-        """Return the region whose result ``value`` is, or None for any other expression."""
+        """Return the region whose result is ``value``, None for any other expression."""
         root = self.scope.look(value)
         limits = None
         clip = self.scope.call(root, "relax.clip")
@@ -93,7 +93,7 @@ class Rewriter:
             return None
         result = self.scope.params(root, root.ty, label(var))
         if not result.is_per_tensor:
-            raise RefusedError("its result has a scale a channel")
+            raise RefusedError("its result has a scale per channel")
         low, high = result.limits
         if limits is not None:
             low, high = max(low, int(limits[0])), min(high, int(limits[1]))
@@ -108,7 +108,7 @@ class Rewriter:
             expr = relu.args[0]
 
     def convert(self, region: ClampedResult) -> Any:
-        """Return the new expression of ``region``; :class:`RefusedError` says why there is none."""
+        """Return the new expression of ``region``; raise :class:`RefusedError` with a reason."""
         call = self.scope.look(region.expr)
         name = compat.op_name(call) if compat.is_call(call) else ""
         return self.rules.by_operator.get(name, self.rules.other)(self, region)
@@ -124,7 +124,7 @@ class Rewriter:
         return self.builder.emit(expr, name)
 
     def rewritten(self, expr: relax.Expr) -> Any:
-        """Return ``expr`` with old variables replaced by what stands for them."""
+        """Return ``expr`` with old variables replaced."""
         if isinstance(expr, relax.Var):
             if expr not in self.new:  # the first half of a clip that another operator reads
                 self.new[expr] = self.convert_alone(expr)
@@ -149,12 +149,12 @@ class Rewriter:
             return self._kept(var, value, reason)
 
     def _normal(self, call: relax.Call) -> Any:
-        """A call whose arguments are variables, as the builder wants nested calls."""
+        """Return a call whose arguments are variables, as the builder requires of nested calls."""
         arguments = [self.emitted(a, "inner") if _is_operator(a) else a for a in call.args]
         return compat.call_like(call, arguments)
 
     def _is_half_of_a_clip(self, var: relax.Var) -> bool:
-        """Whether ``var`` is a ``quantize`` that only one integer clip reads."""
+        """Return whether ``var`` is a ``quantize`` that only one integer clip reads."""
         users = self.users.get(var, [])
         return (
             self.scope.call(self.scope.values[var], "relax.quantize") is not None
@@ -165,12 +165,12 @@ class Rewriter:
 
 
 Rule = Callable[[Rewriter, ClampedResult], Any]
-"""Returns the new expression of a region; :class:`RefusedError` says why there is none."""
+"""Returns the new expression of a region, or raises :class:`RefusedError` with a reason."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What converts: a region ``by_operator`` that makes its value, or as any ``other``."""
+    """The rules for regions, ``by_operator`` of their value, and for any ``other``."""
 
     by_operator: Mapping[str, Rule]
     other: Rule
@@ -183,7 +183,7 @@ def _is_operator(expr: relax.Expr) -> bool:
 def _clip_limits(clip: relax.Call) -> tuple[float, float]:
     low, high = (compat.scalar(argument) for argument in clip.args[1:3])
     if low is None or high is None:
-        raise RefusedError("a clip whose limits are no numbers")
+        raise RefusedError("a clip whose limits are not numbers")
     return low, high
 
 

@@ -1,4 +1,4 @@
-"""Bilinear resizing between ``dequantize`` and ``quantize``, read into its record."""
+"""Conversion of bilinear resizing between ``dequantize`` and ``quantize``."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from tvm_serenity.relax.quantize_read import Leaf, RefusedError
 
 _COORDINATES = ("half_pixel", "asymmetric", "align_corners")
 _PARTS = 1024
-"""Weights of pixels are multiples of 1 / ``_PARTS``."""
+"""Pixel weights are multiples of 1 / ``_PARTS``."""
 
 
 def bilinear_of(attrs: Any, x: Leaf, made: Shape) -> Bilinear:
-    """Return the resizing of ``x`` to the shape ``made``, in NHWC.
+    """Return the resizing of ``x`` to the NHWC shape ``made``.
 
-    :class:`RefusedError` where its weights would not be exact enough to be within a step.
+    Raises :class:`RefusedError` if rounded weights could put the result off by more than a step.
     """
     layout, coordinates = str(attrs.layout), str(attrs.coordinate_transformation_mode)
     axes = [layout.find(axis) for axis in "NHWC"]
@@ -31,5 +31,7 @@ def bilinear_of(attrs: Any, x: Leaf, made: Shape) -> Bilinear:
     for old, new in zip(shape[1:3], size[1:3], strict=True):
         at = places(old, new, coordinates) * _PARTS
         if x.params.dtype == "int16" and (at != np.rint(at)).any():
-            raise RefusedError("int16 between pixels that are no multiples of 1/1024 apart")
+            raise RefusedError(
+                "an int16 resize whose positions are not multiples of 1/1024 of a pixel"
+            )
     return Bilinear(four(tuple(shape)), (size[1], size[2]), x.params.dtype, coordinates, True)

@@ -1,6 +1,6 @@
-"""What each float operator between ``dequantize`` and ``quantize`` is in integers.
+"""The conversion rule of each float operator between ``dequantize`` and ``quantize``.
 
-A rule reads a region into the record of an operator, whose file says what it computes.
+A rule reads a region as the record of an operator; the operator's file defines the computation.
 """
 
 from dataclasses import replace
@@ -33,22 +33,22 @@ from tvm_serenity.relax.quantize_resize import bilinear_of
 from tvm_serenity.relax.quantize_weighted import CONV, MATMUL, TRANSPOSED, weighted
 
 MOST_FINER = 1.25
-"""How much finer a scale may be that a resized image is brought to, and be within a step still.
+"""Largest ratio of scales when a resized image is rescaled to a finer scale.
 
-Resizing rounds by 3/4 of its steps at most (weights in 1/1024 are 1/4 of it), then rounding by half
-a step: two steps from a float result rounded by itself are out of reach.
+Resizing rounds by at most 3/4 of its step (weights in 1/1024 contribute 1/4), then rescaling by
+half a step: the result stays within two steps of the rounded float result.
 """
 
 
 def concat(rewriter: Rewriter, region: ClampedResult) -> Any:
-    """Convert a concat of quantised tensors."""
+    """Convert a concatenation of quantised tensors."""
     call = rewriter.scope.look(region.expr)
     leaves = [rewriter.scope.activation(part) for part in joined_parts(rewriter, call)]
     if not region.is_unclamped:
         raise RefusedError("a concat with an activation")
     made, axis, values = region.stored(shape_of(call.ty)), int(call.attrs.axis), None
     sources = [leaf.stored for leaf in leaves]
-    if region.result.dtype == "int16":  # LiteRT's joins those of one scale alone
+    if region.result.dtype == "int16":  # LiteRT only joins int16 tensors of one scale
         values = [
             rewriter.stored(leaf)
             if leaf.stored.alike(region.stored(leaf.shape))
@@ -63,7 +63,7 @@ def concat(rewriter: Rewriter, region: ClampedResult) -> Any:
 
 
 def softmax(rewriter: Rewriter, region: ClampedResult) -> Any:
-    """Convert softmax, computed along the last axis."""
+    """Convert softmax along the last axis."""
     call = rewriter.scope.look(region.expr)
     x = rewriter.scope.activation(call.args[0])
     axes = list(range(len(x.shape)))
@@ -78,7 +78,7 @@ def softmax(rewriter: Rewriter, region: ClampedResult) -> Any:
 
 
 def resized(rewriter: Rewriter, region: ClampedResult) -> Any:
-    """Convert bilinear resizing, which keeps the scale, and what is between pixels of 1/1024."""
+    """Convert bilinear resizing: the scale stays, weights are multiples of 1/1024."""
     call = rewriter.scope.look(region.expr)
     attrs = call.attrs
     if str(attrs.method) == "nearest_neighbor":
@@ -86,7 +86,7 @@ def resized(rewriter: Rewriter, region: ClampedResult) -> Any:
     x = rewriter.scope.activation(call.args[0])
     spec = bilinear_of(attrs, x, shape_of(call.ty))
     if x.params.scale > MOST_FINER * region.result.scale:
-        raise RefusedError("an image is resized to a finer scale")
+        raise RefusedError("an image resize with a finer result scale")
     axes = [str(attrs.layout).index(axis) for axis in "NHWC"]
     value = turned(rewriter, rewriter.stored(x), axes)
     made = computed(rewriter, "RESIZE_BILINEAR", lambda: spec, [x], [value])
@@ -98,13 +98,13 @@ def resized(rewriter: Rewriter, region: ClampedResult) -> Any:
 
 
 def function(rewriter: Rewriter, region: ClampedResult) -> Any:
-    """Convert any function of one stored value to a table, and moves to moves of integers."""
+    """Convert a function of one stored value to a table, and moves to integer moves."""
     scope = rewriter.scope
     leaf = activation(rewriter, region.expr)
     if leaf is not None:
         return rescaled(rewriter, region, leaf, rewriter.stored(leaf))
     moved = scope.moved(region.expr)
-    if moved is not None:  # of what is computed: move it as it is stored
+    if moved is not None:  # move the stored value
         made = rewriter.convert(replace(region, expr=moved.args[0]))
         others = [rewriter.rewritten(argument) for argument in moved.args[1:]]
         moved = compat.call_like(moved, [moved.args[0], *others])
@@ -128,7 +128,7 @@ def function(rewriter: Rewriter, region: ClampedResult) -> Any:
 
 
 def _sampled(rewriter: Rewriter, region: ClampedResult, leaf: Leaf) -> Any:
-    """A function of 16 bits, interpolated between samples."""
+    """Return a 16-bit function, interpolated between samples."""
     if not region.is_unclamped:
         raise RefusedError("a function of int16 with an activation")
     found = quantize_function.samples(rewriter.scope, region.expr, leaf, region.result)
@@ -137,7 +137,7 @@ def _sampled(rewriter: Rewriter, region: ClampedResult, leaf: Leaf) -> Any:
 
 
 def _given(rewriter: Rewriter, region: ClampedResult) -> Any:
-    """Round a tensor that is given as float."""
+    """Return the quantisation of a tensor that is given as float."""
     scope = rewriter.scope
     value = scope.look(region.expr)
     if compat.is_call(value) and compat.op_name(value) not in ("relax.dequantize",):
@@ -146,7 +146,7 @@ def _given(rewriter: Rewriter, region: ClampedResult) -> Any:
 
 
 def store(rewriter: Rewriter, region: ClampedResult) -> Any:
-    """Round a tensor that is computed, or given, as float."""
+    """Convert the quantisation of a tensor that is computed, or given, as float."""
     if compat.dtype_name(region.expr.ty) != "float32":
         raise RefusedError("a tensor that is not float32 is quantised")
     shape = shape_of(region.expr.ty)
@@ -176,7 +176,7 @@ REGIONS = Rules(
     },
     other=function,
 )
-"""Of modules whose quantised operators are float operators between two conversions."""
+"""Rules for modules whose quantised operators are float operators between conversions."""
 
 FILES = Rules(by_operator={}, other=store)
-"""Of ``.tflite`` files: their quantised operators are integers already."""
+"""Rules for ``.tflite`` files, whose quantised operators are integers already."""

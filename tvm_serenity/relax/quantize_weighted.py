@@ -1,7 +1,7 @@
-"""Convolutions and dense layers between ``dequantize`` and ``quantize``, read into their records.
+"""Conversion of convolutions and dense layers between ``dequantize`` and ``quantize``.
 
-Layouts, weights and biases are read here, as Relax has them; what a layer computes, its operator
-says (``operators/convolutions.py``, ``operators/fully_connected.py``).
+Layouts, weights and biases are read here, in Relax's form; the operator's file defines the
+computation (``operators/convolutions.py``, ``operators/fully_connected.py``).
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ def weighted(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert ``[bias +] conv2d | conv2d_transpose | matmul`` with constant weights."""
     call, bias = find(rewriter, region.expr)
     if call is None:
-        raise RefusedError("no convolution or matmul")
+        raise RefusedError("not a convolution or matmul")
     if compat.op_name(call) == CONV:
         return _convolution(rewriter, region, call, bias)
     if compat.op_name(call) == TRANSPOSED:
@@ -38,7 +38,7 @@ def weighted(rewriter: Rewriter, region: ClampedResult) -> Any:
 
 
 def find(rewriter: Rewriter, expr: relax.Expr) -> tuple[Any, Any]:
-    """Return the weighted sum that ``expr`` is and what is added to it, or (None, None)."""
+    """Return the weighted sum that ``expr`` is and its bias, or (None, None)."""
     scope = rewriter.scope
     call = scope.call(expr, CONV, TRANSPOSED, MATMUL)
     if call is not None:
@@ -81,7 +81,7 @@ def _convolution(
 def _transposed(
     rewriter: Rewriter, region: ClampedResult, call: relax.Call, bias: relax.Var
 ) -> Any:
-    """A transposed convolution, which is computed in NHWC."""
+    """Return a transposed convolution, computed in NHWC."""
     attrs, layout = call.attrs, str(call.attrs.data_layout)
     if layout not in ("NHWC", "NCHW") or int(attrs.groups) != 1 or _two(attrs.dilation) != (1, 1):
         raise RefusedError("a transposed convolution in groups, dilated, or of another layout")
@@ -103,7 +103,7 @@ def _transposed(
 
 
 def _canonical(weight: Weight, layout: str) -> Weight:
-    """The weight with axes (height, width, input channels of a group, output channels)."""
+    """Return the weight as (height, width, input channels of a group, output channels)."""
     if sorted(layout) != sorted("HWIO"):
         raise RefusedError(f"weights of layout {layout}")
     order = [layout.index(axis) for axis in "HWIO"]
@@ -125,7 +125,7 @@ def _layer(
     parts: tuple[Leaf, Weight, Any],
     made: tuple[int, ...],
 ) -> WeightedLayer:
-    """The layer of an activation, weights whose last axis are the output channels, and a bias."""
+    """Return the layer of an activation, weights with output channels last, and a bias."""
     x, weight, bias = parts
     result, filters = region.stored(made), filters_of(weight)
     with refusing():
@@ -141,10 +141,10 @@ def _layer(
 
 
 def filters_of(weight: Weight) -> Filters:
-    """Return weights whose last axis are the output channels."""
+    """Return weights with output channels last."""
     scales, zeros = weight.per_channel(weight.data.ndim - 1)
     if len(set(zeros.tolist())) != 1:
-        raise RefusedError("its weights have a zero point a channel")
+        raise RefusedError("its weights have a zero point per channel")
     if weight.data.dtype.name not in ("int8", "uint8"):
         raise RefusedError(f"its weights are stored as {weight.data.dtype.name}")
     return Filters(np.ascontiguousarray(weight.data), scales, int(zeros[0]))
@@ -153,9 +153,9 @@ def filters_of(weight: Weight) -> Filters:
 def bias_of(
     rewriter: Rewriter, bias: relax.Var, x: Leaf, filters: Filters, result: float
 ) -> npt.NDArray[np.int64]:
-    """Return the bias in steps of the products, one number a channel.
+    """Return the bias in the scale of the products, one number per channel.
 
-    One that is stored in other steps, or as floats, is rounded to them.
+    A bias in another scale, or in floats, is rounded to it.
     """
     scales, channels = filters.scales, filters.data.shape[-1]
     if bias is None:
@@ -175,7 +175,7 @@ def bias_of(
 
 def _per_channel(values: Array, channels: int) -> npt.NDArray[np.int64]:
     if values.size not in (1, channels):
-        raise RefusedError("its bias is not one number a channel")
+        raise RefusedError("its bias is not one number per channel")
     return np.asarray(np.broadcast_to(values.astype(np.int64), (channels,)))
 
 

@@ -1,10 +1,10 @@
-"""Relax bindings -> ``Graph``: what the searches see of a lowered function.
+"""Conversion of Relax bindings to a ``Graph``, the searches' view of a lowered function.
 
-A binding that runs something (a kernel, a packed call) is an operator. Tuples, tuple items,
-renamings and constants run nothing: they have no operator and are written back where they are
-needed. ``relax.reshape`` shows its input's storage, and so does ``call_tir_inplace``: its result is
-the argument it overwrites; what reads that argument before must still do so in any other order.
-Everything is keyed by Var objects: names are not unique after FuseOps.
+A binding that runs code (a kernel, a packed call) is an operator. Tuples, tuple items, renamings
+and constants run nothing; they are written back where they are needed. The result of
+``relax.reshape`` is a view of its input. The result of ``call_tir_inplace`` is the argument that it
+overwrites: earlier readers of that argument must precede it in any order. Keys are Var objects,
+because names are not unique after FuseOps.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,19 +22,18 @@ from tvm_serenity.relax.extents import largest_shape, upper_bounds
 from tvm_serenity.relax.lower import lowered
 
 Value = int | tuple["Value", ...] | None
-"""What a Relax variable holds: a tensor's index, a tuple of values, or nothing in memory."""
+"""The value of a Relax variable: a tensor's index, a tuple of values, or None."""
 
 
 WORKSPACES = "serenity.workspace_bytes"
-"""Module attribute: bytes that external functions allocate themselves, by symbol."""
+"""Module attribute: bytes that each external function allocates itself, by symbol."""
 
 
 @dataclass(frozen=True)
 class BoundGraph:
-    """Bindings and the graph read off them: ``graph.ops[i]`` is ``bindings[run[i]]``.
+    """Bindings and their graph: ``graph.ops[i]`` is ``bindings[run[i]]``.
 
-    ``results`` are the tensors that are returned, as often as they are: the graph's outputs are
-    each of them once.
+    ``results``: the returned tensors, with repetitions; the graph's outputs have no repetitions.
     """
 
     graph: Graph
@@ -46,7 +45,7 @@ class BoundGraph:
     def arrange(self, order: Sequence[int]) -> list[Any]:
         """Return all bindings with the operators in ``order``.
 
-        A binding that runs nothing stands right before the first one that needs it.
+        A binding that runs nothing directly precedes the first binding that needs it.
         """
         position = {b.var: i for i, b in enumerate(self.bindings)}
         done: set[int] = set()
@@ -94,12 +93,12 @@ class _Reader:
         return self.scratch[kernel]
 
     def external_bytes(self, symbol: str) -> int:
-        """What an external function says it allocates while it runs."""
+        """Return the bytes that an external function states it allocates at run time."""
         stated = (self.module.attrs or {}).get(WORKSPACES, None) or {}
         return int(stated.get(symbol, 0))
 
     def value(self, expr: relax.Expr) -> Value:
-        """The tensors an argument names; a literal becomes a constant of the graph."""
+        """Return the tensors of an argument; a literal becomes a constant of the graph."""
         if expr in self.values:
             return self.values[expr]
         if isinstance(expr, relax.Tuple):
@@ -156,11 +155,11 @@ def read_region(
 ) -> BoundGraph:
     """Return the graph of consecutive ``bindings`` of a function of ``module``.
 
-    ``params`` are the variables made before them, ``results`` those used after them; ``weights``
-    are the params that hold constants; ``bounds`` the largest values of symbolic sizes, by name.
-    External inputs and outputs live in the caller's memory and are not counted. ``workspace``
-    counts what kernels allocate inside. Raises :class:`UnsupportedError` on unbounded shapes and
-    control flow, naming the binding.
+    ``params``: variables defined before them. ``results``: variables used after them. ``weights``:
+    the params that hold constants. ``bounds``: upper bounds of symbolic sizes by name. External
+    inputs and outputs live in the caller's memory and are not counted. ``workspace`` counts
+    allocations in kernels. Raises :class:`UnsupportedError`, which names the binding, for unbounded
+    shapes and control flow.
     """
     reader = _Reader(module, workspace, bounds or {})
     inputs: list[int] = []
@@ -187,9 +186,9 @@ def read_region(
 
 
 def _keep_returned(reader: _Reader, outputs: frozenset[int]) -> None:
-    """Let what makes a result of constants alone wait for nothing: it is run, as others are.
+    """Make the producer of a result that reads only constants an operator without inputs.
 
-    An operator that reads constants alone is else one that is folded, and takes no memory.
+    Other operators on constants are folded and take no memory.
     """
     for index, op in enumerate(reader.ops):
         roles = {reader.tensors[t].role for t in op.inputs}
@@ -198,9 +197,9 @@ def _keep_returned(reader: _Reader, outputs: frozenset[int]) -> None:
 
 
 def _keep_before(reader: _Reader, overwrites: Sequence[bool]) -> None:
-    """Make every op that overwrites wait for the earlier readers of what it overwrites.
+    """Make each overwriting operator wait for the earlier readers of its argument.
 
-    They make a token of no bytes for it.
+    The readers produce a token of no bytes for it.
     """
     root: dict[int, int] = {}
     readers: dict[int, list[int]] = {}
@@ -229,9 +228,9 @@ def _extend(
 
 
 def read_function(module: tvm.IRModule, name: str = "main", **options: Any) -> BoundGraph:
-    """Return the graph of a whole function; options as for :func:`read_region`.
+    """Return the graph of a function; the options are those of :func:`read_region`.
 
-    Parameters from ``num_input`` on (an attribute importers set) are weights.
+    Parameters from ``num_input`` on (an attribute of importers) are weights.
     """
     function = module[name]
     bindings = [b for block in function.body.blocks for b in block.bindings]
@@ -254,7 +253,7 @@ def weights_of(function: relax.Function) -> frozenset[Any]:
 
 
 def _variables(expr: relax.Expr) -> list[Any]:
-    """The variables an expression names, in order."""
+    """Return the variables in an expression, in order."""
     if isinstance(expr, relax.Var):
         return [expr]
     if isinstance(expr, relax.Tuple):
@@ -281,9 +280,9 @@ def _with_role(tensor: Tensor, role: Role) -> Tensor:
 
 
 def module_graph(module: tvm.IRModule, name: str) -> Graph:
-    """Return a fresh module's network: one op a fused kernel, inputs and outputs counted.
+    """Return the graph of a fresh module: an operator per fused kernel, with inputs and outputs.
 
-    Kernels' scratch is left out: it belongs to the kernels that ``compile`` chooses.
+    Scratch is not counted: it depends on the kernels that ``compile`` chooses.
     """
     region = read_function(
         lowered(module), workspace=False, external_inputs=False, external_outputs=False

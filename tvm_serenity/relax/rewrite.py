@@ -1,4 +1,4 @@
-"""Exchange subgraphs for identical ones whose best order needs less memory."""
+"""Replacement of subgraphs by identical ones whose best order needs less memory."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,14 +20,14 @@ from tvm_serenity.rows.stream import Streaming
 from tvm_serenity.schedule import Options, schedule
 
 ROWS = "rows"
-"""The rule that splits operators into rows, where no other rule did anything."""
+"""The name of the rule that splits operators into rows if no other rule applied."""
 
 
 @dataclass(frozen=True)
 class Rewriting:
-    """What was done to a module: ``found``, or the ``reason`` for which nothing was.
+    """The result of rewriting: the rewrites ``found``, or the ``reason`` for none.
 
-    ``rows``: the module was split into rows, by the rule of that name.
+    ``rows``: the split into rows, if the rule of that name applied.
     """
 
     found: Rewritten | None
@@ -36,7 +36,7 @@ class Rewriting:
 
     @property
     def changed(self) -> bool:
-        """Whether the module is another one."""
+        """Whether the module changed."""
         return self.rows is not None or not self.reason
 
 
@@ -45,7 +45,7 @@ def rewrite_module(
     options: RewriteOptions | None = None,
     target: tvm.target.Target | str | None = None,
 ) -> tuple[Any, Rewriting]:
-    """Return ``mod`` rewritten, or ``mod`` itself where nothing is gained, and what was done."""
+    """Return ``mod`` rewritten, or unchanged if nothing is gained, and a record of the rewrites."""
     options = options or RewriteOptions()
     rule_names(options.rules)
     target = tvm_targets.current() if target is None else tvm.target.Target(target)
@@ -68,10 +68,10 @@ def rewrite_module(
 def rewrite_by(
     mod: tvm.IRModule, options: RewriteOptions, target: tvm.target.Target | str | None = None
 ) -> tuple[Any, Rewriting]:
-    """Return what :func:`rewrite_module` returns, with "rows" as one more name of a rule.
+    """Return what :func:`rewrite_module` returns; ``rules`` may also name "rows".
 
-    It splits ``main`` into rows if no other rule named changed the module, and only where that can
-    be done: else the module comes back as it is. Its images are brought to channels last for it.
+    The rule "rows" splits ``main`` into rows if no other rule changed the module and a split is
+    possible. It converts images to channels last.
     """
     others = [name for name in _names(options.rules) if name != ROWS]
     made, done = mod, Rewriting(None)
@@ -88,7 +88,7 @@ def rewrite_by(
 
 
 def names_rows(rules: str) -> bool:
-    """Return whether a text that names rules names the one that splits into rows."""
+    """Return whether a list of rules names the split into rows."""
     return ROWS in _names(rules)
 
 
@@ -97,16 +97,16 @@ def _names(rules: str) -> list[str]:
 
 
 def _peak(mod: tvm.IRModule, target: tvm.target.Target) -> int:
-    """The peak of the best order of a module's lean kernels, scratch included."""
+    """Return the peak of the best order of a module's lean kernels, scratch included."""
     with target:
         graph = read_function(lean_module(mod, target)).graph
     return schedule(graph, "auto", Options(time_limit_s=5.0)).peak_bytes
 
 
 def force(mod: tvm.IRModule, rules: str, target: tvm.target.Target | str | None = None) -> Any:
-    """Return ``mod`` with rules applied wherever they match, worth it or not: for tests.
+    """Return ``mod`` with rules applied at each match, profitable or not, for tests.
 
-    ``mod`` itself where none matches.
+    Return ``mod`` itself if no rule matches.
     """
     target = tvm_targets.current() if target is None else tvm.target.Target(target)
     reading = read_net(prepared(mod))

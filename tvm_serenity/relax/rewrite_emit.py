@@ -1,12 +1,14 @@
-"""``rewrite.Net`` -> Relax: one kernel an op, lean, in the net's order.
+"""Conversion of ``rewrite.Net`` to Relax: a lean kernel per operator, in the net's order.
 
-1. An op becomes a small Relax function of high-level operators: pieces are sliced and joined, the
-   part of the source op it computes comes from the source's own bindings with weights and
-   constants sliced here, at compile time.
-2. TVM legalises and fuses each function into one kernel; equal functions share it. The lean
-   schedule then leaves no padded copy, no joined operand and no raw sum in memory.
-3. An op that adds to a buffer, or writes a part of one, is called by ``call_tir_inplace``: its
-   kernel gets the result's elements in the storage of that argument.
+1. Each operator becomes a small Relax function of high-level operators. Pieces are sliced and
+joined. The source's bindings supply the computation, with weights and constants sliced at compile
+time.
+
+2. TVM legalises and fuses each function to one kernel; equal functions share a kernel. The lean
+schedule leaves no padded copy, concatenation or raw sum in memory.
+
+3. An operator that adds to a buffer, or writes part of one, is called by ``call_tir_inplace``: its
+kernel receives the result in the storage of that argument.
 """
 
 from collections.abc import Sequence
@@ -26,7 +28,7 @@ from tvm_serenity.rewrite.net import Kind, Net, Node
 
 
 def emit(mod: tvm.IRModule, reading: Reading, net: Net, target: tvm.target.Target) -> Any:
-    """Return ``mod`` with a ``main`` that runs ``net``, settled, in its order."""
+    """Return ``mod`` with a ``main`` that runs ``net`` in its order."""
     writer = _Functions(reading, net)
     plans = [writer.plan(node) for node in net.nodes]
     kernels = _kernels(writer.functions, mod, target)
@@ -60,7 +62,7 @@ def emit(mod: tvm.IRModule, reading: Reading, net: Net, target: tvm.target.Targe
 
 @dataclass(frozen=True)
 class _Plan:
-    """How an op is called: its function, and its arguments, values (ints) or constants."""
+    """The call of an operator: its function, and arguments as values (ints) or constants."""
 
     function: int
     arguments: tuple[Any, ...]
@@ -69,7 +71,7 @@ class _Plan:
 
 @dataclass
 class _Functions:
-    """The primitive functions of a net's ops, equal ones once."""
+    """The primitive functions of a net's operators, without duplicates."""
 
     reading: Reading
     net: Net
@@ -77,7 +79,10 @@ class _Functions:
     known: dict[Any, int] = field(default_factory=dict)
 
     def plan(self, node: Node) -> _Plan | None:
-        """The function of an op and what it is called with; None where it needs no new one."""
+        """Return the function and the arguments of an operator.
+
+        None if it needs no new function.
+        """
         if node.kind is Kind.VIEW or _is_finished(self.reading, node):
             return None
         body = OpFunction(self.reading, self.net, node)
@@ -94,11 +99,11 @@ class _Functions:
 
 
 def _is_finished(reading: Reading, node: Node) -> bool:
-    """Whether a node calls a kernel of the module and reads all of its operands as they are."""
+    """Return whether a node calls a kernel of the module on its original operands."""
     if node.kind is not Kind.OPAQUE or len(reading.sources[node.source].bindings) > 1:
         return False
-    whole = all(len(o.pieces) == 1 and o.pieces[0].whole for o in node.operands)
-    return whole and not compat.is_high_level(reading.sources[node.source].head)
+    direct = all(len(o.pieces) == 1 and o.pieces[0].direct for o in node.operands)
+    return direct and not compat.is_high_level(reading.sources[node.source].head)
 
 
 def _finished(reading: Reading, node: Node, held: dict[int, Any]) -> Any:
@@ -110,7 +115,7 @@ def _finished(reading: Reading, node: Node, held: dict[int, Any]) -> Any:
 def _kernels(
     functions: Sequence[Any], source: tvm.IRModule, target: tvm.target.Target
 ) -> list[Any]:
-    """One lean kernel for each function; ``source`` holds the kernels that they call."""
+    """Return a lean kernel for each function; ``source`` holds the kernels that they call."""
     names = [f"rewritten_{i}" for i in range(len(functions))]
     mod = _called(functions, names)
     for variable, function in source.functions.items():
@@ -126,13 +131,13 @@ def _kernels(
     for name, function in zip(names, functions, strict=True):
         kernel = mod[name]
         if not compat.is_prim_func(kernel) or len(kernel.params) != len(function.params) + 1:
-            raise UnsupportedError(f"{name}: TVM makes no kernel of it")
+            raise UnsupportedError(f"{name}: TVM cannot lower it to a kernel")
         result.append(lean(kernel) if compat.has_blocks(kernel) else kernel)
     return result
 
 
 def _called(functions: Sequence[Any], names: Sequence[str]) -> Any:
-    """A module of the functions and a ``main`` that calls each: what is not called is not fused."""
+    """Return a module of the functions and a ``main`` that calls each: fusion ignores the rest."""
     builder = relax.BlockBuilder()
     variables = [builder.add_func(f, n) for f, n in zip(functions, names, strict=True)]
     params = [[relax.Var(p.name, p.ty) for p in f.params] for f in functions]
@@ -154,7 +159,7 @@ def _call(
     functions: dict[Any, Any],
     held: dict[int, Any],
 ) -> Any:
-    """The expression that runs one op."""
+    """Return the expression that runs one operator."""
     value = net.values[node.output]
     assert value.shape is not None
     if plan is None:
@@ -184,7 +189,7 @@ def _call(
 
 
 def _is_same(net: Net, node: Node) -> bool:
-    """Whether a view has the shape of what it shows."""
+    """Return whether a view has the shape of its source."""
     if node.kind is not Kind.VIEW:
         return False
     shown = net.values[node.operands[0].pieces[0].value]

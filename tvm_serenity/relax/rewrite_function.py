@@ -1,4 +1,4 @@
-"""One op of a net as a Relax function of high-level operators, weights sliced to its channels."""
+"""Emission of one operator of a net as a Relax function, with weights sliced to its channels."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,9 +15,9 @@ from tvm_serenity.rewrite.net import Net, Node
 
 
 class OpFunction:
-    """One op as a Relax function: ``keys`` are its arguments, ``params`` its parameters.
+    """An operator as a Relax function: ``keys``: its arguments, ``params``: its parameters.
 
-    It is the builder (``rewrite.builder``) that an op of a net is said to.
+    It implements the builder interface of ``rewrite.builder``.
     """
 
     def __init__(self, reading: Reading, net: Net, node: Node) -> None:
@@ -28,7 +28,7 @@ class OpFunction:
         self.values: dict[int, Any] = {}
 
     def build(self) -> Any:
-        """The function, with the attribute that makes TVM fuse it into one kernel."""
+        """Return the function, with the attribute that makes TVM fuse it into one kernel."""
         for value in dict.fromkeys(self._read()):
             self.values[value] = self._parameter(value, _type(self.net, value))
         with self.builder.function("op", attrs={"Primitive": True}):
@@ -38,15 +38,15 @@ class OpFunction:
         return self.builder.get()["op"]
 
     def value(self, value: int) -> Any:
-        """Return the parameter that is a value of the net."""
+        """Return the parameter for a value of the net."""
         return self.values[value]
 
     def part(self, x: Any, axis: int, start: int, stop: int) -> Any:
-        """Return a part of a tensor."""
+        """Return a slice of a tensor."""
         return self._emit(relax.op.strided_slice(x, [axis], [start], [stop]))
 
     def joined(self, parts: Sequence[Any], axis: int) -> Any:
-        """Return tensors put together."""
+        """Return the concatenation of tensors."""
         return self._emit(relax.op.concat(list(parts), axis=axis))
 
     def sum(self, x: Any, y: Any) -> Any:
@@ -63,14 +63,14 @@ class OpFunction:
         return y
 
     def convolution(self, node: Node, x: Any) -> Any:
-        """Return the convolution alone."""
+        """Return the convolution without its following steps."""
         call = self._source(node.source).head
         layout = str(call.attrs.kernel_layout)
         weights = _changed(call.args[1], lambda array: of_weights(array, layout, node))
         return self._emit(_conv_like(call, x, self._constant(weights), groups(node)))
 
     def bias(self, source: int, node: Node, y: Any) -> Any:
-        """Return a sum with the bias of a convolution."""
+        """Return a sum plus the bias of a convolution."""
         found = self._source(source)
         for binding in found.bindings[1 : 1 + found.biases]:
             added = self._cut(_constants_of(binding.value)[0], node)
@@ -78,7 +78,7 @@ class OpFunction:
         return y
 
     def tail(self, source: int, node: Node, y: Any) -> Any:
-        """Return what follows the sum: after the bias of a convolution, after a merged add."""
+        """Return the steps after the sum: after a convolution's bias, after a merged add."""
         found = self._source(source)
         for binding in found.bindings[1 + found.biases :]:
             y = self._step(binding, {_only_var(binding.value): y}, node)
@@ -98,11 +98,11 @@ class OpFunction:
         return var
 
     def _constant(self, constant: tvm.ir.GenericConst) -> Any:
-        """A constant as a parameter of its own; numbers stay in the function."""
+        """Return a constant as a parameter of its own; scalars stay in the function."""
         return self._parameter(constant, constant.ty) if shape_of(constant) else constant
 
     def _cut(self, constant: tvm.ir.GenericConst, node: Node | None) -> Any:
-        """A constant's part for the channels that a node makes; all of it where none is given."""
+        """Return a constant sliced to the channels of a node, or unsplit if it has none."""
         if node is not None and node.makes is not None:
             rank = len(self.net.values[node.output].shape or ())
             constant = _changed(constant, lambda array: of_channels(array, node, rank))
@@ -112,7 +112,7 @@ class OpFunction:
         return self.reading.sources[index]
 
     def _step(self, binding: relax.VarBinding, known: Mapping[Any, Any], node: Node | None) -> Any:
-        """The call of a binding again, with other arguments."""
+        """Return the call of a binding with other arguments."""
         return self._emit(called_again(binding.value, known, lambda c: self._cut(c, node)))
 
     def _emit(self, call: relax.Call) -> Any:
@@ -120,7 +120,7 @@ class OpFunction:
 
 
 def called_again(call: relax.Call, known: Mapping[Any, Any], constant: Callable[[Any], Any]) -> Any:
-    """Return a call with its variables replaced by what is ``known`` and its constants mapped."""
+    """Return a call with ``known`` variables replaced and its constants mapped."""
 
     def argument(expr: relax.Expr) -> Any:
         if isinstance(expr, relax.Var):
@@ -151,7 +151,7 @@ def _conv_like(call: relax.Call, x: relax.Expr, weight: relax.Var, groups: int) 
 
 
 def _changed(constant: tvm.ir.GenericConst, change: Callable[[Array], Array]) -> Any:
-    """A constant of what an array is changed to; itself where it stays the same array."""
+    """Return a constant with its array changed; itself if the array is the same."""
     array = constant.value.numpy()
     made = change(array)
     return constant if made is array else relax.const(made, str(array.dtype))

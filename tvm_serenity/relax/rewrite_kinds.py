@@ -1,4 +1,4 @@
-"""What a Relax operator is to the rewrite rules: its kind, told by its record, and its channels."""
+"""The kind and the channels of Relax operators for the rewrite rules, from their records."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,11 +14,11 @@ from tvm_serenity.rewrite.roles import role
 
 OWN_KERNEL = "its kernel is TVM's own"
 LAYOUTS = ("NCHW", "NHWC")
-"""Layouts of activations whose channels can be cut."""
+"""Layouts of activations whose channels can be split."""
 
 
 def is_map(call: relax.Call) -> bool:
-    """Whether a call is on elements; a second operand may be a constant that is broadcast."""
+    """Return whether a call is elementwise; its second operand may be a broadcast constant."""
     known = RELAX.get(compat.op_name(call))
     return known is not None and known.maps
 
@@ -28,7 +28,7 @@ def _has_constant(call: relax.Call) -> bool:
 
 
 def _told(call: relax.Call) -> Kind | None:
-    """The kind that the record of an operator tells; dense layers can read pieces."""
+    """Return the kind in an operator's record; dense layers can read pieces."""
     known = RELAX.get(compat.op_name(call))
     if known is None:
         return None
@@ -39,9 +39,9 @@ def _told(call: relax.Call) -> Kind | None:
 def kind_of(
     binding: relax.VarBinding, tensors: Sequence[Any], mod: tvm.IRModule
 ) -> tuple[Kind, str]:
-    """Return the kind of the op that a binding begins, and why it is opaque if it is.
+    """Return the kind of the operator that a binding starts, and the reason if it is opaque.
 
-    Kernels in block form and matrix products are opaque for no reason: they can read pieces.
+    Kernels in block form and matrix products are opaque without a reason: they can read pieces.
     """
     call = binding.value
     if not compat.is_tensor(binding.var.ty):
@@ -62,7 +62,7 @@ def kind_of(
 
 
 def _refusal(kind: Kind, binding: relax.VarBinding, tensors: Sequence[Any]) -> str | None:
-    """Why the rules cannot work on a call of a kind, if they cannot."""
+    """Return the reason why the rules cannot work on a call of a kind, if there is one."""
     call = binding.value
     if kind is Kind.CONV and not (len(tensors) == 1 and tensors[0].same_as(call.args[0])):
         return "its weights are not constants"
@@ -79,7 +79,7 @@ def _refusal(kind: Kind, binding: relax.VarBinding, tensors: Sequence[Any]) -> s
 
 
 def channel_axis(kind: Kind, bindings: Sequence[Any]) -> int | None:
-    """Return the channel axis of an op; of a concat the axis it joins."""
+    """Return the channel axis of an operator; for a concatenation, its axis."""
     call = bindings[0].value
     rank = len(shape_of(bindings[-1].var))
     if kind is Kind.CONCAT:
@@ -94,7 +94,7 @@ def channel_axis(kind: Kind, bindings: Sequence[Any]) -> int | None:
 
 
 def operands_of(call: relax.Call) -> list[Any]:
-    """Return the variables a call reads, each once."""
+    """Return the variables that a call reads, without repetitions."""
     return list(dict.fromkeys(variables_of(call)))
 
 
@@ -105,7 +105,7 @@ def shape_of(var: relax.Expr) -> tuple[int, ...]:
 
 
 def is_cheap(bindings: Sequence[Any]) -> bool:
-    """Whether a map is cheap and treats all elements alike."""
+    """Return whether a map is cheap and treats all elements alike."""
     for binding in bindings:
         call = binding.value
         known = RELAX.get(compat.op_name(call))
@@ -118,13 +118,16 @@ def is_cheap(bindings: Sequence[Any]) -> bool:
 
 
 def widens(binding: relax.VarBinding, var: relax.Var) -> bool:
-    """Whether a map makes wider elements than it reads: its readers do that for themselves."""
+    """Return whether a map returns wider elements than it reads.
+
+    Its readers do that themselves.
+    """
     made, read = (compat.dtype_bits(compat.dtype_name(v.ty)) for v in (binding.var, var))
     return bool(made > read)
 
 
 def is_bias(binding: relax.VarBinding, var: relax.Var) -> bool:
-    """Whether a binding adds a constant to ``var``, in its type."""
+    """Return whether a binding adds a constant to ``var``, in its type."""
     known = RELAX.get(compat.op_name(binding.value))
     if known is None or not known.elements.adds or not _has_constant(binding.value):
         return False
@@ -133,7 +136,7 @@ def is_bias(binding: relax.VarBinding, var: relax.Var) -> bool:
 
 
 def _keeps_bytes(binding: relax.VarBinding, var: relax.Var) -> bool:
-    """Whether a copy leaves every byte where it is: all do, but transposes of wide axes."""
+    """Return whether a copy moves no byte: all copies but transposes of non-trivial axes."""
     if RELAX[compat.op_name(binding.value)].storage.use is not MemoryUse.TURNED:
         return True
     axes = binding.value.attrs.axes
@@ -143,12 +146,12 @@ def _keeps_bytes(binding: relax.VarBinding, var: relax.Var) -> bool:
 
 
 def is_rename(value: relax.Expr) -> bool:
-    """Whether a bound value names other values and computes nothing."""
+    """Return whether a value names other values and computes nothing."""
     return isinstance(value, relax.Var | relax.Tuple | relax.TupleGetItem)
 
 
 def variables_of(expr: relax.Expr) -> list[Any]:
-    """Return the variables in an expression, as often as they occur."""
+    """Return the variables in an expression, with repetitions."""
     if isinstance(expr, relax.Var):
         return [expr]
     if isinstance(expr, relax.Tuple):

@@ -1,8 +1,8 @@
-"""Relax -> ``rewrite.Net``: operators of a fresh module, grouped as one kernel computes them.
+"""Conversion of a fresh Relax module to ``rewrite.Net``, one operator per future kernel.
 
-A convolution (or dense layer, pooling, sum) and the elementwise operators with constants that
-follow it, each read by the next alone, are one op: ``Source``. What the bindings of a source are,
-with all their constants, stays here for the emission; the rules see kinds, channels and types.
+A convolution (or dense layer, pool, sum) and the elementwise operators with constants after it,
+each read only by the next, form one operator: ``Source``. Its bindings and constants are kept for
+the emission; the rules see kinds, channels and types.
 """
 
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ _HEADS = (Kind.CONV, Kind.POOL, Kind.MAP, Kind.ADD)
 
 @dataclass(frozen=True)
 class Source:
-    """The bindings of one op, head first; ``operands``: the variables it reads, ``var``: makes.
+    """The bindings of one operator, head first; ``operands``: its inputs, ``var``: its result.
 
-    ``biases`` is how many bindings right after the head add a constant to a convolution.
+    ``biases``: the number of bindings after the head that add a constant to a convolution.
     """
 
     bindings: tuple[relax.VarBinding, ...]
@@ -54,7 +54,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Reading:
-    """A net and what it was read from: ``sources[i]`` is what ``Node.source == i`` computes."""
+    """A net and its sources: ``Node.source == i`` is computed by ``sources[i]``."""
 
     net: Net
     sources: tuple[Source, ...]
@@ -68,7 +68,7 @@ class _Group:
     operands: list[relax.Var]
     opaque: str = ""
     biases: int = 0
-    closed: bool = False  # something other than a bias follows
+    closed: bool = False  # an operator other than a bias follows
 
 
 @dataclass
@@ -91,7 +91,7 @@ class _Reader:
         self.owner[binding.var] = group
 
     def _follow(self, binding: relax.VarBinding, tensors: list[Any]) -> _Group | None:
-        """The group that ``binding`` continues, if it maps the elements of its result."""
+        """Return the group that ``binding`` continues, if it maps the elements of its result."""
         if not is_map(binding.value) or len(tensors) != 1:
             return None
         group = self.owner.get(tensors[0])
@@ -111,7 +111,7 @@ class _Reader:
         return group
 
     def _absorb(self, group: _Group) -> _Group:
-        """A map that nothing else reads is computed by the map that reads it."""
+        """Merge a map into its only reader, if that is a map."""
         operands, before = [], []
         for var in group.operands:
             inner = self.owner.get(var)
@@ -135,7 +135,7 @@ class _Reader:
 
 
 def prepared(mod: tvm.IRModule) -> Any:
-    """Return the module as ``read_net`` wants it: constants computed, parts of splits as slices."""
+    """Return the module for ``read_net``: constants folded, parts of splits as slices."""
     passes = [
         relax.transform.ConvertToDataflow(),
         relax.transform.FoldConstant(),
@@ -146,9 +146,10 @@ def prepared(mod: tvm.IRModule) -> Any:
 
 
 def read_net(mod: tvm.IRModule, *, name: str = "main", external: bool = True) -> Reading:
-    """Return the net of a fresh module's ``main``; its caller owns inputs and outputs if external.
+    """Return the net of a fresh module's ``main``.
 
-    Raises :class:`UnsupportedError` on symbolic shapes, control flow and several functions.
+    ``external``: inputs and outputs belong to the caller. Raises :class:`UnsupportedError` for
+    symbolic shapes, control flow and several functions.
     """
     function = mod["main"]
     blocks = function.body.blocks
@@ -160,7 +161,7 @@ def read_net(mod: tvm.IRModule, *, name: str = "main", external: bool = True) ->
         for var in variables_of(binding.value):
             uses[var] = uses.get(var, 0) + 1
     for var in variables_of(function.body.body):
-        uses[var] = uses.get(var, 0) + 2  # the caller's: never inside a group
+        uses[var] = uses.get(var, 0) + 2  # results are never inside a group
     reader = _Reader(mod, uses)
     for binding in bindings:
         if not compat.is_call(binding.value):
@@ -269,7 +270,7 @@ def _conv(group: _Group, source: Source) -> Conv:
 
 
 def _usual_axis(groups: Sequence[_Group]) -> int | None:
-    """The channel axis of all convolutions and poolings, if they agree."""
+    """Return the common channel axis of convolutions and pools, if they agree."""
     axes = set()
     for group in groups:
         if group.kind in (Kind.CONV, Kind.POOL):

@@ -1,4 +1,4 @@
-"""SlicesOfSplits: the parts of a split, which are items of a tuple, as slices of what is split."""
+"""SlicesOfSplits: parts of a split, which are tuple items, become slices of its input."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,15 +12,15 @@ from tvm_serenity import compat
 
 @relax.transform.function_pass(opt_level=0, name="SlicesOfSplits")
 class SlicesOfSplits:
-    """Replace ``split(x)[i]`` by a slice of ``x``: bit-identical, and rules know slices.
+    """Replaces ``split(x)[i]`` by a slice of ``x``, which is bit-identical and known to the rules.
 
-    A split of which something else than single parts is used stays.
+    A split stays if anything but its single parts is used.
     """
 
     def transform_function(
         self, function: relax.Function, _mod: tvm.IRModule, _context: tvm.transform.PassContext
     ) -> Any:
-        """Return the function without parts of splits."""
+        """Return the function with slices in place of parts of splits."""
         whole = wildcard()
         split = is_op("relax.split")(whole)
 

@@ -1,4 +1,4 @@
-"""Which layers of a network in rows may be made as one in tiles of columns (``rows.tiles``)."""
+"""Chains of layers in a network by rows that may be tiled by columns (``rows.tiles``)."""
 
 import math
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ EIGHT_BITS = ("int8", "uint8")
 
 
 def convolutions(rows: RowModule) -> tuple[Convolution | None, ...]:
-    """Return what each layer computes, where it is a convolution of 8 bits that runs by rows.
+    """Return the convolution of each layer that is an 8-bit convolution by rows.
 
-    One of one tensor that is stored NHWC, not dilated.
+    Only undilated convolutions of a single NHWC tensor count.
     """
     found: list[Convolution | None] = []
     for kernel in rows.kernels:
@@ -30,7 +30,7 @@ def convolutions(rows: RowModule) -> tuple[Convolution | None, ...]:
 
 
 def chains(rows: RowModule) -> tuple[Chain, ...]:
-    """Return every chain of a network's layers: with a head, with a tail, with both."""
+    """Return all chains of a network's layers: with a head, with a tail, with both."""
     network, specs = rows.network, convolutions(rows)
     found: list[Chain] = []
     for window, spec in enumerate(specs):
@@ -45,13 +45,13 @@ def chains(rows: RowModule) -> tuple[Chain, ...]:
 
 
 def _fed(network: Network, chain: Chain) -> bool:
-    """Whether a chain would take in single rows of an input as they arrive: it has workspace."""
+    """Return whether a chain needs workspace while input rows arrive one by one."""
     (read,) = network.layers[chain.layers[0]].inputs
     return chain.kernel_rows == 1 and read in network.inputs
 
 
 def work_of(rows: RowModule) -> Work:
-    """Return the products of a network's convolutions and dense layers of integers."""
+    """Return the products of a network's integer convolutions and dense layers."""
     total = 0
     for kernel in rows.kernels:
         if kernel is None or kernel.source is None:
@@ -78,14 +78,14 @@ def _plainly_stored(spec: Convolution) -> bool:
 
 
 def _pointwise(spec: Convolution | None) -> bool:
-    """Whether each pixel is made of its own alone, of all its channels."""
+    """Return whether each output pixel depends on all channels of a single input pixel."""
     if spec is None or spec.depthwise or any(spec.padding):
         return False
     return spec.weight_shape[:2] == (1, 1) and spec.strides == (1, 1)
 
 
 def _before(network: Network, specs: Sequence[Convolution | None], window: int) -> int | None:
-    """The 1x1 convolution whose result the layer alone reads."""
+    """Return the 1x1 convolution whose result only this layer reads."""
     (read,) = network.layers[window].inputs
     made = network.producer.get(read)
     if made is None or network.readers[read] != (window,) or read in network.outputs:
@@ -94,7 +94,7 @@ def _before(network: Network, specs: Sequence[Convolution | None], window: int) 
 
 
 def _behind(rows: RowModule, specs: Sequence[Convolution | None], window: int) -> int | None:
-    """The 1x1 convolution that alone reads the layer's result, or the sums of it."""
+    """Return the 1x1 convolution, or its sums, that is the only reader of the layer's result."""
     network = rows.network
     (result,) = network.layers[window].outputs
     readers = network.readers[result]
@@ -108,9 +108,9 @@ def _behind(rows: RowModule, specs: Sequence[Convolution | None], window: int) -
 
 
 def sums_of(rows: RowModule, layer: int, tile: int) -> RowSums | None:
-    """Return the kernels of a layer that sums, for rows of ``tile`` pixels; None without any.
+    """Return the kernels of a summing layer for rows of ``tile`` pixels; None if it has none.
 
-    Integers are summed in any order, so the image may be cut into such rows.
+    Integer sums do not depend on the order, so that the image may be split into such rows.
     """
     kernel = rows.kernels[layer]
     spec = None if kernel is None else spec_of(kernel.source, kernel.arguments)

@@ -1,9 +1,4 @@
-"""Operators cut into rows, in an order and at places that need little memory.
-
-On the Relax VM every row is a tensor of its own: a layer is one call of its row kernel for each
-row, on the rows it reads. Tensors that must be whole are begun by one call and filled by others in
-place. The planner then puts all of it into one arena.
-"""
+"""The module whose ``main`` calls rows in order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,20 +23,24 @@ from tvm_serenity.rows.stream import Streaming, stream
 def by_rows(
     mod: tvm.IRModule, target: tvm.target.Target | str | None = None, limits: Limits | None = None
 ) -> tuple[Any, Streaming]:
-    """Return ``mod`` in rows of one, and the order and placement they were made for.
+    """Return ``mod`` in bands of one row, and the order and placement it was split for.
 
-    1. A fresh module is lowered and fused; rows are found in images with their channels last.
-    2. Every layer whose kernel makes its rows independently becomes one call a row; global
-       pooling adds rows up. What cannot be cut is called whole.
-    3. Calls stand in the best order found within ``limits``; input rows are copied in when they
-       are needed. Results are bit-identical.
+    1. A fresh module is lowered and fused, with images in channels-last layout.
 
-    Raises :class:`UnsupportedError` where it cannot be read, or nothing can be split.
+    2. Each layer whose kernel computes its rows independently becomes a call per row; global
+    pooling accumulates rows. Other layers are called unsplit.
+
+    3. Calls are in the best order found within ``limits``; input rows are copied in when they are
+    needed. Results are bit-identical.
+
+    Raises :class:`UnsupportedError` if the module cannot be read, or nothing can be split.
     """
     target = tvm_targets.current() if target is None else tvm.target.Target(target)
     rows = read_rows(mod, "main", target)
     if not rows.network.splittable or len(rows.network.outputs) != 1:
-        raise UnsupportedError("nothing can be split into rows, or there are several outputs")
+        raise UnsupportedError(
+            "no layer can be split into rows, or the network has several outputs"
+        )
     heights = heights_of(rows.network, 1)
     try:
         found = stream(rows.network, heights, streamed=True, limits=limits)
@@ -52,7 +51,7 @@ def by_rows(
 
 @dataclass
 class Emitter:
-    """Emits the calls of a network in rows; ``function``: the network as it was read."""
+    """An emitter of the calls of a network by rows; ``function``: the network as it was read."""
 
     rows: RowModule
     found: Streaming
@@ -99,7 +98,7 @@ class Emitter:
                 self.make(layer, kernel, y)
 
     def emit_unsplit(self, layer: Layer, kernel: LayerKernel) -> None:
-        """Emit the call of a layer on whole tensors."""
+        """Emit the call of a layer on unsplit tensors."""
         assert kernel.whole is not None
         arguments: list[Any] = [compat.constant(a) for a in kernel.constants]
         for position, feature in zip(kernel.data, layer.inputs, strict=True):
@@ -118,11 +117,11 @@ class Emitter:
             self.whole[feature] = part
 
     def full(self, feature: int) -> Any:
-        """A tensor as a whole."""
+        """Return an unsplit tensor."""
         return self.whole[feature]
 
     def add(self, layer: Layer, kernel: LayerKernel, y: int) -> None:
-        """Take a row into sums: begun by the first call, continued in place."""
+        """Accumulate a row: the first call initialises the sums, later calls continue in place."""
         assert kernel.rows is not None
         sums, row = layer.outputs[0], self.row(layer.inputs[0], y)
         function = kernel.rows.variants[kernel.rows.variant_of[y]]
@@ -133,7 +132,7 @@ class Emitter:
         self.whole[sums] = self.emit_in_place(function, kernel.name, [row], self.whole[sums])
 
     def make(self, layer: Layer, kernel: LayerKernel, y: int) -> None:
-        """Emit the call that makes a row: a tensor of its own, or a part of one."""
+        """Emit the call that computes a row, as a tensor of its own or as part of one."""
         assert kernel.rows is not None
         made = layer.outputs[0]
         function = kernel.rows.variants[kernel.rows.variant_of[y]]
@@ -155,7 +154,7 @@ class Emitter:
             self.whole[made] = self.emit(into, kernel.name, arguments, known.shape, known.dtype)
 
     def read(self, layer: Layer, kernel: LayerKernel, slot: RowParam, y: int) -> Any:
-        """The row that a slot reads for row ``y``; outside of the tensor one of padding."""
+        """Return the row that a slot reads for row ``y``; a padding row outside of the tensor."""
         feature = layer.inputs[kernel.data.index(slot.parameter)]
         row = slot.rows[y]
         if row is not None:
@@ -170,14 +169,14 @@ class Emitter:
         return self.pads[key]
 
     def shaped(self, value: relax.Expr, param: relax.Var) -> Any:
-        """A tensor under the shape that a kernel's parameter has."""
+        """Return a tensor in the shape of a kernel's parameter."""
         shape = compat.buffer_shape(param)
         if compat.static_shape(value.ty, "row") == tuple(shape):
             return value
         return self.builder.emit(relax.op.reshape(value, shape))
 
     def row(self, feature: int, y: int) -> Any:
-        """The tensor of one row; where there is a whole tensor, copied out of it."""
+        """Return the tensor of one row, copied out of an unsplit tensor if there is one."""
         known = self.rows.network.features[feature]
         if known.height == 1 and feature in self.whole and len(known.shape) != 4:
             return self.whole[feature]
@@ -189,7 +188,7 @@ class Emitter:
         return self.made[feature, y]
 
     def part(self, function: tirx.PrimFunc, shape: Sequence[int], y: int) -> Any:
-        """A row kernel that writes row ``y`` of a whole tensor."""
+        """Return a row kernel that writes row ``y`` of an unsplit tensor."""
         key = (function, tuple(shape), y)
         if key not in self.kernels:
             self.kernels[key] = _into_row(function, shape, y)
@@ -211,7 +210,7 @@ class Emitter:
     def emit_in_place(
         self, kernel: tirx.PrimFunc, name: str, arguments: list[Any], taken: relax.Var
     ) -> Any:
-        """A call that continues ``taken``, the kernel's last parameter."""
+        """Emit a call that updates ``taken``, the kernel's last parameter."""
         arranged = _result_first(kernel)
         variable = self.builder.add_func(_bare(arranged), f"{name}_more")
         call = relax.op.call_tir_inplace(variable, relax.Tuple([taken, *arguments]), [0], taken.ty)
@@ -219,7 +218,7 @@ class Emitter:
 
 
 def _bare(kernel: tirx.PrimFunc) -> Any:
-    """A kernel that passes leave as it is: one block around its loops."""
+    """Return a kernel that passes do not transform: its loops in a single block."""
     if not compat.has_blocks(kernel):
         root = s_tir.SBlock([], [], [], "root", kernel.body)
         body = s_tir.SBlockRealize([], True, root)

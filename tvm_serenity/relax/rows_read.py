@@ -1,7 +1,7 @@
-"""Relax -> rows: a quantised or float module as a network of rows, with the kernels that run it.
+"""Conversion of a quantised or float Relax module to a network by rows, with its row kernels.
 
-Every kernel of the fused module is tried as a row kernel (``kernels/rows.py``): which rows it
-needs is read off the kernel itself. What cannot be cut runs whole, and the reason is kept.
+Each kernel of the fused module is converted to a row kernel (``kernels/rows.py``), and the rows it
+needs are read off the kernel. A kernel that cannot be split stays unsplit, with a reason.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,10 +34,10 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class LayerKernel:
-    """How a layer runs: by ``rows``, or by the lean kernel ``whole``; ``name`` is the kernel's.
+    """The kernels of a layer: by ``rows``, or the lean unsplit kernel ``whole``.
 
-    ``data`` are the kernel's parameters that are the layer's inputs, in order; ``constants`` the
-    arrays of its other parameters, in order. ``source`` is the kernel as the module has it.
+    ``name``: the kernel's name. ``data``: the parameters that are the layer's inputs, in order.
+    ``constants``: the arrays of the other parameters, in order. ``source``: the module's kernel.
     """
 
     name: str
@@ -49,7 +49,7 @@ class LayerKernel:
 
     @property
     def arguments(self) -> list[Any]:
-        """The constants of the whole kernel where they are passed, None for what it reads."""
+        """The constants of the unsplit kernel at their positions, None for its inputs."""
         found: list[Any] = list(self.constants)
         for position in self.data:
             found.insert(position, None)
@@ -58,11 +58,11 @@ class LayerKernel:
 
 @dataclass(frozen=True)
 class RowModule:
-    """``network`` with the kernel of each layer (None for a view).
+    """A ``network`` by rows with the kernel of each layer (None for a view).
 
-    ``tensor_of`` is the tensor of ``region.graph`` that each feature is (None: sums over rows,
-    which no whole kernel stores); ``results`` the features that are returned, as often as they
-    are; ``lowered`` the module with the whole kernels, by which results are checked.
+    ``tensor_of``: the tensor of ``region.graph`` of each feature (None: sums over rows, which no
+    unsplit kernel stores). ``results``: the returned features, with repetitions. ``lowered``: the
+    module with unsplit kernels, against which results are checked.
     """
 
     network: Network
@@ -74,7 +74,7 @@ class RowModule:
 
     @cached_property
     def library(self) -> tvm.runtime.Module:
-        """``lowered`` compiled for this machine."""
+        """``lowered``, compiled for this machine."""
         return compiled_here(self.lowered)
 
 
@@ -84,10 +84,10 @@ def read_rows(
     target: tvm.target.Target | None = None,
     uncut: Mapping[str, str] = MappingProxyType({}),
 ) -> RowModule:
-    """Return a Relax module, lowered if it is not, as a network of rows.
+    """Return a Relax module, lowered if necessary, as a network by rows.
 
-    ``uncut``: kernels that stay whole, by name, and why. Raises :class:`UnsupportedError` on state,
-    control flow and symbolic shapes.
+    ``uncut``: names of kernels that stay unsplit, with reasons. Raises :class:`UnsupportedError`
+    for state, control flow and symbolic shapes.
     """
     module = with_copied_constants(lowered(module, target))
     region = read_function(module, workspace=False, external_inputs=False, external_outputs=False)
@@ -116,7 +116,9 @@ class _Reader:
         kernels: list[LayerKernel | None] = []
         for index, op in enumerate(graph.ops):
             if index in graph.constant_ops:
-                raise UnsupportedError(f"op {op.name!r}: computes a constant; fold constants first")
+                raise UnsupportedError(
+                    f"op {op.name!r}: it computes a constant; fold constants first"
+                )
             for layer, kernel in self.layers(index, op, number):
                 layers.append(layer)
                 kernels.append(kernel)
@@ -142,7 +144,10 @@ class _Reader:
     def layers(
         self, index: int, op: Op, number: dict[int, int]
     ) -> list[tuple[Layer, LayerKernel | None]]:
-        """The layers of an op: one; two for sums over rows; none where it only renames rows."""
+        """Return the layers of an operator.
+
+        One, two for sums over rows, none for a renaming of rows.
+        """
         if op.view_of is not None:
             return self.view(op, number)
         call = self.region.bindings[self.region.run[index]].value
@@ -187,7 +192,7 @@ class _Reader:
         features: tuple[int, ...],
         kernel: tuple[str, tirx.PrimFunc],
     ) -> list[tuple[Layer, LayerKernel | None]]:
-        """Two layers: rows into sums, and sums into the result."""
+        """Return two layers: the accumulation of rows, and the conversion of sums to the result."""
         name, whole = kernel
         source, sums, made = features
         item = np.dtype(cut.dtype).itemsize
@@ -209,7 +214,7 @@ class _Reader:
     def tensor(self, argument: relax.Expr, op: Op) -> int:
         value = self.region.values.get(argument)
         if not isinstance(value, int):
-            raise UnsupportedError(f"op {op.name!r}: an argument is not one tensor")
+            raise UnsupportedError(f"op {op.name!r}: an argument is not a single tensor")
         return value
 
     def by_rows(
@@ -219,9 +224,9 @@ class _Reader:
         values: Mapping[int, Array],
         op: Op,
     ) -> RowKernel | RowSums | UnsupportedError:
-        """The form by rows of a kernel, or why there is none; found once a kernel.
+        """Return the row kernel of a kernel, or the reason for none; cached per kernel.
 
-        ``values``: its constants. Kernels that read rows by a table are found once a table.
+        ``values``: its constants. Kernels that read rows through a table are cached per table.
         """
         kernel = self.module[variable]
         if variable not in self.tables:
@@ -244,10 +249,10 @@ def kernel_by_rows(
     data: tuple[int, ...],
     tables: Mapping[int, Array] = MappingProxyType({}),
 ) -> RowKernel | RowSums | UnsupportedError:
-    """Return the form by rows of a fused kernel, or why there is none.
+    """Return the row kernel of a fused kernel, or the reason for none.
 
-    ``data`` are the parameters that are no constants; ``tables`` those that say which rows are
-    read, with their values.
+    ``data``: the parameters that are not constants. ``tables``: those that determine the rows read,
+    with their values.
     """
     if not may_change(kernel):
         return UnsupportedError("its loops are not known, or it makes nothing")

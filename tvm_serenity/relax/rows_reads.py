@@ -1,4 +1,4 @@
-"""What each layer of a network by rows reads for each row, and how much it computes."""
+"""The rows that each layer of a network by rows reads, and its arithmetic operations."""
 
 import tvm
 from tvm import s_tir
@@ -9,7 +9,7 @@ from tvm_serenity.sliding.steady import LayerReads
 
 
 def row_reads(rows: RowModule) -> tuple[LayerReads | None, ...]:
-    """Return what each layer reads, None of those that are not made row by row."""
+    """Return the rows that each layer reads, None for layers that are not computed by rows."""
     pairs = zip(rows.network.layers, rows.kernels, strict=True)
     return tuple(_reads(layer, kernel) for layer, kernel in pairs)
 
@@ -24,7 +24,7 @@ def _reads(layer: Layer, kernel: LayerKernel | None) -> LayerReads | None:
 
 
 def operations(rows: RowModule) -> tuple[float, ...]:
-    """Return the arithmetic operations of each layer on a whole window, as TVM counts them."""
+    """Return the arithmetic operations of each layer on a full window, as TVM counts them."""
     pairs = zip(rows.network.layers, rows.kernels, strict=True)
     return tuple(_operations(rows, layer, kernel) for layer, kernel in pairs)
 
@@ -32,7 +32,7 @@ def operations(rows: RowModule) -> tuple[float, ...]:
 def _operations(rows: RowModule, layer: Layer, kernel: LayerKernel | None) -> float:
     if kernel is None:
         return 0.0
-    if layer.sums:  # one addition for each element
+    if layer.sums:  # one addition per element
         known = rows.network.features[layer.inputs[0]]
         return known.size_bytes / known.align
     made = kernel.source if kernel.source is not None else kernel.whole

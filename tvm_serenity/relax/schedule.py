@@ -1,4 +1,4 @@
-"""Put the operators of every dataflow block into the order of least peak."""
+"""Reordering of each dataflow block to the order with the least peak."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,9 +18,9 @@ from tvm_serenity.schedule import Options, schedule
 from tvm_serenity.search.deadline import within
 
 ARENA = "serenity.arena_bytes"
-"""Function attribute that holds the size of the planned arena."""
+"""Function attribute: the size of the planned arena in bytes."""
 OrderOf = Callable[[Graph], Sequence[int]]
-"""From a graph to the order its ops shall have."""
+"""Returns the order of a graph's operators."""
 
 
 def ordering(
@@ -28,9 +28,10 @@ def ordering(
     options: Options | None = None,
     on_chip_bytes: int | None = None,
 ) -> OrderOf:
-    """Return what finds orders of least peak, or of least traffic given bytes ``on_chip_bytes``.
+    """Return a function that finds orders with the least peak, or the least off-chip traffic.
 
-    What is None is as the context states it (``tvm_serenity.relax.in_force``).
+    ``on_chip_bytes``: the on-chip capacity for traffic. The context supplies arguments that are
+    None (``tvm_serenity.relax.in_force``).
     """
     context = stated()
     chosen, bytes_there = method or context.method or "auto", on_chip_bytes
@@ -47,15 +48,15 @@ def ordering(
 
 
 def order_module(mod: tvm.IRModule, order_of: OrderOf) -> Any:
-    """Return lowered ``mod`` with each dataflow block in the order ``order_of`` its graph.
+    """Return lowered ``mod`` with each dataflow block in the order that ``order_of`` returns.
 
-    What stands in no such block and has no effects is put into one. Raises
-    :class:`UnsupportedError` for a function that has its arena: an order comes before it.
+    Pure bindings outside of dataflow blocks are moved into one. Raises :class:`UnsupportedError`
+    for a function with a planned arena: ordering precedes planning.
     """
     for name, function in functions_of(mod):
         if ARENA in (function.attrs or {}):
             raise UnsupportedError(
-                f"{name.name_hint!r} has its arena already: SerenitySchedule comes before "
+                f"{name.name_hint!r} already has a planned arena: SerenitySchedule comes before "
                 "SerenityPlanMemory"
             )
     mod = relax.transform.ConvertToDataflow(min_size=2)(mod)
@@ -73,7 +74,7 @@ def order_module(mod: tvm.IRModule, order_of: OrderOf) -> Any:
 
 
 def _block_region(mod: tvm.IRModule, function: relax.Function, index: int) -> BoundGraph:
-    """Read block ``index`` of ``function``: what comes before it makes its inputs."""
+    """Return the graph of block ``index`` of ``function``; earlier blocks compute its inputs."""
     blocks = function.body.blocks
     before = [b.var for block in blocks[:index] for b in block.bindings]
     bindings = list(blocks[index].bindings)

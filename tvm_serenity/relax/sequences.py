@@ -1,11 +1,11 @@
-"""Sequences as images of one column: one-dimensional layers made two-dimensional.
+"""Conversion of one-dimensional layers to two-dimensional ones on images of width one.
 
-Kernels and rows know images ``[batch, channels, height, width]``. A sequence ``[batch, channels,
-length]`` has the bytes of an image ``[batch, channels, length, 1]``, so a convolution or pool along
-it is one whose filters are one column wide. Every result of three axes that such a layer makes, and
-all that follows from it, is *raised* to an image: each axis keeps its number, another is added
-behind them. What an operator computes stays the same; anything that is not known here reads the
-sequence, which is the image under another shape.
+Kernels and row streaming require images ``[batch, channels, height, width]``. A sequence ``[batch,
+channels, length]`` has the bytes of an image ``[batch, channels, length, 1]``, so that a
+convolution or pool along it becomes one with filters of width one. Each three-dimensional result of
+such a layer, and all results that depend on it, are *raised* to images: axes keep their numbers, a
+fourth is appended. The computation stays the same. Unknown operators read the sequence, which is
+the image in another shape.
 """
 
 from collections.abc import Callable
@@ -30,14 +30,14 @@ Layer = Callable[["_Raising", relax.Call], Any]
 
 
 def images_last(mod: tvm.IRModule) -> Any:
-    """Return ``mod`` in NHWC, sequences as images of one column."""
+    """Return ``mod`` in NHWC, with sequences as images of width one."""
     return channels_last(as_images(mod))
 
 
 def as_images(mod: tvm.IRModule) -> Any:
-    """Return ``mod`` with the one-dimensional layers of ``main`` as layers of images.
+    """Return ``mod`` with the one-dimensional layers of ``main`` as layers on images.
 
-    Parameters and results keep their shapes. A module without such layers is returned as it is.
+    Parameters and results keep their shapes. A module without such layers is returned unchanged.
     """
     function = dataflow_main(mod)
     if function is None or not any(_layer(value) for _, value in bindings(function)):
@@ -47,14 +47,14 @@ def as_images(mod: tvm.IRModule) -> Any:
 
 @dataclass
 class _Raising:
-    """Writes a function anew; ``new``: what stands for a variable, ``raised``: it as an image."""
+    """A writer that converts a function; ``new``: replacements, ``raised``: image forms."""
 
     builder: relax.BlockBuilder
     new: dict[Any, Any]
     raised: dict[Any, Any] = field(default_factory=dict)
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
-        """Write one binding, as an image where it can be."""
+        """Write one binding, as an image if possible."""
         made = self.raised_form(value)
         if made is None:
             self.new[var] = self.emitted(self.given(value), var.name)
@@ -62,7 +62,7 @@ class _Raising:
             self.raised[var] = self.emitted(made, var.name)
 
     def raised_form(self, value: relax.Expr) -> Any:
-        """An expression as an image, made of images; None where it is none."""
+        """Return the image form of an expression, from image forms; None if there is none."""
         if isinstance(value, relax.Var):
             return self.raised.get(value)
         if isinstance(value, relax.TupleGetItem):
@@ -90,13 +90,13 @@ class _Raising:
         return compat.call_with(value, [self.image_of(data), *given], **changed)
 
     def image_of(self, data: relax.Expr) -> Any:
-        """A sequence, or every part of a tuple, as images."""
+        """Return the image form of a sequence, or of each part of a tuple."""
         if isinstance(data, relax.Tuple):
             return relax.Tuple([self.image(part) for part in data.fields])
         return self.image(data)
 
     def image(self, expr: relax.Expr) -> Any:
-        """A sequence as an image."""
+        """Return the image form of a sequence."""
         if expr not in self.raised:
             made = self.shaped(self.given(expr), (*_shape(expr), 1))
             if not isinstance(expr, relax.Var):
@@ -105,7 +105,7 @@ class _Raising:
         return self.raised[expr]
 
     def broadcast(self, expr: relax.Expr) -> Any:
-        """An operand that is broadcast to a sequence, as one that is broadcast to its image."""
+        """Return an operand that is broadcast to a sequence, reshaped to broadcast to its image."""
         rank = _rank(expr)
         if rank == RANK:
             return self.image(expr)
@@ -113,7 +113,7 @@ class _Raising:
         return self.shaped(whole, (*_shape(expr), 1)) if rank else whole
 
     def given(self, expr: relax.Expr) -> Any:
-        """An expression of the old function, its variables replaced, in the shapes it had."""
+        """Return an expression of the old function with variables replaced, in its old shape."""
         if isinstance(expr, relax.Var):
             if expr not in self.new:
                 self.new[expr] = self.lowered(expr)
@@ -127,7 +127,7 @@ class _Raising:
         return expr
 
     def lowered(self, var: relax.Var) -> Any:
-        """An image, or every part of a tuple of them, as the sequence that it is."""
+        """Return the sequence of an image, or of each part of a tuple of images."""
         image = self.raised[var]
         if compat.is_tensor(var.ty):
             return self.shaped(image, _shape(var))
@@ -136,7 +136,7 @@ class _Raising:
         return relax.Tuple([self.shaped(p, s) for p, s in zip(held, shapes, strict=True)])
 
     def shaped(self, expr: relax.Expr, shape: tuple[int, ...]) -> Any:
-        """A tensor under another shape."""
+        """Return a tensor in another shape."""
         if tuple(_shape(expr)) == shape:
             return expr
         if compat.is_constant(expr):
@@ -144,14 +144,14 @@ class _Raising:
         return self.builder.emit(relax.op.reshape(expr, list(shape)))
 
     def emitted(self, expr: relax.Expr, name: str) -> Any:
-        """``expr`` bound to a variable."""
+        """Return ``expr`` bound to a variable."""
         if isinstance(expr, relax.Var) or compat.is_constant(expr):
             return expr
         return self.builder.emit(expr, name)
 
 
 def _convolution(raising: _Raising, call: relax.Call) -> Any:
-    """A convolution, or a transposed one, whose filters are one column wide."""
+    """Return a convolution, or a transposed one, with filters of width one."""
     attrs, weights = call.attrs, call.args[1]
     options: dict[str, Any] = {
         "strides": (*_ints(attrs.strides), 1),
@@ -171,7 +171,7 @@ def _convolution(raising: _Raising, call: relax.Call) -> Any:
 
 
 def _pool(raising: _Raising, call: relax.Call) -> Any:
-    """A pool whose windows are one column wide."""
+    """Return a pool with windows of width one."""
     attrs = call.attrs
     pool = getattr(relax.op.nn, compat.op_name(call).rsplit(".", 1)[1].replace("1d", "2d"))
     return pool(
@@ -187,7 +187,7 @@ def _pool(raising: _Raising, call: relax.Call) -> Any:
 
 
 def _layer(value: relax.Expr) -> Layer | None:
-    """What makes an image of a one-dimensional layer with channels first; None of others."""
+    """Return the converter of a one-dimensional channels-first layer; None for other operators."""
     if not compat.is_call(value):
         return None
     attrs = value.attrs
@@ -200,7 +200,7 @@ def _layer(value: relax.Expr) -> Layer | None:
 
 
 def _changed(call: relax.Call) -> dict[str, Any] | None:
-    """The attributes that say the same of images; None where there are none."""
+    """Return the attributes for images; None if there are none."""
     attrs = call.attrs
     if isinstance(attrs, op_attrs.PadAttrs):
         return {"pad_width": [*_ints(attrs.pad_width), 0, 0]}

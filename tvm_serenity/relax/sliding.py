@@ -1,9 +1,9 @@
-"""A step of a window that moves, as a Relax function: what is kept goes in, and comes out again.
+"""Incremental inference as a Relax function: a step takes the retained rows and returns them.
 
-``main`` takes the rows that arrive and what the last step kept, and returns the outputs and what it
-keeps itself. A row that is kept is a tensor of its own, so that nothing is moved: row y of the next
-step is row ``y + shift`` of this one. What must be one after the other is kept as a whole, its rows
-moved up by one copy.
+``main`` takes the new rows and the rows retained by the previous step; it returns the outputs and
+the rows it retains. A retained row is a tensor of its own, so that nothing moves: row y of the next
+step is row ``y + shift`` of this one. Rows that must be contiguous are retained as one tensor,
+whose rows one copy moves up.
 """
 
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ from tvm_serenity.sliding.check import check_windows
 
 @dataclass(frozen=True)
 class KeptTensors:
-    """What is kept of a feature: tensors of ``shape``, each the one of ``period`` steps before.
+    """The retained tensors of a feature, of ``shape``; each is from ``period`` steps before.
 
-    They are parameters and results of ``main``, in this order, after the rows that arrive and the
-    outputs. ``initial`` fills them before the first step.
+    They are parameters and results of ``main``, in this order, after the new rows and the outputs.
+    ``initial`` fills them before the first step.
     """
 
     name: str
@@ -41,9 +41,9 @@ class KeptTensors:
 
 @dataclass(frozen=True)
 class SlidingModule:
-    """``module``: a step of the network ``read``, as ``main``.
+    """A step of the network ``read``, as the ``main`` of ``module``.
 
-    ``rows``: shape of the rows that it takes in. ``kept``: states are the last ones.
+    ``rows``: the shape of its new rows. ``kept``: the retained tensors; states are the last ones.
     """
 
     module: Any
@@ -61,11 +61,12 @@ def in_steps(
     target: tvm.target.Target | str | None = None,
     limits: Limits | None = None,
 ) -> SlidingModule:
-    """Return ``mod``, lowered with channels last, as one step of a window moving by ``step`` rows.
+    """Return ``mod``, lowered to channels last, as one step of a moving window.
 
-    All that can be is kept. Compile ``module`` with ``serenity_pipeline("given")`` and run it with
-    :class:`~tvm_serenity.runtime.stream.SlidingNetwork`. Raises :class:`InputError` where nothing
-    would stay.
+    The window moves by ``step`` rows. All rows that can be are retained. Compile ``module`` with
+    ``serenity_pipeline("given")`` and run it with
+    :class:`~tvm_serenity.runtime.stream.SlidingNetwork`. Raises :class:`InputError` if no row would
+    be retained.
     """
     target = tvm_targets.current() if target is None else tvm.target.Target(target)
     states = first_values(mod["main"])
@@ -77,7 +78,7 @@ def in_steps(
 
 
 def as_module(rows: RowModule, found: SlidingStep, states: Sequence[int]) -> SlidingModule:
-    """Return a step of the network that was read; ``states``: first values of those it keeps."""
+    """Return a step of the network; ``states``: initial values of its states."""
     return _StepEmitter(rows, found.streaming, rows.lowered["main"]).in_steps(found, states)
 
 
@@ -113,12 +114,12 @@ class _StepEmitter(Emitter):
         return SlidingModule(built, self.rows, found, arriving, source.dtype, len(outputs), tensors)
 
     def together(self, feature: int) -> bool:
-        """Whether what is kept of a feature is one tensor."""
+        """Return whether the retained rows of a feature are one tensor."""
         known = self.rows.network.features[feature]
         return feature in self.rows.network.contiguous or known.height == 1
 
     def taken(self, feature: int, initial: int) -> tuple[KeptTensors, list[Any]]:
-        """What is kept of a feature, and the parameters that are it."""
+        """Return the retained tensors of a feature, and their parameters."""
         known = self.rows.network.features[feature]
         together = self.together(feature)
         count = 1 if together else len(self.steady.kept[feature])
@@ -132,7 +133,7 @@ class _StepEmitter(Emitter):
         return said, [relax.Var(f"kept_{feature}_{i}", kind) for i in range(count)]
 
     def begin(self, feature: int, known: KeptTensors, taken: Sequence[Any]) -> None:
-        """What is kept is where calls look for it."""
+        """Register the retained tensors where calls look them up."""
         if self.together(feature):
             for var in taken:
                 self.whole[feature] = self.up(var, self.steady.shifts[feature])
@@ -141,7 +142,7 @@ class _StepEmitter(Emitter):
         self.made.update({(feature, y): var for y, var in zip(rows, taken, strict=True)})
 
     def up(self, whole: Any, rows: int) -> Any:
-        """A tensor whose rows have moved up, in memory of its own; the first ones come last."""
+        """Return a copy of a tensor with its rows moved up; the first rows become the last."""
         height = compat.static_shape(whole.ty, "kept")[1] if rows else 0
         if not rows:
             return whole
@@ -152,7 +153,7 @@ class _StepEmitter(Emitter):
         return self.builder.emit(relax.op.concat(parts, 1))
 
     def arrive(self, given: Any) -> None:
-        """The rows that arrive are the last ones of the window."""
+        """Register the new rows as the last rows of the window."""
         source, step = self.steady.source, self.steady.step
         height = self.rows.network.rows(source)
         if step == height:
@@ -170,7 +171,7 @@ class _StepEmitter(Emitter):
                 self.made[source, height - step + i] = row
 
     def full(self, feature: int) -> Any:
-        """A tensor as a whole; a view shows another one."""
+        """Return an unsplit tensor; a view shows another tensor."""
         if feature not in self.whole and feature in self.step.shown:
             root = self.full(self.step.shown[feature])
             shape = self.rows.network.features[feature].shape
@@ -181,7 +182,7 @@ class _StepEmitter(Emitter):
         return self.whole[feature]
 
     def result(self, feature: int) -> Any:
-        """An output, of rows put together where it was made by rows."""
+        """Return an output, concatenated if it was computed by rows."""
         known = self.rows.network.features[feature]
         root = self.step.shown.get(feature, feature)
         if root in self.whole or known.height == 1:
@@ -192,7 +193,7 @@ class _StepEmitter(Emitter):
         return self.builder.emit(relax.op.concat(shaped, 1))
 
     def kept(self, feature: int, known: KeptTensors) -> list[Any]:
-        """What the step keeps of a feature: what it takes in a period later."""
+        """Return the tensors that the step retains of a feature."""
         if not known.count:
             return []
         carried = dict(self.steady.states)

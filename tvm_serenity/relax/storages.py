@@ -1,8 +1,8 @@
-"""Storages of their own for what external functions read or write.
+"""Separate storages for tensors that external functions read or write.
 
-A tensor in the arena starts at an offset, which DLPack states apart from the address and which
-many functions of other backends do not look at; TVM gives them tensors that start where their
-storage does. So these tensors share storages, each at offset 0 of one (``plan.pools``).
+A tensor in the arena has an offset, which DLPack states separately from the address and which many
+external functions ignore; TVM passes them tensors that start where their storage starts. These
+tensors share storages, each at offset 0 of one (``plan.pools``).
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from tvm_serenity.relax.read import BoundGraph
 
 @dataclass(frozen=True)
 class SharedStorages:
-    """``arena``: the ranges placed in the arena. ``shared``: the storage of each other range.
+    """``arena``: the ranges placed in the arena; ``shared``: the storage of each other range.
 
-    ``sizes`` are those of the storages, in bytes.
+    ``sizes``: of the storages in bytes.
     """
 
     arena: tuple[LiveRange, ...]
@@ -27,10 +27,10 @@ class SharedStorages:
 
 
 def shared_storages(region: BoundGraph, ranges: Sequence[LiveRange]) -> SharedStorages:
-    """Return which ranges of ``region`` lie in the arena and which in storages of their own.
+    """Return which ranges of ``region`` are in the arena, and which in separate storages.
 
-    What else fits into a storage while it is free lies there, too. What external functions
-    allocate while they run is theirs, and nowhere.
+    Other tensors use a separate storage while it is free and large enough. Memory that external
+    functions allocate themselves is not included.
     """
     calls = [compat.called_external(region.bindings[index].value) for index in region.run]
     outside = {op for op, symbol in enumerate(calls) if symbol is not None}
@@ -51,6 +51,6 @@ def shared_storages(region: BoundGraph, ranges: Sequence[LiveRange]) -> SharedSt
 
 
 def _fits(new: LiveRange, index: int, size: int, lying: Sequence[tuple[LiveRange, int]]) -> bool:
-    """Whether a storage is large enough, and free while ``new`` lives."""
+    """Return whether a storage is large enough, and free while ``new`` lives."""
     there = [r for r, storage in lying if storage == index]
     return new.size_bytes <= size and all(r.stop <= new.start or new.stop <= r.start for r in there)

@@ -1,4 +1,4 @@
-"""Constant weights in the order in which the tiles of a target read them."""
+"""Constant weights reordered to the tiles in which kernels read them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,10 +14,10 @@ from tvm_serenity.relax.lower import functions_of
 
 
 def tile_weights(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
-    """Return ``mod``, of kernels, with weights stored as its kernels' tiles read them.
+    """Return ``mod``, of kernels, with weights stored in the order of its kernels' tiles.
 
-    Only constants that all calls read in the same tiles; kernels made from records stay as they
-    are. What several calls read stays one constant.
+    Only constants that all calls read in the same tiles are reordered; kernels created from records
+    stay. A constant of several calls stays one constant.
     """
     calls = [call for _, function in functions_of(mod) for call in _calls(function)]
     names = dict.fromkeys(compat.called_kernel(call).name_hint for call in calls)
@@ -35,9 +35,9 @@ def tile_weights(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
 
 
 def _widths(calls: Sequence[Any], forms: Mapping[str, InTiles]) -> dict[int, set[int]]:
-    """The widths of the tiles in which constants are read, by their addresses; 0: in none.
+    """Return the tile widths in which constants are read, by address; 0 for no tiles.
 
-    What is no constant, or is overwritten, is read in none, and in any: at the address 0.
+    Operands that are no constants, or are overwritten, have the address 0.
     """
     found: dict[int, set[int]] = {0: {0, 1}}
     for call in calls:
@@ -50,7 +50,7 @@ def _widths(calls: Sequence[Any], forms: Mapping[str, InTiles]) -> dict[int, set
 
 
 def _weights(call: relax.Call, form: InTiles) -> int:
-    """The address of the weights of a call, 0 where they are no constant."""
+    """Return the address of a call's weights, 0 if they are not constant."""
     arguments = compat.kernel_arguments(call)
     if compat.overwritten(call) is not None or form.index >= len(arguments):
         return 0
@@ -75,7 +75,7 @@ def _calls(function: relax.Function) -> list[Any]:
 
 
 class _Stored:
-    """A module with other forms of some kernels, and their constants as these read them."""
+    """A writer of a module with other forms of some kernels, and reordered constants."""
 
     def __init__(self, mod: tvm.IRModule, forms: Mapping[str, InTiles]) -> None:
         self.mod, self.forms = mod, forms
@@ -83,7 +83,7 @@ class _Stored:
         self.held: dict[tuple[int, int], Any] = {}
 
     def module(self) -> Any:
-        """Return it."""
+        """Return the module."""
         changed = {name: self._changed(function) for name, function in functions_of(self.mod)}
         functions = dict(self.builder.get().functions.items()) | changed
         made = tvm.IRModule(functions, attrs=self.mod.attrs)

@@ -1,10 +1,10 @@
-"""Inputs in another order of axes, turned by the kernels that read them instead of a copy.
+"""Fusion of input transposes into the kernels that read them.
 
-With channels last, an image in the order of the file is turned before its first convolution: a
-copy as large as the image, alive beside the convolution's result. Where kernels of TVM's fusion
-alone read that copy, each is fused with the turning, which the lean schedule computes where an
-element is read. A kernel of more than ``MOST_CHANNELS`` channels keeps the copy: what it reads
-for one sum would lie in as many places of memory.
+With channels last, an image in the file's layout is transposed before its first convolution: a copy
+as large as the image, live beside the convolution's result. If only kernels of TVM's fusion read
+that copy, each is fused with the transpose, which the lean schedule computes at each element read.
+Images with more than ``MOST_CHANNELS`` channels keep the copy: the elements of one sum would be
+scattered in memory.
 """
 
 from typing import Any
@@ -18,11 +18,11 @@ from tvm_serenity.kernels.nodes import parts
 from tvm_serenity.relax.bindings import bindings, dataflow_main, rewritten
 
 MOST_CHANNELS = 8
-"""Channels of an image that is read in the order of the file."""
+"""The most channels of an image that is read in the file's layout."""
 
 
 def turned_inputs(mod: tvm.IRModule) -> Any:
-    """Return ``mod``, lowered, without copies of its parameters that only order axes anew."""
+    """Return ``mod``, lowered, without transposed copies of its parameters."""
     function = dataflow_main(mod)
     if function is None:
         return mod
@@ -37,7 +37,7 @@ def turned_inputs(mod: tvm.IRModule) -> Any:
 
 
 def _turned(mod: tvm.IRModule, function: relax.Function) -> dict[Any, Any]:
-    """The calls that only turn a parameter, by variable, where each reader may do so itself."""
+    """Return the calls that only transpose a parameter and whose readers may be fused with it."""
     params = set(function.params)
     found = {
         var: value
@@ -61,7 +61,7 @@ def _variables(value: relax.Expr) -> set[Any]:
 
 
 def _turns(mod: tvm.IRModule, value: relax.Expr) -> bool:
-    """Whether a call copies an image, its axes in another order."""
+    """Return whether a call transposes an image."""
     name = compat.called_kernel(value) if compat.is_call(value) else None
     if name is None or compat.overwritten(value) is not None or not compat.has_blocks(mod[name]):
         return False
@@ -76,7 +76,7 @@ def _turns(mod: tvm.IRModule, value: relax.Expr) -> bool:
 
 
 def _may_turn(mod: tvm.IRModule, value: relax.Expr) -> bool:
-    """Whether a call is that of a kernel that may be fused with others."""
+    """Return whether a call runs a kernel that may be fused with others."""
     name = compat.called_kernel(value) if compat.is_call(value) else None
     if name is None or compat.overwritten(value) is not None or not compat.is_tensor(value.ty):
         return False
@@ -86,7 +86,7 @@ def _may_turn(mod: tvm.IRModule, value: relax.Expr) -> bool:
 
 
 class _Reading:
-    """Writes a function anew, kernels that read what is turned fused with the turning."""
+    """A writer that fuses transposes into the kernels that read them."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class _Reading:
         self.mod, self.builder, self.new, self.turned = mod, builder, new, turned
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
-        """Write one binding, unless it only turns."""
+        """Write one binding, unless it only transposes."""
         if var in self.turned:
             return
         called = compat.is_call(value) and compat.called_kernel(value) is not None
@@ -109,7 +109,7 @@ class _Reading:
         self.new[var] = self.builder.emit(made, var.name)
 
     def fused(self, call: relax.Call) -> Any:
-        """The call of a function of both kernels."""
+        """Return the call of a function of both kernels."""
         arguments = compat.kernel_arguments(call)
         sources = [self.turned.get(a) for a in arguments]
         origins = [
@@ -131,7 +131,7 @@ class _Reading:
         return relax.Call(function, [self.given(origin) for origin in origins])
 
     def given(self, value: relax.Expr) -> Any:
-        """An expression with its variables replaced."""
+        """Return an expression with its variables replaced."""
         if isinstance(value, relax.Var):
             return self.new[value]
         if isinstance(value, relax.Tuple):
@@ -144,5 +144,5 @@ class _Reading:
 
 
 def _called(call: relax.Call, arguments: list[Any]) -> Any:
-    """The call of a kernel again, with other arguments."""
+    """Return the call of a kernel with other arguments."""
     return relax.call_tir(compat.called_kernel(call), relax.Tuple(arguments), call.ty)

@@ -1,12 +1,12 @@
-"""Everything that touches Relay (TVM up to 0.19): orders, rewrites, the executors' memory, C.
+"""Support of Relay (TVM up to 0.19): orders, rewrites, the executors' memory, C code.
 
-``docs/relay.md``. Importing it registers USMP's algorithm ``serenity``. The pass classes are in
-``tvm_serenity.passes``.
+See ``docs/relay.md``. Importing the package registers USMP's algorithm ``serenity``. The pass
+classes are in ``tvm_serenity.passes``.
 """
 
 from tvm_serenity import tvm_installed
 
-tvm_installed.require_relay()  # before anything that fails without
+tvm_installed.require_relay()  # before imports that fail without Relay
 
 from tvm_serenity.relay.aot import build_aot, c_target, calls, export_library, workspace_bytes
 from tvm_serenity.relay.arena import ArenaExecutor

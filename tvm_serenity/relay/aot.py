@@ -1,4 +1,4 @@
-"""Ahead-of-time C: built with our plan, what it takes, the calls it makes, its Model Library."""
+"""Ahead-of-time C code with our plan: build, memory, calls, Model Library Format archive."""
 
 import re
 import sys
@@ -20,7 +20,7 @@ from tvm_serenity.relay.lower import context_like
 from tvm_serenity.relay.usmp import NAME, OWN
 
 ALIGNMENT = 8
-"""Bytes tensors and scratch are aligned to in generated C."""
+"""Alignment in bytes of tensors and scratch in generated C."""
 
 
 def build_aot(
@@ -32,11 +32,11 @@ def build_aot(
     pools: Mapping[str, int] | None = None,
     name: str = "default",
 ) -> Any:
-    """Return ``mod`` built to C without a runtime: one function, arrays planned by ``algorithm``.
+    """Return ``mod`` built to C without a runtime, its tensors placed by ``algorithm``.
 
     ``algorithm``: "serenity" or one of USMP's own (greedy_by_size, greedy_by_conflicts,
-    hill_climb). ``pools``: the memories tensors and scratch may lie in, by name, and their bytes;
-    :class:`InputError` where they do not suffice. The order is that of ``mod``: run
+    hill_climb). ``pools``: names and bytes of the memories for tensors and scratch; raises
+    :class:`InputError` if they are too small. The order is that of ``mod``: run
     ``SerenitySchedule(executor="aot")`` on it under the same ``PassContext``.
     """
     own = "algorithm" if algorithm in OWN else "custom_algorithm"
@@ -74,12 +74,12 @@ def _pools(sizes: Mapping[str, int], target: tvm.target.Target) -> Any:
 
 
 def c_target(target: str = "c") -> Any:
-    """Return the target of kernels in C, called from C."""
+    """Return the target of kernels in C with a C calling convention."""
     return tvm.target.Target(target, host=target)
 
 
 def workspace_bytes(built: AOTExecutorFactoryModule) -> int:
-    """Return the bytes of memory that the C code needs to run: its pools but those of constants."""
+    """Return the bytes of RAM that the C code needs: all pools but those of constants."""
     return sum(
         int(pool.allocated_size)
         for var, pool in _checked(built).executor_codegen_metadata.pool_inputs.items()
@@ -94,7 +94,7 @@ def sources(built: AOTExecutorFactoryModule) -> list[str]:
 
 
 def calls(built: AOTExecutorFactoryModule) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the calls of the generated main function in order: kernel, and what it is passed."""
+    """Return the calls of the generated main function in order: kernel and arguments."""
     prefix = f"tvmgen_{_checked(built).libmod_name}_"
     text = "\n".join(sources(built))
     _, _, body = text.rpartition(f"{prefix}__tvm_main__(")
@@ -108,14 +108,14 @@ def calls(built: AOTExecutorFactoryModule) -> list[tuple[str, tuple[str, ...]]]:
 def export_library(built: AOTExecutorFactoryModule, path: Path) -> None:
     """Write the Model Library Format archive: C sources, header and ``metadata.json``.
 
-    TVM's own exporter, also of a TVM built without microTVM: it gets empty runtime sources then.
+    It uses TVM's exporter; a TVM without microTVM gets empty runtime sources.
     """
     with tempfile.TemporaryDirectory() as folder:
         _exporter(Path(folder)).export_model_library_format(_checked(built), str(path))
 
 
 def _exporter(folder: Path) -> Any:
-    """TVM's exporter; without microTVM it finds the sources of an empty runtime in ``folder``."""
+    """Return TVM's exporter; without microTVM it finds an empty runtime's sources in ``folder``."""
     name = "tvm.micro.model_library_format"
     if tvm.support.libinfo().get("USE_MICRO") == "ON":
         return import_module(name)
@@ -139,5 +139,5 @@ def _exporter(folder: Path) -> Any:
 
 def _checked(built: AOTExecutorFactoryModule) -> Any:
     if not isinstance(built, AOTExecutorFactoryModule):
-        raise InputError(f"expected what build_aot makes, got {type(built).__name__}")
+        raise InputError(f"expected the result of build_aot, got {type(built).__name__}")
     return built

@@ -1,4 +1,4 @@
-"""ArenaExecutor: what ``relay.build`` makes for the graph executor, in one arena with offsets."""
+"""ArenaExecutor: a module built for the graph executor, run in one arena with planned offsets."""
 
 import time
 from typing import Any
@@ -12,16 +12,16 @@ from tvm_serenity.plan.joint import place_order
 from tvm_serenity.relay.storage import Built, graph_of, kernel_of, params_of
 
 ALIGNMENT = 64
-"""Bytes TVM aligns its own allocations to, and lets kernels assume."""
+"""Alignment in bytes of TVM's own allocations, which kernels may assume."""
 
 
 class ArenaExecutor:
-    """Runs a built module's functions in its order, on tensors at planned offsets of one arena.
+    """An executor of a built module, with tensors at planned offsets in one arena.
 
-    ``built``: what ``relay.build`` returns for the graph executor on the CPU, or its exported
-    library, loaded. The Python interface of TVM's ``GraphModule``: ``set_input``, ``run``,
-    ``get_output``, ``benchmark``. ``plan`` is the placement of all that is computed; reshapes are
-    views. Inputs and parameters have memory of their own, as in the graph executor.
+    ``built``: the result of ``relay.build`` for the graph executor on the CPU, or its exported
+    library, loaded. The interface is that of TVM's ``GraphModule``: ``set_input``, ``run``,
+    ``get_output``, ``benchmark``. ``plan``: the placement of computed tensors; reshapes are views.
+    Inputs and parameters have memory of their own, as in the graph executor.
     """
 
     def __init__(self, built: Built) -> None:
@@ -50,18 +50,18 @@ class ArenaExecutor:
 
     @property
     def arena_bytes(self) -> int:
-        """The bytes allocated for all that is computed."""
+        """Bytes allocated for computed tensors."""
         return self.plan.arena_bytes
 
     def set_input(self, key: Any = None, value: Any = None, **params: Any) -> None:
-        """Copy a value into an input, by name or index, and ``params`` by name."""
+        """Copy a value to an input, by name or index, and ``params`` by name."""
         if key is not None:
             self.get_input(key).copyfrom(value)
         for name, array in params.items():
             self.get_input(name).copyfrom(array)
 
     def run(self, **inputs: Any) -> None:
-        """Run the network once, after setting ``inputs``."""
+        """Set ``inputs``, then run the network once."""
         self.set_input(**inputs)
         for function, arguments in self._calls:
             function(*arguments)
@@ -75,7 +75,7 @@ class ArenaExecutor:
         return len(self._heads)
 
     def get_input(self, index: Any, out: tvm.nd.NDArray | None = None) -> Any:
-        """Return an input by index or name, copied into ``out`` if given."""
+        """Return an input by index or name, copied to ``out`` if given."""
         names = list(self._arguments)
         name = names[index] if isinstance(index, int) and 0 <= index < len(names) else index
         if name not in self._arguments:
@@ -83,13 +83,13 @@ class ArenaExecutor:
         return _copied(self._tensors[self._arguments[name]], out)
 
     def get_output(self, index: int, out: tvm.nd.NDArray | None = None) -> Any:
-        """Return an output, which the next run overwrites, copied into ``out`` if given."""
+        """Return an output, copied to ``out`` if given; the next run overwrites the output."""
         return _copied(self._tensors[self._heads[index]], out)
 
     def benchmark(
         self, device: Any = None, repeat: int = 5, number: int = 5, **inputs: Any
     ) -> BenchmarkResult:
-        """Return the seconds of a run: ``repeat`` times the mean of ``number``; on the CPU."""
+        """Return the run times in seconds: ``repeat`` means of ``number`` runs each, on the CPU."""
         if device is not None and device.device_type != tvm.cpu().device_type:
             raise InputError(f"the arena is in the memory of the CPU, not of {device}")
         self.set_input(**inputs)

@@ -1,8 +1,8 @@
-"""A Model Library archive -> a firmware project for a board: as ``serenity build`` makes them.
+"""Conversion of a Model Library Format archive to a firmware project for a board.
 
-The project is that of a program of one kernel, the archive's entry point: same interface, harness,
-start-up code, linker script and build files. The archive's C goes in as it is, warnings off; its
-two runtime headers are replaced by the few definitions that code without a runtime needs.
+The project is that of a program with one kernel, the archive's entry point. Interface, harness,
+start-up code, linker script and build files are those of ``serenity build``. The archive's C is
+included unchanged, without warnings; a few definitions replace its two runtime headers.
 """
 
 import json
@@ -28,15 +28,15 @@ QUIET = "#pragma GCC system_header\n"
 
 
 def library_project(archive: Path, layout: Layout) -> Files:
-    """Return the files of a project that runs the network of an exported library on a board.
+    """Return the files of a project that runs an exported library on a board.
 
-    ``metadata.json`` holds the archive's under ``model_library``. Raises :class:`InputError` where
-    the archive is none of generated C with one entry point.
+    ``metadata.json`` holds the archive's metadata under ``model_library``. Raises
+    :class:`InputError` unless the archive is generated C with one entry point.
     """
     members = _read(archive)
     about = json.loads(members.get("metadata.json", b"{}"))
     if len(about.get("modules", {})) != 1:
-        raise InputError(f"{archive}: is no Model Library of one module")
+        raise InputError(f"{archive}: not a Model Library Format archive of one module")
     ((name, module),) = about["modules"].items()
     header = members.get(f"codegen/host/include/tvmgen_{name}.h", b"").decode()
     code = [data for path, data in sorted(members.items()) if path.startswith("codegen/host/src/")]
@@ -59,7 +59,7 @@ def library_project(archive: Path, layout: Layout) -> Files:
 
 
 def _quiet(code: Sequence[bytes]) -> bytes:
-    """Generated C to be included, with its header in the same directory."""
+    """Return generated C for inclusion, with its header in the same directory."""
     text = re.sub(rb"include <(tvmgen_\w+\.h)>", rb'include "\1"', b"\n".join(code))
     return QUIET.encode() + text
 
@@ -74,7 +74,10 @@ def _read(archive: Path) -> dict[str, bytes]:
 
 
 def _program(name: str, header: str, main: dict[str, Any], region: str) -> Program:
-    """The entry point as the only kernel, inputs and outputs one after the other in memory."""
+    """Return the program whose only kernel is the entry point.
+
+    Inputs and outputs are consecutive.
+    """
     tensors: list[Tensor] = []
     groups = []
     for role in ("inputs", "outputs"):
@@ -116,7 +119,7 @@ def _fields(header: str, struct: str) -> list[str]:
 
 
 def _kernel(program: Program, name: str) -> str:
-    """``kernels.c``: the generated C, and the call of its entry point."""
+    """Return ``kernels.c``: the generated C, and the call of its entry point."""
 
     def fill(role: str, tensors: tuple[int, ...]) -> str:
         names = (f"(void *)(uintptr_t){program.tensors[t].name}" for t in tensors)

@@ -1,7 +1,8 @@
 """The graph executor's JSON as a ``Graph``, and its storage ids.
 
-A node with a function is an op; ``__nop`` (a reshape) shows its input's storage. Arguments (inputs
-and parameters) have storage of their own, which the executor never shares. Imports no TVM.
+A node with a function is an operator; ``__nop`` (a reshape) is a view of its input. Arguments
+(inputs and parameters) have storage of their own, which the executor never shares. This module
+imports no TVM.
 """
 
 import json
@@ -29,18 +30,18 @@ class GraphJson:
 
     @property
     def storage_ids(self) -> list[int]:
-        """The storage id of every node entry."""
+        """The storage id of each node entry."""
         return list(self.content["attrs"]["storage_id"][1])
 
     @property
     def calls(self) -> list[str]:
-        """The functions called, in the order of execution, reshapes left out."""
+        """The called functions in execution order, without reshapes."""
         names = (self.content["nodes"][n]["attrs"]["func_name"] for n in self.nodes)
         return [name for name in names if name != NOP]
 
     @cached_property
     def pool_bytes(self) -> int:
-        """The bytes the executor allocates for what is computed; arguments are not counted."""
+        """Bytes that the executor allocates for computed tensors, without arguments."""
         mine, sizes = self.storage_ids, dict[int, int]()
         held = {mine[e] for e in self.arguments.values()}
         for entry, tensor in enumerate(self.graph.tensors):
@@ -50,13 +51,13 @@ class GraphJson:
 
     @property
     def heads(self) -> list[int]:
-        """The entries that are results, in the order of the function's results."""
+        """The entries that are results, in order."""
         rows = self.content["node_row_ptr"]
         return [rows[node] + index for node, index, *_ in self.content["heads"]]
 
     @property
     def types(self) -> list[tuple[list[int], str]]:
-        """Shape and element type of every entry."""
+        """Shape and element type of each entry."""
         attrs = self.content["attrs"]
         return list(zip(attrs["shape"][1], attrs["dltype"][1], strict=True))
 
@@ -68,7 +69,7 @@ class GraphJson:
 
     @cached_property
     def ranges(self) -> tuple[LiveRange, ...]:
-        """When what is computed is live."""
+        """The live ranges of computed tensors."""
         return live_ranges(self.graph)
 
     def with_pools(self, pools: Pools) -> str:
@@ -85,7 +86,7 @@ class GraphJson:
 
 
 def read_graph_json(text: str, params: Collection[str] = ()) -> GraphJson:
-    """Return the graph of an executor's JSON; ``params`` are the names of its weights."""
+    """Return the graph of an executor's JSON; ``params``: the names of its weights."""
     content = json.loads(text)
     try:
         rows, attrs = content["node_row_ptr"], content["attrs"]
@@ -118,7 +119,7 @@ def read_graph_json(text: str, params: Collection[str] = ()) -> GraphJson:
 
 
 def entry_bytes(shape: Sequence[int], dtype: str) -> int:
-    """Return the bytes of a compact tensor, by TVM's name of its type."""
+    """Return the bytes of a compact tensor of TVM's type ``dtype``."""
     match = re.fullmatch(r"[a-z]+(\d*)(?:x(\d+))?", dtype)
     if match is None:
         raise InputError(f"unknown element type {dtype!r}")

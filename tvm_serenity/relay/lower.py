@@ -1,4 +1,4 @@
-"""From a fresh Relay module to fused calls, as ``relay.build`` makes them."""
+"""Lowering of a fresh Relay module to fused calls, as in ``relay.build``."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from tvm_serenity.errors import InputError, UnsupportedError
 
 
 def target_of(target: tvm.target.Target | str | None) -> Any:
-    """Return ``target`` as TVM has it: the target in scope by default, or plain ``llvm``."""
+    """Return ``target`` as a TVM target: by default the target in scope, or plain ``llvm``."""
     if target is None:
         target = tvm.target.Target.current(allow_none=True) or "llvm"
     return tvm.target.Target(target) if isinstance(target, str) else target
@@ -21,10 +21,10 @@ def fused(
     target: tvm.target.Target | str | None = None,
     params: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Return ``mod`` as fused calls: the very passes that ``relay.build`` would run for ``target``.
+    """Return ``mod`` as fused calls, by the passes that ``relay.build`` would run for ``target``.
 
-    A module of fused calls comes back as it is. ``params`` become constants first. What the
-    current ``PassContext`` switches on and off holds here too: fuse and build in the same one.
+    A module of fused calls is returned unchanged. ``params`` become constants first. The current
+    ``PassContext`` applies: fuse and build in the same one.
     """
     main = main_of(mod)
     static(mod)
@@ -40,7 +40,7 @@ def context_like(
     disabled: Sequence[str] = (),
     config: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Return a ``PassContext`` like another, with more passes disabled and more options."""
+    """Return a ``PassContext`` with further disabled passes and further options."""
     return tvm.transform.PassContext(
         opt_level=current.opt_level,
         required_pass=list(current.required_pass),
@@ -58,7 +58,7 @@ def bound(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> Any:
 
 
 def with_main(mod: tvm.IRModule, main: relay.Function) -> Any:
-    """Return ``mod`` with another ``main``; ``mod`` itself stays as it is."""
+    """Return ``mod`` with another ``main``; ``mod`` itself does not change."""
     result = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions, attrs=mod.attrs)
     result["main"] = main
     return result
@@ -75,13 +75,13 @@ def main_of(mod: tvm.IRModule) -> Any:
 
 
 def static(mod: tvm.IRModule) -> None:
-    """Raise :class:`UnsupportedError` where a parameter of ``main`` has no constant shape."""
+    """Raise :class:`UnsupportedError` if a parameter of ``main`` has no constant shape."""
     for param in relay.transform.InferType()(mod)["main"].params:
         tensor_types(param.checked_type, param.name_hint)
 
 
 def is_fused(function: relay.Function) -> bool:
-    """Whether a function calls kernels (primitive functions) rather than operators."""
+    """Return whether a function calls kernels (primitive functions), not operators."""
     found = False
 
     def look(expr: relay.Expr) -> None:
@@ -93,16 +93,19 @@ def is_fused(function: relay.Function) -> bool:
 
 
 def is_kernel(expr: relay.Expr) -> bool:
-    """Whether an expression is a function that is one kernel."""
+    """Return whether an expression is a function that becomes one kernel."""
     return isinstance(expr, relay.Function) and bool((expr.attrs or {}).get("Primitive", 0))
 
 
 def tensor_types(ty: relay.Type, name: str) -> list[Any]:
-    """Return the tensor types of a value, tuples flat; :class:`UnsupportedError` on others."""
+    """Return the tensor types of a value, with tuples flattened.
+
+    Raises :class:`UnsupportedError` for other types.
+    """
     if isinstance(ty, relay.TupleType):
         return [t for part in ty.fields for t in tensor_types(part, name)]
     if not isinstance(ty, relay.TensorType):
-        raise UnsupportedError(f"{name!r} is no tensor but {type(ty).__name__}")
+        raise UnsupportedError(f"{name!r} is not a tensor but {type(ty).__name__}")
     if not all(isinstance(extent, tvm.tir.IntImm) for extent in ty.shape):
         raise UnsupportedError(f"tensor {name!r} has a dynamic shape {ty.shape}; fix its sizes")
     return [ty]

@@ -1,8 +1,8 @@
-"""Fused Relay calls -> ``Graph``, and back: each call bound by a let, in an order.
+"""Conversion of fused Relay calls to a ``Graph``, and back to calls bound by lets in an order.
 
-A call (of a fused function, of an external function, of an operator that never fuses) is an op.
-Tuples and tuple items run nothing, lets name what does. A fused reshape shows its input's storage,
-as TVM's own memory planner lets it.
+A call of a fused function, an external function or an operator that never fuses is an operator of
+the graph. Tuples, tuple items and lets run nothing. A fused reshape is a view of its input, as in
+TVM's own memory planner.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,12 +17,12 @@ from tvm_serenity.relay import lower
 from tvm_serenity.rewrite.net import as_owned
 
 Scratch = Callable[[Any], int]
-"""Bytes that a call's kernel allocates for itself while it runs."""
+"""Returns the bytes that a call's kernel allocates while it runs."""
 
 
 @dataclass(frozen=True)
 class BoundGraph:
-    """The calls of a function and the graph read off them: ``graph.ops[i]`` is ``calls[i]``."""
+    """The calls of a function and their graph: ``graph.ops[i]`` is ``calls[i]``."""
 
     graph: Graph
     calls: tuple[relay.Call, ...]
@@ -52,10 +52,11 @@ class BoundGraph:
 def read_function(
     function: relay.Function, *, scratch: Scratch | None = None, external_outputs: bool = False
 ) -> BoundGraph:
-    """Return the calls of a typed function of fused calls as a graph, in Relay's own order.
+    """Return the graph of a typed function of fused calls, in Relay's own order.
 
-    Parameters belong to the caller and are not counted; results are where ``external_outputs``
-    is not set. Raises :class:`UnsupportedError` on dynamic shapes and control flow, named.
+    Parameters belong to the caller and are not counted; results are counted unless
+    ``external_outputs`` is set. Raises :class:`UnsupportedError` for dynamic shapes and control
+    flow, by name.
     """
     reader = _Reader(scratch or (lambda call: 0))
     outside = [
@@ -97,7 +98,10 @@ class _Reader:
         return self.values[expr]
 
     def walk(self, root: relay.Expr) -> None:
-        """Read what ``root`` needs, then ``root``: no recursion, networks are deep."""
+        """Read the inputs of ``root``, then ``root``.
+
+        It does not recurse, because networks are deep.
+        """
         stack = [(root, False)]
         while stack:
             expr, ready = stack.pop()
@@ -137,7 +141,7 @@ class _Reader:
 
 @dataclass
 class _Writer:
-    """Writes expressions again with calls replaced by the variables that hold them."""
+    """A writer of expressions in which variables replace calls."""
 
     bound: dict[Any, Any]
     known: dict[Any, Any] = field(default_factory=dict)
@@ -157,7 +161,7 @@ class _Writer:
 
 
 def _parts(expr: relay.Expr) -> list[Any]:
-    """What an expression is made of, in the order in which Relay runs it."""
+    """Return the subexpressions of an expression, in Relay's execution order."""
     if isinstance(expr, relay.Call):
         return list(expr.args)
     if isinstance(expr, relay.Tuple):
@@ -171,7 +175,7 @@ def _parts(expr: relay.Expr) -> list[Any]:
 
 
 def kind_of(call: relay.Call) -> str:
-    """Return what a call computes: its operators' names, or that of the external function."""
+    """Return the kind of a call: the names of its operators, or of the external function."""
     if isinstance(call.op, relay.GlobalVar):
         return str(call.op.name_hint)
     if not isinstance(call.op, relay.Function):
@@ -190,6 +194,6 @@ def kind_of(call: relay.Call) -> str:
 
 
 def is_view(call: relay.Call) -> bool:
-    """Whether a call's kernel only gives its input another shape."""
+    """Return whether a call's kernel only reshapes its input."""
     attrs = getattr(call.op, "attrs", None) or {}
     return "relay.reshape_only" in attrs and int(attrs["relay.reshape_only"]) == 1

@@ -1,4 +1,4 @@
-"""Exchange subgraphs for identical ones whose best order needs less memory."""
+"""Replacement of subgraphs by identical ones whose best order needs less memory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from tvm_serenity.schedule import Options, schedule
 
 @dataclass(frozen=True)
 class Rewriting:
-    """What became of a module: what was ``applied``, the peaks as it would be built."""
+    """The ``applied`` rewrites of a module, and its peaks as it would be built."""
 
     module: tvm.IRModule
     applied: tuple[Match, ...] = ()
@@ -39,7 +39,7 @@ def rewrite_module(
     executor: str = "graph",
     params: Mapping[str, Any] | None = None,
 ) -> Rewriting:
-    """Return ``mod`` rewritten, or as it is where nothing is gained; as SerenityRewrite."""
+    """Return ``mod`` rewritten as SerenityRewrite specifies, or unchanged if nothing is gained."""
     options = options or RewriteOptions()
     names = [n for n in rule_names(options.rules) if RULES[n].abilities <= ABILITIES]
     if lower.is_fused(lower.main_of(mod)):
@@ -66,7 +66,7 @@ def rewrite_module(
 
 
 def force(mod: tvm.IRModule, rules: str) -> tuple[Any, tuple[Match, ...]]:
-    """Return ``mod`` with rules applied wherever they match, and the matches: for tests."""
+    """Return ``mod`` with rules applied at each match, and the matches, for tests."""
     mod = _typed(mod)
     reading = read_net(prepared(mod), external_outputs=False)
     net, done = apply_everywhere(reading.net, rules)
@@ -78,9 +78,9 @@ def _typed(mod: tvm.IRModule) -> Any:
 
 
 def _peak(mod: tvm.IRModule, target: tvm.target.Target | str | None, executor: str) -> int:
-    """The peak of the best order of a module as ``relay.build`` would fuse it.
+    """Return the peak of the best order of a module as ``relay.build`` would fuse it.
 
-    Constants are left unfolded, which takes long and moves no activation.
+    Constants are not folded: folding takes long and affects no activation.
     """
     target = lower.target_of(target)
     with lower.context_like(tvm.transform.PassContext.current(), ["FoldConstant"]):

@@ -1,8 +1,8 @@
-"""``rewrite.Net`` -> Relay: operators again, for ``relay.build`` to fuse.
+"""Conversion of ``rewrite.Net`` to Relay operators, which ``relay.build`` fuses.
 
-What no rule touched is written as it was read. A partial convolution is the source's with weights
-sliced here, at compile time; what it adds to is an ``add`` behind it, which fusion makes part of
-its kernel; bias, requantisation and activation come with the last one.
+Operators that no rule touched are written as they were read. A partial convolution is its source's,
+with weights sliced at compile time. Partial sums are added by an ``add`` that fusion merges into
+the kernel. Bias, requantisation and activation follow the last partial sum.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,10 @@ from tvm_serenity.rewrite.net import Net, Node
 from tvm_serenity.rewrite.rule import Ability
 
 _VECTORS = ("nn.bias_add", "qnn.requantize", "qnn.quantize", "qnn.dequantize", "qnn.conv2d")
-"""Operators whose constants of one axis are one number a channel."""
+"""Operators whose one-dimensional constants have one number per channel."""
 
 ABILITIES: frozenset[Ability] = frozenset()
-"""What kernels of Relay can do: none of it, they read whole tensors and make new ones."""
+"""The abilities of Relay kernels: none, they read unsplit tensors and allocate results."""
 
 
 def emit(reading: Reading, net: Net) -> Any:
@@ -47,7 +47,7 @@ class _Writer:
         self.whole: dict[Any, Any] = {}
 
     def node(self, node: Node) -> None:
-        """Write one op."""
+        """Write one operator."""
         source = None if node.source < 0 else self.reading.sources[node.source]
         read = source is not None and source.call is not None
         if source is not None and read and node == self.reading.net.find(node.name):
@@ -56,7 +56,7 @@ class _Writer:
             self.held[node.output] = emit_op(self, node)
 
     def unchanged(self, node: Node, source: Source) -> None:
-        """The op as it was read, inlined where it is a kernel."""
+        """Return the operator as it was read, inlined if it is a kernel."""
         arguments = [self.rebound(a) for a in source.call.args]
         if source.body is None and not isinstance(source.call.op, relay.Function):
             made = relay.Call(source.call.op, arguments, source.call.attrs, source.call.type_args)
@@ -71,7 +71,7 @@ class _Writer:
             self.held[node.output] = made
 
     def rebound(self, expr: relay.Expr) -> Any:
-        """An expression of the old function in the new one."""
+        """Return an expression of the old function in terms of the new one."""
         expr = self.reading.region.bound.get(expr, expr)
         if isinstance(expr, relay.Call):
             return self.whole[expr] if expr in self.whole else self.held[self.made[expr][0]]
@@ -82,15 +82,15 @@ class _Writer:
         return expr
 
     def value(self, value: int) -> Any:
-        """Return what was written for a value."""
+        """Return the expression of a value."""
         return self.held[value]
 
     def part(self, x: Any, axis: int, start: int, stop: int) -> Any:
-        """Return a part of a tensor."""
+        """Return a slice of a tensor."""
         return relay.strided_slice(x, [start], [stop], axes=[axis])
 
     def joined(self, parts: Sequence[Any], axis: int) -> Any:
-        """Return tensors put together."""
+        """Return the concatenation of tensors."""
         return relay.concatenate(list(parts), axis=axis)
 
     def sum(self, x: Any, y: Any) -> Any:
@@ -98,7 +98,7 @@ class _Writer:
         return relay.add(x, y)
 
     def again(self, source: int, operands: Sequence[Any], node: Node | None = None) -> Any:
-        """Return all steps of a source, on other tensors."""
+        """Return all steps of a source, applied to other tensors."""
         its = self.reading.sources[source]
         known = dict(zip(its.params, operands, strict=True))
         made = None
@@ -107,31 +107,31 @@ class _Writer:
         return made
 
     def convolution(self, node: Node, x: Any) -> Any:
-        """Return the convolution alone."""
+        """Return the convolution without its following steps."""
         source = self.reading.sources[node.source]
         return _conv_like(source, source.steps[0], x, node)
 
     def bias(self, source: int, node: Node, y: Any) -> Any:
-        """Return a sum with the bias of a convolution."""
+        """Return a sum plus the bias of a convolution."""
         its = self.reading.sources[source]
         return _steps(its, range(1, 1 + its.biases), node, y)
 
     def tail(self, source: int, node: Node, y: Any) -> Any:
-        """Return what follows the sum: after the bias of a convolution, after a merged add."""
+        """Return the steps after the sum: after a convolution's bias, after a merged add."""
         its = self.reading.sources[source]
         first = len(its.steps) - len(its.tail) if is_conv(its.names[0]) else 1
         return _steps(its, range(first, len(its.steps)), node, y)
 
 
 def _steps(source: Source, numbers: range, node: Node, y: Any) -> Any:
-    """Steps of a source one after the other, the first of ``y``."""
+    """Return consecutive steps of a source, the first applied to ``y``."""
     for number in numbers:
         y = _step(source, source.steps[number], {source.steps[number - 1]: y}, node)
     return y
 
 
 def _step(source: Source, step: relay.Call, known: Mapping[Any, Any], node: Node | None) -> Any:
-    """The call of a step again, with other tensors and with the constants of a node's channels."""
+    """Return the call of a step with other tensors, and constants sliced to a node's channels."""
 
     def argument(expr: relay.Expr) -> Any:
         if expr in known:
@@ -144,7 +144,7 @@ def _step(source: Source, step: relay.Call, known: Mapping[Any, Any], node: Node
 
 
 def _cut(step: relay.Call, constant: relay.Constant, node: Node | None) -> Any:
-    """A constant's part for the channels that a node makes; all of it where none is given."""
+    """Return a constant sliced to the channels of a node, or unsplit if it has none."""
     if node is None:
         return constant
     array = constant.data.numpy()

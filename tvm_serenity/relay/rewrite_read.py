@@ -1,8 +1,8 @@
-"""Fused Relay calls -> ``rewrite.Net``: what each kernel computes, as the rules see it.
+"""Conversion of fused Relay calls to ``rewrite.Net``, which the rewrite rules match.
 
-The module is fused as ``relay.build`` would, but with its ``qnn`` operators as they are: so a fused
-call is one op, with bias, requantisation and activation. Sums are not in place: a kernel of Relay
-makes a new tensor.
+The module is fused as in ``relay.build``, but ``qnn`` operators are kept, so that a fused call is
+one operator with bias, requantisation and activation. Sums are not in place: a Relay kernel always
+allocates its result.
 """
 
 from collections.abc import Sequence
@@ -23,18 +23,18 @@ LAYOUTS = ("NCHW", "NHWC")
 
 
 def _role(name: str) -> Kind | None:
-    """What the record of an operator tells it is; None where it is no rule's."""
+    """Return the role that an operator's record gives it in rules; None if it has none."""
     known = RELAY.get(name)
     return None if known is None else role(known)
 
 
 def is_conv(name: str) -> bool:
-    """Whether an operator is a convolution."""
+    """Return whether an operator is a convolution."""
     return _role(name) is Kind.CONV
 
 
 def _is_map(name: str) -> bool:
-    """Whether an operator is on elements; operands but the first may be broadcast constants."""
+    """Return whether an operator is elementwise; all operands but the first may be constants."""
     return name in RELAY and RELAY[name].maps
 
 
@@ -44,11 +44,11 @@ def _is_sum(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Source:
-    """What a node computes: ``body`` over ``params``, the tensors that enter.
+    """The computation of a node: ``body`` over ``params``, its input tensors.
 
-    ``constants`` are the parameters that are constants, ``steps`` the calls of the body in order.
-    Of a convolution ``biases`` steps right after the first add a constant, then, where there are
-    two params, one adds the second. A call that is no kernel has no body, a part of one no call.
+    ``constants``: the parameters that are constants. ``steps``: the calls of the body in order. For
+    a convolution, the next ``biases`` steps add a constant; if it has two params, the following
+    step adds the second. A call that is no kernel has no body, part of a call has no call.
     """
 
     call: Any
@@ -69,12 +69,12 @@ class Source:
         return self.steps[len(self.params) + self.biases :]
 
     def constant(self, expr: relay.Expr) -> Any:
-        """The literal that an argument of a step is, None for any other."""
+        """Return the literal that an argument of a step is, None for any other."""
         found = self.constants.get(expr, expr)
         return found if isinstance(found, relay.Constant) else None
 
     def is_constant(self, expr: relay.Expr) -> bool:
-        """Whether an argument of a step is a literal, or a tuple of them."""
+        """Return whether an argument of a step is a literal, or a tuple of literals."""
         if isinstance(expr, relay.Tuple):
             return all(self.is_constant(f) for f in expr.fields)
         return self.constant(expr) is not None
@@ -82,7 +82,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Reading:
-    """A net and what it was read from: ``sources[i]`` is what ``Node.source == i`` computes."""
+    """A net and its sources: ``Node.source == i`` is computed by ``sources[i]``."""
 
     net: Net
     sources: tuple[Source, ...]
@@ -90,7 +90,7 @@ class Reading:
 
 
 def prepared(mod: tvm.IRModule) -> Any:
-    """Return a module fused at the level of its operators, ``qnn`` among them."""
+    """Return a module fused at the level of its operators, ``qnn`` included."""
     steps = [
         relay.transform.InferType(),
         relay.transform.SimplifyInference(),
@@ -104,8 +104,8 @@ def prepared(mod: tvm.IRModule) -> Any:
 def read_net(mod: tvm.IRModule, external_outputs: bool) -> Reading:
     """Return the net of a prepared module's ``main``.
 
-    A convolution whose kernel takes in another tensor after its activation is two ops here: then it
-    can be cut all the same; fusion puts them together again.
+    A convolution whose kernel reads a second tensor after its activation becomes two operators, so
+    that it can be split; fusion merges them again.
     """
     region = read_function(mod["main"], external_outputs=external_outputs)
     graph = region.graph
@@ -140,7 +140,7 @@ def read_net(mod: tvm.IRModule, external_outputs: bool) -> Reading:
 
 
 def _split_at_second_tensor(source: Source) -> tuple[Source, Source] | None:
-    """A convolution and what follows it from where a second tensor enters after the activation."""
+    """Return a convolution, and the steps from the second tensor after the activation on."""
     if len(source.params) != 2 or not any(map(is_conv, source.names[:1])):
         return None
     other = source.params[1]
@@ -183,7 +183,7 @@ def _source(call: relay.Call) -> Source:
 
 
 def _biases(source: Source) -> int:
-    """How many steps after a convolution add a constant, in the type of the sum."""
+    """Return the number of steps after a convolution that add a constant of the sum's type."""
     if not source.steps or not is_conv(source.names[0]):
         return 0
     count, sums = 0, source.steps[0].checked_type.dtype
@@ -224,7 +224,7 @@ def _node(op: Op, index: int, source: Source, read: Sequence[int], usual: int | 
 
 
 def _kind(source: Source) -> tuple[Kind, str]:
-    """The kind of an op of one result, and why it is opaque if it is."""
+    """Return the kind of an operator with one result, and the reason if it is opaque."""
     if source.body is None or not source.steps:
         return Kind.OPAQUE, "it is no kernel of TVM's"
     head, params = source.steps[0], source.params
@@ -252,9 +252,9 @@ def _adds(step: relay.Call, param: relay.Var) -> bool:
 
 
 def _is_chain(source: Source, first: int) -> bool:
-    """Whether each step maps the elements of the one before, from step ``first`` on with constants.
+    """Return whether each step from ``first`` on maps the elements of the previous step.
 
-    Before that a convolution's sum may take in a tensor.
+    Before ``first``, a convolution's sum may include a tensor.
     """
     for i, step in enumerate(source.steps[1:], 1):
         before = [a for a in step.args if a.same_as(source.steps[i - 1])]
@@ -268,7 +268,7 @@ def _is_chain(source: Source, first: int) -> bool:
 
 
 def _joins_alike(source: Source) -> bool:
-    """Whether a source is a concat that changes no element."""
+    """Return whether a source is a concatenation that changes no element."""
     step = source.steps[0]
     if _role(step.op.name) is not Kind.CONCAT:
         return False
@@ -289,7 +289,7 @@ def _joins_alike(source: Source) -> bool:
 
 
 def channel_axis(kind: Kind, source: Source) -> int | None:
-    """Return the channel axis of an op; of a concat the axis it joins."""
+    """Return the channel axis of an operator; for a concatenation, its axis."""
     if kind is Kind.CONCAT:
         return int(source.steps[0].attrs.axis) % len(source.body.checked_type.shape)
     if kind not in (Kind.CONV, Kind.POOL):
@@ -300,7 +300,7 @@ def channel_axis(kind: Kind, source: Source) -> int | None:
 
 
 def _usual_axis(sources: Sequence[Source]) -> int | None:
-    """The channel axis of all convolutions and poolings, if they agree."""
+    """Return the common channel axis of convolutions and pools, if they agree."""
     heads = [s for s in sources if s.steps and _role(s.names[0]) in (Kind.CONV, Kind.POOL)]
     axes = {channel_axis(Kind.CONV if is_conv(s.names[0]) else Kind.POOL, s) for s in heads}
     return axes.pop() if len(axes) == 1 else None

@@ -1,4 +1,4 @@
-"""Run the fused calls in the order of least peak."""
+"""Reordering of fused calls to the order with the least peak."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ def schedule_module(
     executor: str = "graph",
     params: Mapping[str, Any] | None = None,
 ) -> tuple[Any, Schedule]:
-    """Return ``mod`` in its best order, and what is proved about it; as SerenitySchedule."""
+    """Return ``mod`` in its best order, and the proof status, as SerenitySchedule specifies."""
     target = lower.target_of(target)
     mod = lower.fused(mod, target, params)
     region = region_of(mod, target, executor)
@@ -49,7 +49,7 @@ def region_of(mod: tvm.IRModule, target: tvm.target.Target, executor: str) -> Bo
 
 
 def _least_pools(graph: Graph, found: Schedule) -> Schedule:
-    """The order found, or the given one where TVM's planner needs fewer bytes for that."""
+    """Return the order that needs fewer bytes in TVM's planner: the schedule's or the given one."""
     given = schedule(graph, "given")
     if _pool_bytes(graph, given.order) < _pool_bytes(graph, found.order):
         return replace(given, lower_bound_bytes=found.lower_bound_bytes)

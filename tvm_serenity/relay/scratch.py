@@ -1,4 +1,4 @@
-"""What kernels allocate for themselves, from a first lowering."""
+"""Scratch of kernels, measured by a first lowering."""
 
 import tvm
 from tvm import relay, tir
@@ -8,13 +8,13 @@ from tvm_serenity.relay import lower
 from tvm_serenity.relay.read import Scratch
 
 ALIGNMENT = 16
-"""Bytes TVM aligns what kernels allocate to."""
+"""Alignment in bytes of allocations in kernels."""
 
 
 def scratch_of(target: tvm.target.Target) -> Scratch:
     """Return the function that lowers a call's kernel for ``target`` and counts its scratch.
 
-    Equal kernels are lowered once. External functions keep their memory to themselves: 0.
+    Equal kernels are lowered once. External functions count as 0.
     """
     known: dict[int, int] = {}
 

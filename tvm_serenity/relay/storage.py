@@ -1,4 +1,4 @@
-"""Our storage ids in what ``relay.build`` makes for the graph executor."""
+"""Our storage ids in the graph executor's build result."""
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -11,45 +11,45 @@ from tvm_serenity.plan.pools import share
 from tvm_serenity.relay.graph_json import GraphJson, read_graph_json
 
 Built: TypeAlias = GraphExecutorFactoryModule | Module
-"""What ``relay.build`` makes for the graph executor, or that loaded again."""
+"""The result of ``relay.build`` for the graph executor, or its library, loaded."""
 
 
 def graph_of(built: Built) -> GraphJson:
-    """Return the graph of what ``relay.build`` made for the graph executor, or of it loaded again.
+    """Return the graph of a build result for the graph executor.
 
-    Raises :class:`InputError` on anything else.
+    Raises :class:`InputError` for anything else.
     """
     if isinstance(built, GraphExecutorFactoryModule):
         return read_graph_json(built.get_graph_json(), built.get_params().keys())
     if isinstance(built, Module) and built.type_key == "GraphExecutorFactory":
         return read_graph_json(built["get_graph_json"](), params_of(built).keys())
     kind = getattr(built, "type_key", type(built).__name__)
-    raise InputError(f"expected what relay.build makes for the graph executor, got {kind}")
+    raise InputError(f"expected the result of relay.build for the graph executor, got {kind}")
 
 
 def params_of(built: Built) -> Mapping[str, Any]:
-    """Return the weights of a module that ``graph_of`` takes, by name."""
+    """Return the weights of a build result by name."""
     if isinstance(built, Module):
         return dict(built["get_graph_params"]().items())
     return dict(built.get_params())
 
 
 def kernel_of(built: Built, name: str) -> Any:
-    """Return the function ``name`` of a module that ``graph_of`` takes."""
+    """Return the function ``name`` of a build result."""
     library = built if isinstance(built, Module) else built.get_lib()
     return library.get_function(name, query_imports=True)
 
 
 def pool_bytes(built: Built) -> int:
-    """Return the bytes the graph executor allocates for what it computes."""
+    """Return the bytes that the graph executor allocates for computed tensors."""
     return graph_of(built).pool_bytes
 
 
 def share_storage(factory: GraphExecutorFactoryModule) -> Any:
-    """Return the built module with storage ids of our planner where they need fewer bytes.
+    """Return the build result with our planner's storage ids if they need fewer bytes.
 
-    The same library, parameters and order: only the ids in the graph's JSON differ, so what is
-    exported loads in any TVM runtime. Never worse: else ``factory`` itself comes back.
+    Library, parameters and order are the same; only the ids in the JSON differ, so that any TVM
+    runtime loads the export. If nothing is gained, ``factory`` itself is returned.
     """
     graph = graph_of(factory)
     pools = share(graph.ranges)

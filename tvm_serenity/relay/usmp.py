@@ -1,8 +1,8 @@
 """USMP's algorithm ``serenity``: our planner for ahead-of-time code, registered on import.
 
 ``PassContext(config={"tir.usmp.enable": True, "tir.usmp.custom_algorithm": "serenity"})``. USMP
-asks for tensors, for what operators allocate for themselves, and for constants: each with its size,
-its alignment, the pools it may live in and the buffers it must not share a byte with.
+asks for the placement of tensors, kernel allocations and constants, each with its size, its
+alignment, its candidate pools and its conflicting buffers.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from tvm_serenity.plan.intervals import are_exact, intervals_of
 
 NAME = "serenity"
 OWN = ("greedy_by_size", "greedy_by_conflicts", "hill_climb")
-"""The algorithms that USMP has of its own."""
+"""USMP's own algorithms."""
 
 TIME_LIMIT_S = 5.0
 
@@ -28,8 +28,8 @@ TIME_LIMIT_S = 5.0
 def allocate(infos: Sequence[Any], pressure: int) -> dict[Any, Any]:
     """Return a pool and an offset for each of USMP's buffers.
 
-    Never more than USMP's own algorithms make of a pool. Pools with a size are not exceeded:
-    :class:`InputError` where they do not suffice.
+    The result never needs more bytes of a pool than USMP's own algorithms do, and never exceeds a
+    pool's size. Raises :class:`InputError` if the pools are too small.
     """
     result: dict[Any, Any] = {}
     groups: dict[tuple[str, ...], list[Any]] = {}
@@ -42,7 +42,7 @@ def allocate(infos: Sequence[Any], pressure: int) -> dict[Any, Any]:
 
 
 class _Wanted:
-    """The buffers of some pools that no others use, their conflicts and live ranges."""
+    """The buffers of a group of pools, with their conflicts and live ranges."""
 
     def __init__(self, infos: Sequence[Any]) -> None:
         self.infos = infos
@@ -59,7 +59,7 @@ class _Wanted:
         self.pools = {str(p.pool_name): p for info in infos for p in info.pool_candidates}
 
     def starts(self, pressure: int) -> list[list[int]]:
-        """The placements of USMP's own algorithms."""
+        """Return the placements of USMP's own algorithms."""
         result = []
         for name in OWN:
             found = tvm.get_global_func(f"tir.usmp.algo.{name}")(list(self.infos), pressure)
@@ -89,7 +89,7 @@ def _placed(wanted: _Wanted, pressure: int) -> dict[Any, Any]:
 
 
 def _planned(wanted: _Wanted) -> Plan:
-    """What our planner makes of the live ranges."""
+    """Return our planner's placement of the live ranges."""
     buffers = [
         Buffer(
             f"{info.name_hint}_{i}",
@@ -110,7 +110,7 @@ def _capacity(pool: PoolInfo) -> int | None:
 
 
 def _components(groups: Sequence[tuple[str, ...]]) -> list[list[tuple[str, ...]]]:
-    """Groups of candidate pools, those with a common pool together."""
+    """Return groups of candidate pools, merged if they share a pool."""
     result: list[list[tuple[str, ...]]] = []
     for names in groups:
         near = [c for c in result if any(set(names) & set(other) for other in c)]
@@ -120,5 +120,5 @@ def _components(groups: Sequence[tuple[str, ...]]) -> list[list[tuple[str, ...]]
 
 
 def _key(info: BufferInfo) -> tuple[str, int, int]:
-    """An order that does not depend on where the objects lie in memory."""
+    """Return a sort key that does not depend on memory addresses."""
     return str(info.name_hint), int(info.size_bytes), len(info.conflicts)

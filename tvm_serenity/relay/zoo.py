@@ -1,4 +1,4 @@
-"""The networks of ``tvm_serenity.zoo`` as Relay modules: same definitions, same weights."""
+"""The networks of ``tvm_serenity.zoo`` as Relay modules, with the same definitions and weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tvm_serenity.zoo.window import POINT, Window
 
 
 def build(name: str, **params: Any) -> Any:
-    """The typed Relay module of a network of the zoo; ``params`` are its parameters' values."""
+    """Return the typed Relay module of a zoo network; ``params``: the values of its parameters."""
     entry = NAMES[name]
     values = entry.values({key: str(value) for key, value in params.items()})
     net = RelayNet(values["layout"], values["seed"])
@@ -29,14 +29,14 @@ def build(name: str, **params: Any) -> Any:
 
 
 class RelayNet(NetBuilder):
-    """``zoo.net.NetBuilder`` with the operators of Relay: lets, each of a known type."""
+    """``zoo.net.NetBuilder`` for Relay: it emits lets of known types."""
 
     def __init__(self, layout: str, seed: int) -> None:
         super().__init__(None, layout, seed)
         self.bindings: list[tuple[Any, Any]] = []
 
     def input(self, name: str, channels: int, size: int) -> NetTensor:
-        """A parameter of ``main`` of ``channels`` maps of ``size`` x ``size``."""
+        """Return a parameter of ``main`` with ``channels`` maps of ``size`` x ``size``."""
         extent = {"N": 1, "C": channels, "H": size, "W": size}
         var = relay.var(name, shape=[extent[a] for a in self._layout])
         self.params.append(var)
@@ -50,7 +50,7 @@ class RelayNet(NetBuilder):
         groups: int = 1,
         bias: bool = True,
     ) -> NetTensor:
-        """A convolution, its bias an operator of its own."""
+        """Return a convolution; its bias is an operator of its own."""
         depth = x.channels // groups
         limit = half_range(depth * math.prod(window.kernel), x.moment)
         weight = self._weights.uniform((channels, depth, *window.kernel), limit)
@@ -71,7 +71,7 @@ class RelayNet(NetBuilder):
         return self._add_bias(y, "conv") if bias else y
 
     def dense(self, x: NetTensor, units: int) -> NetTensor:
-        """A fully connected layer on a vector."""
+        """Return a fully connected layer on a vector."""
         weight = self._weights.uniform((x.channels, units), half_range(x.channels, x.moment))
         call = relay.nn.dense(x.var, _const(weight.T))
         return self._add_bias(self._emit(call, "dense", 1.0), "dense")
@@ -82,34 +82,34 @@ class RelayNet(NetBuilder):
         return self._emit(relay.nn.bias_add(x.var, bias, axis=axis), f"{name}_bias", 1.0)
 
     def relu(self, x: NetTensor) -> NetTensor:
-        """max(x, 0)."""
+        """Return max(x, 0)."""
         return self._emit(relay.nn.relu(x.var), "relu", x.moment / 2)
 
     def relu6(self, x: NetTensor) -> NetTensor:
-        """min(max(x, 0), 6)."""
+        """Return min(max(x, 0), 6)."""
         return self._emit(relay.clip(x.var, 0, 6), "relu6", x.moment / 2)
 
     def add(self, x: NetTensor, y: NetTensor) -> NetTensor:
-        """The sum of two features of one shape."""
+        """Return the sum of two features of one shape."""
         return self._emit(relay.add(x.var, y.var), "add", x.moment + y.moment)
 
     def scale(self, x: NetTensor, factor: float) -> NetTensor:
-        """``x`` times a constant."""
+        """Return ``x`` times a constant."""
         call = relay.multiply(x.var, relay.const(factor, "float32"))
         return self._emit(call, "scale", x.moment * factor * factor)
 
     def concat(self, xs: Sequence[NetTensor]) -> NetTensor:
-        """The features one after the other along the channels."""
+        """Return the concatenation of features along the channels."""
         moment = sum(x.channels * x.moment for x in xs) / sum(x.channels for x in xs)
         call = relay.concatenate([x.var for x in xs], axis=self._channel_axis)
         return self._emit(call, "concat", moment)
 
     def max_pool(self, x: NetTensor, window: Window) -> NetTensor:
-        """Max pooling; padding never wins."""
+        """Return max pooling; padding never wins."""
         return self._pool(relay.nn.max_pool2d, x, window, 2 * x.moment)
 
     def avg_pool(self, x: NetTensor, window: Window) -> NetTensor:
-        """Average pooling; padding is not counted."""
+        """Return average pooling; padding is not counted."""
         return self._pool(relay.nn.avg_pool2d, x, window, x.moment)
 
     def _pool(
@@ -120,26 +120,26 @@ class RelayNet(NetBuilder):
         return self._emit(call, "pool", moment)
 
     def mean(self, x: NetTensor) -> NetTensor:
-        """Global average pooling: the vector of the channels' means."""
+        """Return global average pooling: the vector of channel means."""
         return self._emit(relay.mean(x.var, self._spatial_axes), "mean", x.moment)
 
     def flatten(self, x: NetTensor) -> NetTensor:
-        """A 1 x 1 feature as a vector."""
+        """Return a 1 x 1 feature as a vector."""
         return self._emit(relay.reshape(x.var, (1, x.channels)), "flatten", x.moment)
 
     def shift(self, x: NetTensor) -> NetTensor:
-        """``x`` without its first row and its first column."""
+        """Return ``x`` without its first row and first column."""
         axes = self._spatial_axes
         call = relay.strided_slice(x.var, [1, 1], [x.height, x.width], [1, 1], axes=axes)
         return self._emit(call, "shift", x.moment)
 
     def split(self, x: NetTensor) -> NetTensor:
-        """A split into one part: a copy."""
+        """Return a split into one part: a copy."""
         call = relay.split(x.var, 1, axis=self._channel_axis)[0]
         return self._emit(call, "split", x.moment)
 
     def softmax(self, x: NetTensor) -> NetTensor:
-        """The softmax of a vector."""
+        """Return the softmax of a vector."""
         return self._emit(relay.nn.softmax(x.var), "softmax", 1.0)
 
     def _emit(self, call: relay.Call, name: str, moment: float) -> NetTensor:

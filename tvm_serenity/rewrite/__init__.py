@@ -1,7 +1,7 @@
-"""Rewrites of a network that keep what it computes and lower the peak of its best order.
+"""Rewrites of a network that keep its results and lower the peak of its best order.
 
 A rule is a file of ``rewrite/rules`` with its specification, its pattern, its refusals, the
-rewrite, and what the kernels of the result compute; :class:`Rule` says what it declares.
+rewrite, and the computation of the new kernels; :class:`Rule` defines the fields of a rule.
 """
 
 from tvm_serenity.rewrite.net import Net

@@ -1,6 +1,6 @@
-"""What writes the ops of a net in a representation of TVM's: Relax has one, and Relay.
+"""The interface that emits the ops of a net in Relax or Relay.
 
-Rules say what an op computes in these words; no rule imports TVM.
+Rules describe the computation of an op by these methods; no rule imports TVM.
 """
 
 from collections.abc import Sequence
@@ -12,47 +12,47 @@ import numpy.typing as npt
 from tvm_serenity.rewrite.net import Node, Range
 
 Expr = Any
-"""An expression of the representation."""
+"""An expression of Relax or Relay."""
 Array = npt.NDArray[Any]
 
 
 class Builder(Protocol):
-    """Writes what one op computes; ``source`` numbers an op of the network that was read.
+    """Emits the computation of one op; ``source`` numbers an op of the original network.
 
-    Where a node is given, weights and constants are those of the channels that it reads and makes
+    If a node is given, weights and constants are those of the channels that it reads and produces
     (:func:`of_weights`, :func:`of_channels`).
     """
 
     def value(self, value: int) -> Expr:
-        """Return a value of the net, which the op reads."""
+        """Return the expression of a value of the net."""
 
     def part(self, x: Expr, axis: int, start: int, stop: int) -> Expr:
         """Return ``x`` from ``start`` to before ``stop`` along an axis."""
 
     def joined(self, parts: Sequence[Expr], axis: int) -> Expr:
-        """Return tensors put together along an axis."""
+        """Return tensors concatenated along an axis."""
 
     def sum(self, x: Expr, y: Expr) -> Expr:
         """Return ``x + y``."""
 
     def again(self, source: int, operands: Sequence[Expr], node: Node | None = None) -> Expr:
-        """Return all that a source op computes, of other operands."""
+        """Return the computation of a source op on other operands."""
 
     def convolution(self, node: Node, x: Expr) -> Expr:
-        """Return the convolution of a node's source alone, of ``x``."""
+        """Return the convolution of a node's source on ``x``, without bias and activation."""
 
     def bias(self, source: int, node: Node, y: Expr) -> Expr:
         """Return ``y`` with the bias of a source convolution added."""
 
     def tail(self, source: int, node: Node, y: Expr) -> Expr:
-        """Return what a source op makes of its sum, bias included, if that is ``y``."""
+        """Return the result of a source op whose sum, bias included, is ``y``."""
 
 
 def of_weights(weights: Array, layout: str, node: Node) -> Array:
-    """Return the weights of the channels that a convolution reads and makes.
+    """Return the weights of the channels that a convolution reads and produces.
 
-    ``layout`` has the letters O and I at the axes of outputs and inputs. Of a convolution that
-    filters every channel by itself, O may count the channels read: a multiplier stands at I then.
+    ``layout`` has the letters O and I at the axes of outputs and inputs. In a depthwise
+    convolution, O may count the input channels; I is the channel multiplier then.
     """
     assert node.conv is not None
     outputs, inputs = layout.index("O"), layout.index("I")
@@ -64,10 +64,10 @@ def of_weights(weights: Array, layout: str, node: Node) -> Array:
 
 
 def of_channels(constant: Array, node: Node, rank: int, per_channel: bool = False) -> Array:
-    """Return a constant's part for the channels that a node makes, of an operator on ``rank`` axes.
+    """Return a constant's part for the channels that a node produces; its op has ``rank`` axes.
 
-    It is the constant itself where that is the same for all of them. ``per_channel``: a constant of
-    one axis has a number for each channel, wherever their axis is.
+    It is the full constant if all channels share it. ``per_channel``: a constant of one axis has
+    one number per channel, wherever the channel axis is.
     """
     if node.axis is None:
         return constant
@@ -78,12 +78,12 @@ def of_channels(constant: Array, node: Node, rank: int, per_channel: bool = Fals
 
 
 def taken(array: Array, axis: int, span: Range | None) -> Array:
-    """Return an array's part along an axis; the array itself where no span is given."""
+    """Return an array's part along an axis; the full array without a span."""
     return array if span is None else np.ascontiguousarray(array.take(range(*span), axis))
 
 
 def groups(node: Node) -> int:
-    """Return how many groups a part of a convolution has."""
+    """Return the number of groups of a part of a convolution."""
     assert node.conv is not None
     if node.conv.groups == 1 or node.makes is None:
         return node.conv.groups

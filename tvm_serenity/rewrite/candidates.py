@@ -1,4 +1,4 @@
-"""Rules applied, and what a rewritten net is worth: the peak of its best order."""
+"""Applies rules, and evaluates a rewritten net: by the peak of its best order."""
 
 import time
 from collections.abc import Iterator, Sequence, Set
@@ -16,14 +16,14 @@ from tvm_serenity.schedule import Schedule, schedule
 from tvm_serenity.search.deadline import seconds_left
 
 Choice = tuple[Net, list[Entry], list[Entry], list[Entry], tuple[int, ...]]
-"""A net, what was applied, refused and not worth it, and the peaks of its parts."""
+"""A net, its applied, refused and rejected matches, and the peaks of its parts."""
 CALL_LIMIT_S = 2.0
-"""One candidate may be ordered for so long."""
+"""Time limit of the order search of one candidate, in seconds."""
 
 
 @dataclass
 class Clock:
-    """Time that is left: none after Ctrl-C."""
+    """The remaining time; none after Ctrl-C."""
 
     limit_s: float
     started: float = field(default_factory=time.perf_counter)
@@ -39,7 +39,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A net in its best order, what was applied to get it, and that order's peak."""
+    """A net in its best order, the applied matches, and the order's peak."""
 
     net: Net
     applied: tuple[Match, ...]
@@ -47,17 +47,17 @@ class Candidate:
 
     @property
     def key(self) -> tuple[int, int]:
-        """What is minimised: the peak, then the number of ops."""
+        """The objective: the peak, then the number of ops."""
         return self.peak_bytes, self.net.count
 
 
 def ordered(graph: Graph, budget_bytes: int | None, seconds: float) -> Schedule | None:
-    """Return the best order within a budget, or None where there is none or none was found."""
+    """Return the best order within a budget, or None if there is none or none was found."""
     limits = Limits(budget_bytes=budget_bytes, time_limit_s=max(min(seconds, CALL_LIMIT_S), 0.0))
-    found = schedule(graph, "auto", limits)
-    if budget_bytes is not None and found.peak_bytes > budget_bytes:
+    best = schedule(graph, "auto", limits)
+    if budget_bytes is not None and best.peak_bytes > budget_bytes:
         return None
-    return found
+    return best
 
 
 def candidate(
@@ -66,13 +66,13 @@ def candidate(
     """Return ``net`` in its best order within the budget, over all orders of terms too."""
     free = chains.free_order(net)
     graph = net.graph if free is None else free.graph
-    found = ordered(graph, budget_bytes, clock.left_s)
-    if found is None:
+    searched = ordered(graph, budget_bytes, clock.left_s)
+    if searched is None:
         return None
     if free is None:
-        best, peak = net.ordered(found.order), found.peak_bytes
+        best, peak = net.ordered(searched.order), searched.peak_bytes
     else:
-        best = chains.with_order(net, free, found.order)
+        best = chains.with_order(net, free, searched.order)
         peak = peak_bytes(best.graph)
         if budget_bytes is not None and peak > budget_bytes:
             return None
@@ -80,12 +80,13 @@ def candidate(
 
 
 def everywhere(net: Net, rules: Sequence[Rule], done: list[Match]) -> Net:
-    """Return the net with the rules applied wherever they match; part of that where time is up."""
+    """Return the net with the rules applied wherever they match, until the time is up."""
     count = -1
     while count < len(done):
         count = len(done)
         for rule in rules:
-            for match in rule.matches(net):  # ``check`` knows which of them are gone by now
+            # ``check`` refuses matches that earlier rewrites removed
+            for match in rule.matches(net):
                 if seconds_left() == 0:
                     return net
                 if rule.check(net, match) is None:
@@ -95,7 +96,7 @@ def everywhere(net: Net, rules: Sequence[Rule], done: list[Match]) -> Net:
 
 
 def applied_at_once(net: Net, rule: Rule, done: list[Match]) -> Net:
-    """Return the net with a rule applied wherever it matches, whose matches change no other."""
+    """Return the net with a rule applied wherever it matches; matches must be independent."""
     accepted = [match for match in rule.matches(net) if rule.check(net, match) is None]
     done += accepted
     if rule.apply_all is not None:

@@ -1,17 +1,17 @@
-"""Sums and buffers made by several ops one after the other: in any order.
+"""Sums and buffers that several ops write one after the other, in any order.
 
-The terms of a sum commute, and so do the ops that write disjoint parts of one buffer. In a net
-they stand in some order, each op writing into what the one before left. ``free_order`` is the
+The terms of a sum commute, and so do ops that write disjoint parts of one buffer. In a net they
+have some order, in which each op continues the buffer of the one before. ``free_order`` is the
 instance of the order search in which that order is open:
 
-1. *begin* allocates the buffer (nothing, if the sum starts in a tensor that is there already);
-2. each term reads the buffer and makes a token of no bytes; terms do not wait for each other;
+1. *begin* allocates the buffer (nothing, if the sum starts in an existing tensor);
+2. each term reads the buffer and outputs a token of no bytes; terms do not wait for each other;
 3. *end* waits for all tokens; its output is the buffer.
 
-An order of that instance is one of the net, with the terms as they stand there: dropping *begin*
-and *end* never adds a byte. So its least peak is the least over all orders of the terms too. Where
-the last op writes an output of another type, the instance leaves out that op's piece at the end:
-a bound then; the peak is counted on the net itself.
+An order of that instance is an order of the net with the terms in that order: dropping *begin* and
+*end* never adds a byte. So its least peak is the least over all orders of the terms too. If the
+last op writes an output of another type, the instance leaves out that op's buffer at the end; it is
+a bound then, and the peak is computed on the net itself.
 """
 
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ from tvm_serenity.rewrite.net import Kind, Net, Node, Piece, as_owned
 
 @dataclass(frozen=True)
 class Free:
-    """The instance with open orders: op i of ``graph`` is node ``nodes[i]``, -1 for begin, end."""
+    """The instance with open orders: op i of ``graph`` is node ``nodes[i]``, -1 for added ops."""
 
     graph: Graph
     nodes: tuple[int, ...]
 
 
 def chains(net: Net) -> list[list[Node]]:
-    """Return the ops of each sum or buffer made by several, first to last."""
+    """Return the ops of each sum or buffer that several ops write, first to last."""
     continued = {node.base for node in net.nodes if _links(node)}
     result = []
     for node in net.nodes:
@@ -59,15 +59,17 @@ def chains(net: Net) -> list[list[Node]]:
 
 
 def free_order(net: Net) -> Free | None:
-    """Return the instance in which the order of terms is open; None if there are no terms."""
-    found = chains(net) if net.sums_in_place else []
-    if not found:
+    """Return the instance in which the order of terms is open, or None without such terms."""
+    open_chains = chains(net) if net.sums_in_place else []
+    if not open_chains:
         return None
-    member = {node.name: (c, i) for c, chain in enumerate(found) for i, node in enumerate(chain)}
+    member = {
+        node.name: (c, i) for c, chain in enumerate(open_chains) for i, node in enumerate(chain)
+    }
     values = list(net.values)
     buffers: list[int] = []
     tokens: list[list[int]] = []
-    for chain in found:
+    for chain in open_chains:
         buffer = chain[0].base
         if buffer is None:
             buffer = len(values)
@@ -77,14 +79,14 @@ def free_order(net: Net) -> Free | None:
         tokens.append(list(range(len(values), len(values) + len(chain))))
         values += [Tensor(f"{node.name}#done", 0) for node in chain]
     lasts: dict[int, int] = {}
-    for chain in found:
+    for chain in open_chains:
         if chain[-1].into is not None:
             lasts[chain[-1].output] = len(values)
             values.append(replace(values[chain[-1].output], name=f"{chain[-1].name}#last"))
     ops: list[Op] = []
     nodes: list[int] = []
     begun: set[int] = set()
-    spans = {chain[-1].output: chain[-1].into for chain in found}
+    spans = {chain[-1].output: chain[-1].into for chain in open_chains}
     for index, node in enumerate(net.nodes):
         read = _reads(node, spans, lasts)
         if node.name not in member:
@@ -92,7 +94,7 @@ def free_order(net: Net) -> Free | None:
             nodes.append(index)
             continue
         c, i = member[node.name]
-        chain, buffer = found[c], buffers[c]
+        chain, buffer = open_chains[c], buffers[c]
         if c not in begun and chain[0].base is None:
             ops.append(Op(f"{node.name}#begin", "begin", chain[0].addends, (buffer,)))
             nodes.append(-1)
@@ -117,7 +119,7 @@ def free_order(net: Net) -> Free | None:
 def _reads(
     node: Node, spans: dict[int, tuple[int, int] | None], lasts: dict[int, int]
 ) -> tuple[int, ...]:
-    """What an op reads; of the last piece of a buffer, the piece alone."""
+    """Return the values that an op reads; for the last piece of a buffer, only that piece."""
     read = []
     for piece in (p for o in node.operands for p in o.pieces):
         last = piece.value in lasts and piece.part and piece.part[1:] == spans[piece.value]
@@ -127,7 +129,7 @@ def _reads(
 
 
 def with_order(net: Net, free: Free, order: Sequence[int]) -> Net:
-    """Return the net in an order of its free instance, terms as they stand there."""
+    """Return the net in an order of its free instance, with its terms in that order."""
     sequence = [free.nodes[i] for i in order if free.nodes[i] >= 0]
     nodes = {index: net.nodes[index] for index in sequence}
     index_of = {node.name: i for i, node in enumerate(net.nodes)}
@@ -149,9 +151,9 @@ def _relink(
     now: list[int],
     moved: dict[tuple[int, tuple[int, int]], int],
 ) -> None:
-    """Let the terms of a buffer follow each other as they stand now; the last makes the whole.
+    """Link the terms of a buffer in their new order; the last one outputs the full buffer.
 
-    ``moved`` gets the values under which two pieces are now known, by their old one and place.
+    ``moved`` maps the old value and place of two pieces to their new value.
     """
     last, before = nodes[now[-1]], chain[-1]
     final, freed = before.output, last.output
@@ -183,7 +185,7 @@ def _redirected(node: Node, moved: dict[tuple[int, tuple[int, int]], int]) -> No
 
 
 def in_place_of(term: Node, place: Node) -> Node:
-    """Return ``term`` of a sum where ``place`` stood."""
+    """Return ``term`` of a sum at the position of ``place``."""
     return replace(
         term,
         outputs=place.outputs,
@@ -196,7 +198,7 @@ def in_place_of(term: Node, place: Node) -> Node:
 
 
 def _links(node: Node) -> bool:
-    """Whether an op can be part of a chain."""
+    """Return whether an op can be part of a chain."""
     return node.into is not None or (node.kind is Kind.CONV and node.makes is None)
 
 
@@ -205,7 +207,7 @@ def _alike(left: Node, right: Node) -> bool:
 
 
 def _wider_sum(net: Net, node: Node) -> bool:
-    """Whether an op writes, in another type, the sum that others began."""
+    """Return whether an op writes, in another type, a sum that other ops began."""
     if node.conv is None or node.base is not None or not node.addends or node.into is not None:
         return False
     before = net.maker(node.addends[-1])

@@ -1,16 +1,19 @@
-"""Which rewrites: X* = argmin over rewrites of the peak of the best order (SERENITY, 3.3).
+"""Chooses rewrites: X* = argmin over rewrites of the peak of the best order (SERENITY, 3.3).
 
-1. Rules that never need more memory (copies as views, slices read through, concats folded,
-   overwriting) are applied wherever they match: they win the tie-break, fewer ops.
-2. The others are chosen region by region (``regions``). What a choice is worth is the peak of its
-   best order, found by the order search with the incumbent as budget: a loser dies early.
-3. Few matches: every subset, and everything. Else hill climbing by single matches from several
-   starts: nothing, everything, and random subsets. Equal peaks: fewer ops.
-4. The order of the terms of each sum is part of the search for the order (``chains``).
-5. The parts are put together and ordered as a whole. The result is never worse than what was given.
+1. Rules that never need more memory (copies as views, slices read through an offset, folded
+   concats,
+   in-place ops) are applied wherever they match: they win the tie-break, fewer ops.
+2. The other rules are chosen region by region (``regions``). A choice is evaluated by the peak of
+   its
+   best order; the order search gets the incumbent as budget, so a loser ends early.
+3. With few matches, every subset is tried, and all together. Otherwise hill climbing by single
+   matches
+   runs from several starts: none, all, and random subsets. Equal peaks: fewer ops.
+4. The order search includes the order of the terms of each sum (``chains``).
+5. The regions are joined and ordered together. The result is never worse than the original.
 
-Region peaks count even where the network's peak is elsewhere: a rewrite there is kept for the
-peak of its region, the stated tie-break after the peak of the whole.
+Region peaks count even if the network's peak is elsewhere: a rewrite is kept for the peak of its
+region, which breaks ties of the network's peak.
 """
 
 import itertools
@@ -27,7 +30,7 @@ from tvm_serenity.rewrite.rule import Match, Rule
 
 @dataclass
 class Search:
-    """The choice in one region: ``free`` rules cost nothing, ``rules`` are chosen from."""
+    """The choice in one region: ``free`` rules cost nothing, ``rules`` are the candidates."""
 
     start: Net
     rules: Sequence[Rule]
@@ -41,11 +44,11 @@ class Search:
 
     @cached_property
     def named(self) -> dict[str, Rule]:
-        """The rules that are chosen from by name."""
+        """The candidate rules by name."""
         return {rule.name: rule for rule in self.rules}
 
     def best(self) -> Candidate:
-        """Return the best candidate found, also on Ctrl-C; nothing applied is always one."""
+        """Return the best candidate found, also on Ctrl-C; the unchanged net is always one."""
         nothing = candidate(self.start, (), None, self.clock)
         assert nothing is not None
         self.incumbent = nothing
@@ -65,37 +68,37 @@ class Search:
         if nothing.peak_bytes <= floor:
             return nothing
         if len(matches) <= self.exhaustive:
-            found = self._all_subsets(nothing, matches)
-            if self.clock.left_s > 0:  # several that only make each other possible
-                chained = self.value(everything, found.peak_bytes)
-                found = found if chained is None else min(found, chained, key=lambda c: c.key)
+            best = self._all_subsets(nothing, matches)
+            if self.clock.left_s > 0:  # matches that only enable each other
+                chained = self.value(everything, best.peak_bytes)
+                best = best if chained is None else min(best, chained, key=lambda c: c.key)
         else:
-            found = nothing
+            best = nothing
             for applied in self._starts(everything):
-                if self.clock.left_s <= 0 or found.peak_bytes <= floor:
+                if self.clock.left_s <= 0 or best.peak_bytes <= floor:
                     break
-                found = min(found, self._climb(applied, found), key=lambda c: c.key)
-        return self._leaner(found)
+                best = min(best, self._climb(applied, best), key=lambda c: c.key)
+        return self._leaner(best)
 
     def matches(self, net: Net) -> list[Match]:
-        """The matches that may be chosen in ``net``."""
+        """Return the matches that may be chosen in ``net``."""
         return [m for _, m in applicable(net, self.rules)]
 
     def closure(self) -> tuple[Match, ...]:
-        """All that applies, one after the other, until nothing does."""
+        """Return all matches that apply one after the other, until none does."""
         done: list[Match] = []
         net = self.start
         for _ in range(len(net.nodes)):
-            found = next(applicable(net, self.rules), None)
-            if found is None or self.clock.left_s <= 0:
+            first = next(applicable(net, self.rules), None)
+            if first is None or self.clock.left_s <= 0:
                 break
-            rule, match = found
+            rule, match = first
             net = everywhere(rule.apply(net, match), self.free, [])
             done.append(match)
         return tuple(done)
 
     def build(self, applied: Sequence[Match]) -> tuple[Net, tuple[Match, ...]]:
-        """The net with some matches applied, those that still apply, and which those are."""
+        """Return the net with the given matches applied as far as they apply, and those applied."""
         net, done, waiting = self.start, [], list(applied)
         progress = True
         while waiting and progress:
@@ -110,7 +113,7 @@ class Search:
         return net, tuple(done)
 
     def value(self, applied: Sequence[Match], budget_bytes: int | None) -> Candidate | None:
-        """The candidate of a set of matches, if it is within the budget."""
+        """Return the candidate of a set of matches if it is within the budget."""
         net, done = self.build(applied)
         key = frozenset(done)
         if key in self.seen:
@@ -118,11 +121,11 @@ class Search:
             if known is None or budget_bytes is None or known.peak_bytes <= budget_bytes:
                 return known
             return None
-        found = candidate(net, done, budget_bytes, self.clock)
-        self.seen[key] = found
-        if found is not None and (self.incumbent is None or found.key < self.incumbent.key):
-            self.incumbent = found
-        return found
+        evaluated = candidate(net, done, budget_bytes, self.clock)
+        self.seen[key] = evaluated
+        if evaluated is not None and (self.incumbent is None or evaluated.key < self.incumbent.key):
+            self.incumbent = evaluated
+        return evaluated
 
     def _all_subsets(self, nothing: Candidate, matches: list[Match]) -> Candidate:
         best = nothing
@@ -130,20 +133,20 @@ class Search:
             for chosen in itertools.combinations(matches, size):
                 if self.clock.left_s <= 0:
                     return best
-                found = self.value(chosen, best.peak_bytes)
-                if found is not None:
-                    found = self._follow(found)
-                    best = min(best, found, key=lambda c: c.key)
+                better = self.value(chosen, best.peak_bytes)
+                if better is not None:
+                    better = self._follow(better)
+                    best = min(best, better, key=lambda c: c.key)
         return best
 
-    def _follow(self, found: Candidate) -> Candidate:
-        """What applies only after something else did, tried one by one."""
-        for match in self.matches(found.net):
-            if match not in found.applied:
-                more = self.value((*found.applied, match), found.peak_bytes)
-                if more is not None and more.key < found.key:
-                    found = more
-        return found
+    def _follow(self, best: Candidate) -> Candidate:
+        """Return the candidate with further matches that only the applied ones made possible."""
+        for match in self.matches(best.net):
+            if match not in best.applied:
+                more = self.value((*best.applied, match), best.peak_bytes)
+                if more is not None and more.key < best.key:
+                    best = more
+        return best
 
     def _starts(self, everything: tuple[Match, ...]) -> Iterator[tuple[Match, ...]]:
         yield everything
@@ -154,44 +157,44 @@ class Search:
             yield tuple(m for m in everything if rng.random() < 0.5)
 
     def _climb(self, applied: tuple[Match, ...], incumbent: Candidate) -> Candidate:
-        """Single matches in or out while that is better."""
-        found = self.value(applied, None)
-        if found is None:
+        """Return the candidate after adding or removing single matches while it improves."""
+        best = self.value(applied, None)
+        if best is None:
             return incumbent
         improved = True
         while improved and self.clock.left_s > 0:
             improved = False
-            for match in self._moves(found):
+            for match in self._moves(best):
                 if self.clock.left_s <= 0:
                     break
-                if match in found.applied:
-                    chosen = tuple(m for m in found.applied if m != match)
+                if match in best.applied:
+                    chosen = tuple(m for m in best.applied if m != match)
                 else:
-                    chosen = (*found.applied, match)
-                other = self.value(chosen, found.peak_bytes)
-                if other is not None and other.key < found.key:
-                    found, improved = other, True
+                    chosen = (*best.applied, match)
+                other = self.value(chosen, best.peak_bytes)
+                if other is not None and other.key < best.key:
+                    best, improved = other, True
                     break
-        return found
+        return best
 
     def _moves(self, found: Candidate) -> list[Match]:
-        """Moves from a candidate: what is applied, and what still matches, additions first."""
+        """Return the matches to add, then the applied ones to remove."""
         return [*(m for m in self.matches(found.net) if m not in found.applied), *found.applied]
 
-    def _leaner(self, found: Candidate) -> Candidate:
-        """Without what the peak does not need."""
-        for match in found.applied:
+    def _leaner(self, best: Candidate) -> Candidate:
+        """Return the candidate without matches that its peak does not need."""
+        for match in best.applied:
             if self.clock.left_s <= 0:
                 break
-            rest = tuple(m for m in found.applied if m != match)
-            other = self.value(rest, found.peak_bytes)
-            if other is not None and other.key <= found.key:
-                found = other
-        return found
+            rest = tuple(m for m in best.applied if m != match)
+            other = self.value(rest, best.peak_bytes)
+            if other is not None and other.key <= best.key:
+                best = other
+        return best
 
 
 def rejected(search: Search, found: Candidate, most: int) -> list[Entry]:
-    """Return what was not worth it on top of what was chosen, with the peaks."""
+    """Return the matches that do not pay on top of the chosen ones, with the peaks."""
     entries = []
     for match in search.matches(found.net)[:most]:
         if search.clock.left_s <= 0:
@@ -204,7 +207,7 @@ def rejected(search: Search, found: Candidate, most: int) -> list[Entry]:
 
 
 def _floor(start: Net, everything: Net) -> int:
-    """A bound on every choice: what the ops need that no choice changes."""
+    """Return a lower bound on every choice: the largest op that no choice changes."""
     same = {n.name: n for n in everything.nodes}
     graph = start.graph
     storage, needs = graph.storage, [0]

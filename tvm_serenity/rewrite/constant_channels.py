@@ -1,34 +1,35 @@
-"""Channels of a quantised network that need not be computed: constant ones, and those not read.
+"""Finds channels of a quantized network that need not be computed: constant and unread ones.
 
-    found = superfluous(net)
-    found.gone[tensor]          # which channels of a tensor can be left out
+    result = superfluous(net)
+    result.gone[tensor]          # which channels of a tensor can be left out
 
-1. *Forward*, an interval of every channel: between which numbers its elements lie, whatever the
-   input of the network is. Graph inputs have all numbers of their type. A sum of products lies
-   between the sums of the products' ends; where a window may reach into the border, an input is
-   also the number that the border reads. How sums become stored numbers never falls, so that the
-   ends of a sum's interval give those of the stored one.
-2. *Backward*, the greatest set of channels that no result depends on. A channel may go if every
+1. *Forward*, an interval per channel: the range of its elements for any input of the network. Graph
+   inputs have the full range of their type. A sum of products lies between the sums of the
+   products' bounds; if a window reaches into the padding, an input may also be the padding value.
+   The function from sums to stored numbers never decreases, so the bounds of a sum give those of
+   the stored number.
+2. *Backward*, the largest set of channels that no result depends on. A channel may be removed if
+   every
    layer that reads its tensor can do without it:
 
-   * what sums over channels (a convolution, a dense layer) can do without a channel that is
-     constant: the constant times its weights is added to the bias, the weights go. With a border,
-     only a constant that the border reads, too: else sums at the edges of an image would differ
-     from the others. It can also do without a channel whose weights are 0 in every output that
-     stays;
-   * what keeps channels apart (a depthwise convolution, a pool, a table, a sum of two tensors, a
-     concat) can do without a channel if all that it makes of it goes as well; and what it makes of
-     several channels goes only if all of these go;
-   * nothing else can do without any.
+   * a layer that sums over channels (convolution, dense) can do without a constant channel: the
+     constant times its weights is added to the bias, and the weights are removed. With padding,
+     this holds only if the constant equals the padding value: else sums at the edges of an image
+     would differ from the others. It can also do without a channel whose weights are 0 in every
+     remaining output;
+   * a layer that works per channel (depthwise convolution, pool, table, sum of two tensors, concat)
+     can do without a channel if all outputs computed from it are removed as well; an output
+     computed from several channels is removed only if all of these are;
+   * no other layer can do without any channel.
 
-Proof that what stays is the same: take the first tensor in the order of the network whose staying
-channels differ. A layer that keeps channels apart reads only channels that stay. One that sums over
-channels reads the same numbers where they stay; what goes was constant, and its products are in the
-bias, or was multiplied by 0. Sums are exact: where one could leave its integer type, on any input,
-the layer's inputs all stay.
+Proof that the remaining channels are unchanged: take the first tensor in network order whose
+remaining channels differ. A per-channel layer reads only remaining channels. A layer that sums over
+channels reads equal numbers in remaining channels; a removed channel was constant, and its products
+are in the bias, or was multiplied by 0. Sums are exact: if a sum could overflow its integer type on
+any input, all inputs of the layer remain.
 
-Kernels work on channels by fours: a tensor whose channels are a multiple of four, or of two, keeps
-such a number of them, and never none.
+Kernels process channels in groups of four: a tensor whose channels are a multiple of four, or of
+two, keeps such a number of them, and at least one group.
 """
 
 import math
@@ -41,33 +42,33 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 STEP = 4
-"""Channels that kernels make or read at once."""
+"""Channels that kernels process at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """The least and the greatest number of each channel of a tensor."""
+    """The smallest and the largest number of each channel of a tensor."""
 
     low: Ints
     high: Ints
 
     @property
     def constant(self) -> Flags:
-        """Which channels have one number only."""
+        """Whether each channel has one number only."""
         return np.asarray(self.low == self.high)
 
     def within(self, low: int, high: int) -> "Interval":
-        """Return it after clamping."""
+        """Return the interval after clamping."""
         return Interval(np.clip(self.low, low, high), np.clip(self.high, low, high))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Mixing:
-    """A layer whose every output sums over the channels of ``sources``, joined in order.
+    """A layer whose every output sums over the channels of ``sources``, concatenated in order.
 
-    ``weights``: (taps, inputs, outputs). ``fill``: what is read outside of the image, None where
-    windows never leave it. ``finish``: from sums (..., outputs) to stored numbers; it never falls.
-    ``most``: the greatest sum that its integer type holds.
+    ``weights``: (taps, inputs, outputs). ``fill``: the padding value, None if windows never leave
+    the image. ``finish``: a non-decreasing function from sums (..., outputs) to stored numbers.
+    ``most``: the largest sum of its integer type.
     """
 
     sources: tuple[int, ...]
@@ -80,16 +81,16 @@ class Mixing:
 
     @property
     def inputs(self) -> int:
-        """Channels of all sources."""
+        """The number of channels of all sources."""
         return int(self.weights.shape[1])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Apart:
-    """A layer that makes each channel of its result of one channel a source at most.
+class PerChannel:
+    """A per-channel layer: each output channel reads at most one channel per source.
 
-    ``read``: for each source, which of its channels every channel of the result is made of; -1 for
-    none. ``bounds``: from the intervals of what is read, a channel of the result each.
+    ``read``: for each source, the channel that each output channel reads, -1 for none. ``bounds``:
+    a function from the intervals of the read channels to those of the output channels.
     """
 
     sources: tuple[int, ...]
@@ -100,26 +101,26 @@ class Apart:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ChannelNet:
-    """Layers in an order they can run in; ``ranges``: of each tensor all that may be stored.
+    """Layers in topological order; ``ranges`` holds the full range of each tensor's type.
 
-    ``whole``: the tensors of which every channel stays.
+    ``whole``: the tensors of which every channel remains.
     """
 
     ranges: tuple[Interval, ...]
-    layers: tuple[Mixing | Apart, ...]
+    layers: tuple[Mixing | PerChannel, ...]
     whole: frozenset[int]
 
 
 @dataclass(frozen=True, eq=False)
 class Superfluous:
-    """Of every tensor the interval of each channel, and which channels can be left out."""
+    """For every tensor the interval of each channel, and the channels that can be left out."""
 
     intervals: tuple[Interval, ...]
     gone: tuple[Flags, ...]
 
     @property
     def count(self) -> int:
-        """How many channels can be left out."""
+        """The number of channels that can be left out."""
         return int(sum(flags.sum() for flags in self.gone))
 
 
@@ -128,7 +129,7 @@ def superfluous(net: ChannelNet) -> Superfluous:
     intervals = list(net.ranges)
     exact = {}
     for layer in net.layers:
-        if isinstance(layer, Apart):
+        if isinstance(layer, PerChannel):
             intervals[layer.result] = layer.bounds(_read(layer, intervals))
         else:
             intervals[layer.result], exact[layer.result] = _sums(layer, intervals)
@@ -138,30 +139,30 @@ def superfluous(net: ChannelNet) -> Superfluous:
     return Superfluous(tuple(intervals), tuple(gone))
 
 
-def _read(layer: Apart, intervals: Sequence[Interval]) -> list[Interval]:
-    found = (intervals[source] for source in layer.sources)
-    return [Interval(i.low[at], i.high[at]) for i, at in zip(found, layer.read, strict=True)]
+def _read(layer: PerChannel, intervals: Sequence[Interval]) -> list[Interval]:
+    read = (intervals[source] for source in layer.sources)
+    return [Interval(i.low[at], i.high[at]) for i, at in zip(read, layer.read, strict=True)]
 
 
 def read_from(read: Sequence[Ints], found: Sequence[Interval]) -> Interval:
-    """Return the interval of the one channel that each channel of a result is made of.
+    """Return the interval of the one channel that each output channel reads.
 
-    ``read`` as :class:`Apart` has it; ``found``: of every source what is read.
+    ``read`` is that of :class:`PerChannel`; ``found`` holds the intervals read from each source.
     """
-    made = [at >= 0 for at in read]
+    reads = [at >= 0 for at in read]
     return Interval(
-        np.select(made, [i.low for i in found]), np.select(made, [i.high for i in found])
+        np.select(reads, [i.low for i in found]), np.select(reads, [i.high for i in found])
     )
 
 
 def joined(layer: Mixing, intervals: Sequence[Interval]) -> Interval:
     """Return the intervals of the channels that a layer sums over."""
-    found = [intervals[source] for source in layer.sources]
-    return Interval(np.concatenate([i.low for i in found]), np.concatenate([i.high for i in found]))
+    parts = [intervals[source] for source in layer.sources]
+    return Interval(np.concatenate([i.low for i in parts]), np.concatenate([i.high for i in parts]))
 
 
 def _sums(layer: Mixing, intervals: Sequence[Interval]) -> tuple[Interval, bool]:
-    """The interval of a layer's results, and whether its sums never leave their type."""
+    """Return the interval of a layer's results, and whether its sums never overflow."""
     inputs = joined(layer, intervals)
     low, high = inputs.low, inputs.high
     if layer.fill is not None:
@@ -172,19 +173,19 @@ def _sums(layer: Mixing, intervals: Sequence[Interval]) -> tuple[Interval, bool]
     reach = np.maximum(np.abs(low), np.abs(high)) @ (positive - negative) + np.abs(layer.bias)
     if int(reach.max(initial=0)) > layer.most:
         ends = np.array([-layer.most - 1, layer.most])[:, None]
-        made = layer.finish(np.broadcast_to(ends, (2, layer.bias.size)))
-        return Interval(made.min(axis=0), made.max(axis=0)), False
+        results = layer.finish(np.broadcast_to(ends, (2, layer.bias.size)))
+        return Interval(results.min(axis=0), results.max(axis=0)), False
     return Interval(layer.finish(least + layer.bias), layer.finish(greatest + layer.bias)), True
 
 
 def _narrowed(
     net: ChannelNet, intervals: Sequence[Interval], exact: dict[int, bool], gone: list[Flags]
 ) -> bool:
-    """Take back what a layer cannot do without; whether there was anything."""
+    """Restore channels that a layer cannot do without; return whether there were any."""
     before = sum(int(flags.sum()) for flags in gone)
     for layer in reversed(net.layers):
-        if isinstance(layer, Apart):
-            _narrow_apart(layer, gone)
+        if isinstance(layer, PerChannel):
+            _narrow_per_channel(layer, gone)
             continue
         free = _unread(layer, gone[layer.result])
         free |= spared(layer, intervals)
@@ -197,37 +198,37 @@ def _narrowed(
 
 
 def spared(layer: Mixing, intervals: Sequence[Interval]) -> Flags:
-    """Return which input channels are constants that the bias, of 32 bits, can hold."""
+    """Return which input channels are constants whose products fit the bias of 32 bits."""
     inputs = joined(layer, intervals)
-    found = inputs.constant
+    constant = inputs.constant
     if layer.fill is not None:
-        found = found & (inputs.low == layer.fill)
-    sums = np.abs(layer.weights[:, found]).sum(axis=0)
-    reach = np.abs(inputs.low[found]) @ sums + np.abs(layer.bias)
+        constant = constant & (inputs.low == layer.fill)
+    sums = np.abs(layer.weights[:, constant]).sum(axis=0)
+    reach = np.abs(inputs.low[constant]) @ sums + np.abs(layer.bias)
     holds = int(reach.max(initial=0)) <= np.iinfo(np.int32).max
-    return np.asarray(found & holds)
+    return np.asarray(constant & holds)
 
 
 def _unread(layer: Mixing, gone: Flags) -> Flags:
-    """Which input channels have no weight but 0 in the outputs that stay."""
+    """Return which input channels have only zero weights in the remaining outputs."""
     return np.asarray(~layer.weights[:, :, ~gone].any(axis=(0, 2)))
 
 
-def _narrow_apart(layer: Apart, gone: list[Flags]) -> None:
-    made = gone[layer.result]
+def _narrow_per_channel(layer: PerChannel, gone: list[Flags]) -> None:
+    removed = gone[layer.result]
     for source, read in zip(layer.sources, layer.read, strict=True):
-        made &= np.where(read < 0, True, gone[source][read])
+        removed &= np.where(read < 0, True, gone[source][read])
     for source, read in zip(layer.sources, layer.read, strict=True):
-        kept = read[~made]
+        kept = read[~removed]
         gone[source][kept[kept >= 0]] = False
 
 
 def _rounded_up(gone: list[Flags]) -> bool:
-    """Keep the first channels of tensors that would keep an odd number; whether there were any."""
-    found = False
+    """Restore channels of tensors that would keep an odd number; return whether there were any."""
+    restored = False
     for flags in gone:
         step, kept = math.gcd(flags.size, STEP), int((~flags).sum())
         missing = -kept % step if kept else step
         flags[np.flatnonzero(flags)[:missing]] = False
-        found = found or missing > 0
-    return found
+        restored = restored or missing > 0
+    return restored

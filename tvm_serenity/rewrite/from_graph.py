@@ -1,9 +1,9 @@
-"""``Graph`` of a model file -> ``Net``: what kinds and shapes tell, nothing else.
+"""Converts the ``Graph`` of a model file to a ``Net``, from operator kinds and shapes alone.
 
 A ``.tflite`` graph is NHWC with weights O H W I (depthwise 1 H W O), an ``.onnx`` graph NCHW with
-weights O I H W; which it is shows in the kinds (upper case: TFLite). Quantised convolutions add
-up in int32 (16 bit: int64). A file's activations are within its ops; whether a float convolution
-of a ``.tflite`` file has one is not known here, so none counts as linear.
+weights O I H W; operator kinds in upper case mean TFLite. Quantized convolutions accumulate in
+int32 (16 bit: int64). Activations of a file are part of its ops. Whether a float convolution of a
+``.tflite`` file has one is unknown here, so none counts as linear.
 """
 
 from collections.abc import Sequence
@@ -16,23 +16,24 @@ _SUMS = {"int8": "int32", "uint8": "int32", "int16": "int64"}
 
 
 def net_of(graph: Graph) -> Net:
-    """Return the net of a graph as it is given; node i is op i, values are its tensors."""
-    whole = [Operand((Piece(t),)) for t in range(len(graph.tensors))]
-    nodes = tuple(_node(graph, index, op, whole) for index, op in enumerate(graph.ops))
+    """Return the net of a graph in its given order; node i is op i, and values are its tensors."""
+    operands = [Operand((Piece(t),)) for t in range(len(graph.tensors))]
+    nodes = tuple(_node(graph, index, op, operands) for index, op in enumerate(graph.ops))
     net = Net(graph.name, graph.tensors, nodes, graph.inputs, graph.outputs)
-    if not any(op.over for op in graph.ops):  # then what was read is the instance that it shows
+    # without overlaps, the graph itself is the instance of the order search
+    if not any(op.over for op in graph.ops):
         vars(net)["graph"] = as_owned(graph)
     return net
 
 
 def _node(graph: Graph, index: int, op: Op, whole: Sequence[Operand]) -> Node:
-    """The node of an op; ``whole`` are the operands that are one tensor, by tensor."""
+    """Return the node of an op; ``whole`` holds the operands of a single tensor, by tensor."""
     plain = index not in graph.constant_ops and len(op.outputs) == 1 and op.view_of is None
     if plain and graph.tensors[op.outputs[0]].shape is not None:
         read = [t for t in op.inputs if graph.in_profile[t] or not _is_weight(graph, t)]
-        made = _known(graph, index, op, read, whole) if read else None
-        if made is not None:
-            return made
+        node = _known(graph, index, op, read, whole) if read else None
+        if node is not None:
+            return node
     kind = Kind.VIEW if op.view_of is not None else Kind.OPAQUE
     inputs = list(dict.fromkeys(op.inputs))
     if op.view_of is not None:
@@ -59,7 +60,7 @@ def _is_weight(graph: Graph, tensor: int) -> bool:
 def _known(
     graph: Graph, index: int, op: Op, read: list[int], whole: Sequence[Operand]
 ) -> Node | None:
-    """The node of an op whose kind rules know; None where it is none of theirs."""
+    """Return the node of an op whose kind the rules know, else None."""
     operands = tuple(whole[t] for t in read)
     made, known = graph.tensors[op.outputs[0]], operator(op.kind)
     shapes = [graph.tensors[t].shape for t in read]
@@ -134,7 +135,7 @@ def _conv(graph: Graph, op: Op, weights: WeightInput, made: Tensor) -> Conv | No
 
 
 def _joined_axis(made: Tensor, parts: list[Tensor]) -> int | None:
-    """The axis along which tensors were put together, from their shapes."""
+    """Return the axis along which tensors were concatenated, derived from their shapes."""
     shape = made.shape
     if shape is None or len(parts) < 2:
         return None

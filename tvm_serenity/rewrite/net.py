@@ -1,14 +1,15 @@
-"""The network as the rewrite rules see it: one op a kernel, each known by what it computes.
+"""The network of the rewrite rules: one op per kernel, described by its computation.
 
-A convolution with its bias and activation is one op; so is an operator on elements with its
-constants. An op is described by the op of the source network it computes (``Node.source``) and
-by which part of it: input channels read, output channels made, whether it adds to a buffer that
-others have begun, whether bias and activation come on top. No numbers are here: whoever read the
-network keeps weights and attributes by source op, and emits an op from its description.
+A convolution with its bias and activation is one op, and so is an elementwise operator with its
+constants. An op is described by the op of the source network that it computes (``Node.source``) and
+by the part of it: input channels read, output channels produced, whether it accumulates into a
+buffer that other ops have begun, and whether bias and activation are applied. The net holds no
+numbers: the reader of the network keeps weights and attributes by source op, and emits an op from
+its description.
 
-``Net.graph`` is the instance that the order search gets. An op that writes into storage begun by
-another op (``Node.base``: an accumulator, a buffer filled piece by piece) is a view there: its
-output lives in the same bytes.
+``Net.graph`` is the instance of the order search. An op that writes to storage begun by another op
+(``Node.base``: an accumulator, a buffer filled piece by piece) is a view there: its output has the
+same bytes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +24,7 @@ Range = tuple[int, int]
 
 
 class Kind(StrEnum):
-    """What an op does, as far as rules care."""
+    """The kind of an op, as far as rules distinguish it."""
 
     CONV = "conv"
     POOL = "pool"  # each channel by itself
@@ -31,7 +32,7 @@ class Kind(StrEnum):
     ADD = "add"  # the sum of two tensors of one shape, then a map
     CONCAT = "concat"
     SLICE = "slice"
-    COPY = "copy"  # the same bytes again
+    COPY = "copy"  # a copy of the same bytes
     VIEW = "view"  # the same bytes, no op at run time
     OPAQUE = "opaque"
 
@@ -40,9 +41,9 @@ class Kind(StrEnum):
 class Piece:
     """A value as an operand.
 
-    ``part``: only from the second to before the third index along the axis that comes first (a
-    piece that lives in a buffer with others). ``through``: the source ops (slices, cheap maps)
-    that a kernel computes while it reads it; ``shape``: what comes out of part and these.
+    ``part``: an axis, and the range of indices read along it (for a piece in a shared buffer).
+    ``through``: the source ops (slices, cheap maps) that a kernel computes while it reads the
+    value. ``shape``: the shape after part and these ops.
     """
 
     value: int
@@ -51,14 +52,14 @@ class Piece:
     part: tuple[int, int, int] | None = None
 
     @property
-    def whole(self) -> bool:
-        """Whether the kernel reads the value as it is."""
+    def direct(self) -> bool:
+        """Whether the kernel reads the full value without computing anything on it."""
         return not self.through and self.part is None
 
 
 @dataclass(frozen=True)
 class Operand:
-    """What a kernel reads as one tensor: pieces, one after the other along ``axis``."""
+    """One tensor operand of a kernel: pieces, one after the other along ``axis``."""
 
     pieces: tuple[Piece, ...]
     axis: int = 0
@@ -71,10 +72,10 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Conv:
-    """A source convolution: its channels, the type it adds up in, what forbids to cut it.
+    """A source convolution: its channels, the accumulator type, and why it cannot be split.
 
-    ``linear``: nothing but a bias follows the sum, in the type of the sum. ``pinned``: why it
-    cannot be cut ("" where it can).
+    ``linear``: only a bias follows the sum, in the type of the sum. ``pinned``: why it cannot be
+    split ("" if it can).
     """
 
     groups: int
@@ -89,13 +90,12 @@ class Conv:
 class Node:
     """One op: a part of source op ``source`` (see the module).
 
-    ``axis`` is the channel axis where it is known, of a concat the axis it joins; ``separate``:
-    output channel c needs input channel c alone. ``reads`` and ``makes`` are the source's input
-    and output channels this op takes part in (None: all). ``base``: the value whose storage
-    output 0 is written into: added to, or beside what is there if ``into`` says which channels
-    of the buffer are written. ``addends`` are added. ``biases``: source convolutions whose bias is
-    added here; ``tail``: the source op whose activation is applied here. ``cheap``: a map that may
-    be computed again by each reader.
+    ``axis`` is the channel axis if known; for a concat, the axis it joins. ``separate``: output
+    channel c needs only input channel c. ``reads`` and ``makes``: the source's input and output
+    channels of this op (None: all). ``base``: the value whose storage output 0 is written to: by
+    accumulation, or, if ``into`` is set, to these channels of the buffer. ``addends`` are added.
+    ``biases``: source convolutions whose bias is added here. ``tail``: the source op whose
+    activation is applied here. ``cheap``: a map that each reader may recompute.
     """
 
     name: str
@@ -135,7 +135,7 @@ class Node:
 class Net:
     """Ops in a topological order over ``values`` (tensors); ``inputs``, ``outputs`` are values.
 
-    ``sums_in_place``: whether what adds to a buffer writes into it; else it makes a new one.
+    ``sums_in_place``: whether an accumulating op writes to its buffer; else it creates a new one.
     """
 
     name: str
@@ -147,12 +147,12 @@ class Net:
 
     @cached_property
     def producer(self) -> dict[int, int]:
-        """The node that makes a value."""
+        """The node that produces each value."""
         return {v: i for i, node in enumerate(self.nodes) for v in node.outputs}
 
     @cached_property
     def readers(self) -> dict[int, list[int]]:
-        """The nodes that read a value, ascending."""
+        """The nodes that read each value, ascending."""
         readers: dict[int, list[int]] = {}
         for i, node in enumerate(self.nodes):
             for v in node.inputs:
@@ -161,35 +161,35 @@ class Net:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """The node of a name."""
+        """The index of each node by name."""
         return {node.name: i for i, node in enumerate(self.nodes)}
 
     @cached_property
     def count(self) -> int:
-        """The number of ops that run: views do not."""
+        """The number of ops that run: all but the views."""
         return [node.kind is Kind.VIEW for node in self.nodes].count(False)
 
     def find(self, name: str) -> Node | None:
-        """The node called ``name``, if there is one."""
-        found = self.index.get(name)
-        return None if found is None else self.nodes[found]
+        """Return the node called ``name``, or None."""
+        index = self.index.get(name)
+        return None if index is None else self.nodes[index]
 
     def maker(self, value: int) -> Node | None:
-        """The node that makes ``value``; None for an input or a constant."""
-        found = self.producer.get(value)
-        return None if found is None else self.nodes[found]
+        """Return the node that produces ``value``; None for an input or a constant."""
+        index = self.producer.get(value)
+        return None if index is None else self.nodes[index]
 
     def readers_of(self, value: int) -> list[int]:
-        """The nodes that read ``value``."""
+        """Return the nodes that read ``value``."""
         return self.readers.get(value, [])
 
     def dies_in(self, value: int, node: Node) -> bool:
-        """Whether ``node`` alone reads ``value``, which no caller owns."""
+        """Return whether ``node`` is the only reader of ``value``, and no caller owns it."""
         readers = [self.nodes[i] for i in self.readers_of(value)]
         return readers == [node] and value not in self.outputs and value not in self.inputs
 
     def channels(self, value: int, axis: int) -> int:
-        """The extent of a value along an axis."""
+        """Return the extent of a value along an axis."""
         shape = self.values[value].shape
         assert shape is not None
         return shape[axis]
@@ -213,7 +213,7 @@ class Net:
         return as_owned(Graph(self.name, self.values, ops, self.inputs, self.outputs))
 
     def ordered(self, order: Sequence[int]) -> "Net":
-        """The same net with its nodes in ``order``."""
+        """Return the net with its nodes in ``order``."""
         if list(order) == list(range(len(self.nodes))):
             return self
         return replace(self, nodes=tuple(self.nodes[i] for i in order))
@@ -223,18 +223,18 @@ class Net:
         changed: Mapping[str, Sequence[Node]],
         values: Iterable[Tensor] = (),
     ) -> "Net":
-        """Return the net with nodes, by name, replaced by others in their place.
+        """Return the net with some nodes, by name, replaced by others in their place.
 
-        Concats and slices that nothing reads any more disappear.
+        Concats and slices without readers are removed.
         """
         nodes = [n for old in self.nodes for n in changed.get(old.name, (old,))]
         return replace(self, values=(*self.values, *values), nodes=_alive(nodes, self.outputs))
 
 
 def as_owned(graph: Graph) -> Graph:
-    """Return the graph in which what the caller owns is his from its first byte on.
+    """Return the graph in which storage of a caller's tensor belongs to the caller from the start.
 
-    Nothing of ours becomes his by being written over.
+    No tensor of ours becomes the caller's by in-place writes.
     """
     external = graph.with_role(Role.EXTERNAL).any()
     if not external and not any(op.in_place for op in graph.sharing):
@@ -256,7 +256,7 @@ def as_owned(graph: Graph) -> Graph:
 
 
 def _shown(node: Node, sums_in_place: bool) -> int | None:
-    """The value whose storage output 0 is, if it is not one of its own."""
+    """Return the value whose storage output 0 shares, or None."""
     if node.kind is Kind.VIEW:
         return node.operands[0].pieces[0].value
     return node.base if sums_in_place else None

@@ -1,4 +1,4 @@
-"""SERENITY's two rules wherever they match, counted as its published figures count."""
+"""SERENITY's two rules wherever they match, counted as in its published figures."""
 
 from dataclasses import replace
 
@@ -14,18 +14,18 @@ RULE_NAMES = tuple(rule.name for rule in RULES.values() if rule.published)
 
 
 def chosen(net: Net, before: Schedule, clock: Clock) -> Choice:
-    """Return ``net`` with both rules wherever they match, and what was applied and refused.
+    """Return ``net`` with both rules applied wherever they match, and the matches.
 
-    A depthwise convolution of a concat is one op that does its pieces one after the other: the
-    concat is gone, the number of ops stays.
+    A depthwise convolution of a concat counts as one op that processes its pieces in turn: the
+    concat is removed, the number of ops stays.
     """
     done: list[Match] = []
     base = everywhere(net, [_JOINT], done)
     order = schedule(base.graph, "auto", Options(time_limit_s=max(clock.left_s, 0.0))).order
     best = everywhere(base.ordered(order), [channelwise.RULE], done)
-    found = candidate(best, done, None, clock)
-    if found is not None:
-        best = found.net
+    searched = candidate(best, done, None, clock)
+    if searched is not None:
+        best = searched.net
     entries = [Entry(m) for m in done]
     refused = refusals(net, RULE_NAMES, set(done))
     return best, entries, refused, [], ()
@@ -41,9 +41,9 @@ def _check(net: Net, match: Match) -> str | None:
         for i in net.readers_of(node.output):
             reader = net.nodes[i]
             if reader.conv is None and reader.kind is not node.kind:
-                return f"{reader.name!r} is no convolution"
+                return f"{reader.name!r} is not a convolution"
     return fold.RULE.check(net, match)
 
 
 _JOINT = replace(kernelwise.RULE, matches=_pieces_of, check=_check, apply=fold.RULE.apply)
-"""Rule 2 as the paper counts it: the concat is read in pieces by the convolutions below it."""
+"""Rule 2 as the paper counts it: the convolutions below read the concat in pieces."""

@@ -1,4 +1,4 @@
-"""Which nodes a match may change or move, so that no region is cut between them."""
+"""Computes which nodes a match may change or move, so that no region boundary separates them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,9 +7,9 @@ from tvm_serenity.rewrite.rule import Span
 
 
 def of_joined(net: Net) -> Iterator[Span]:
-    """Yield, of each op that joins or reads pieces, what stands between these and its readers.
+    """Yield, for each op that joins or reads pieces, the nodes between them and its readers.
 
-    Its partial ops may run as soon as the first piece is there, and a concat may move down.
+    Its partial ops may run as soon as the first piece exists, and a concat may move down.
     """
     last = latest(net)
     for i, node in enumerate(net.nodes):
@@ -18,7 +18,7 @@ def of_joined(net: Net) -> Iterator[Span]:
 
 
 def of_sums(net: Net) -> Iterator[Span]:
-    """Yield, of each add, what stands between the op that makes its first operand and itself."""
+    """Yield, for each add, the nodes from the producer of its first operand to itself."""
     last = latest(net)
     for i, node in enumerate(net.nodes):
         if node.kind is Kind.ADD:
@@ -26,7 +26,7 @@ def of_sums(net: Net) -> Iterator[Span]:
 
 
 def of_readers(net: Net, names: frozenset[str]) -> Iterator[Span]:
-    """Yield, of each node of these names, what stands between it and its last reader."""
+    """Yield, for each node of these names, the nodes from it to its last reader."""
     last = latest(net)
     for i, node in enumerate(net.nodes):
         if node.name in names:
@@ -34,7 +34,7 @@ def of_readers(net: Net, names: frozenset[str]) -> Iterator[Span]:
 
 
 def latest(net: Net) -> list[int]:
-    """Return for each op the last one that it could be moved down to, if it is a concat."""
+    """Return, for each op, the last position that it may move down to, if it is a concat."""
     last = list(range(len(net.nodes)))
     for i in reversed(range(len(net.nodes))):
         node = net.nodes[i]
@@ -44,8 +44,8 @@ def latest(net: Net) -> list[int]:
 
 
 def _after_readers(net: Net, index: int, last: Sequence[int]) -> int:
-    made = net.nodes[index].outputs
-    return max((last[i] for v in made for i in net.readers_of(v)), default=index)
+    values = net.nodes[index].outputs
+    return max((last[i] for v in values for i in net.readers_of(v)), default=index)
 
 
 def _first_maker(net: Net, index: int) -> int:

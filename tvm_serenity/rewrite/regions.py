@@ -1,8 +1,8 @@
-"""Independent parts of a net: what no rewrite reaches across can be optimised by itself.
+"""Independent parts of a net, which can be optimised separately because no rewrite crosses them.
 
-An op that every other op must run before or after (``schedule.partition``) fixes what has run
-around it; so the bytes at that point are the same in every order. A rewrite that takes ops from
-both sides would end that, so a cut is made only where no possible match reaches across.
+An op that every other op must run before or after (``schedule.partition``) fixes the set of
+finished ops around it, so the live bytes at that point are the same in every order. A rewrite that
+takes ops from both sides would break that, so a cut is made only where no possible match crosses.
 """
 
 from bisect import bisect_right
@@ -22,10 +22,10 @@ from tvm_serenity.schedule.problem import problem_of
 
 @dataclass(frozen=True)
 class NetRegion:
-    """Consecutive nodes ``start`` to before ``end`` of a net, which no possible match leaves.
+    """Consecutive nodes ``start`` to ``end - 1`` of a net, which no possible match leaves.
 
-    ``net`` is made of them alone, with the whole net's values; ``held_bytes`` of what the region
-    does not touch are kept across it.
+    ``net`` consists of these nodes, with all values of the original net. ``held_bytes`` of values
+    that the region does not touch are live across it.
     """
 
     start: int
@@ -35,12 +35,12 @@ class NetRegion:
 
     @cached_property
     def values(self) -> tuple[int, ...]:
-        """What its nodes read and make, by number in the whole net, ascending."""
+        """The values that its nodes touch, by number in the original net, ascending."""
         touched = set(self.net.producer).union(*(node.inputs for node in self.net.nodes))
         return tuple(sorted(touched))
 
     def alone(self) -> Net:
-        """Return the region with ``values`` alone, and one more that is kept throughout."""
+        """Return the region with ``values`` alone, and one more that is live throughout."""
         number, extra = {v: i for i, v in enumerate(self.values)}, len(self.values)
         kept = Tensor("held", self.held_bytes)
         return replace(
@@ -55,7 +55,7 @@ class NetRegion:
 def regions(net: Net, matched: frozenset[str] = frozenset()) -> Iterator[NetRegion]:
     """Yield consecutive parts of ``net``, in its order.
 
-    None is left by what a rule may do to the nodes called ``matched`` and to their readers.
+    No rewrite of the nodes called ``matched``, and of their readers, leaves its part.
     """
     ends = _cuts(net, matched)
     starts = [0, *ends][: len(ends)]
@@ -63,26 +63,27 @@ def regions(net: Net, matched: frozenset[str] = frozenset()) -> Iterator[NetRegi
     held = kept.across(starts, ends)
     for start, end, crossing in zip(starts, ends, held, strict=True):
         nodes = net.nodes[start:end]
-        made = [v for n in nodes for v in n.outputs]
+        produced = [v for n in nodes for v in n.outputs]
         read = dict.fromkeys(v for n in nodes for v in n.inputs)
-        inside, touched = set(made), {kept.storage[v] for v in (*made, *read)}
+        inside, touched = set(produced), {kept.storage[v] for v in (*produced, *read)}
         inputs = [v for v in read if v not in inside and not _constant(net, v)]
-        outputs = sorted(v for v in (*inputs, *made) if kept.until[kept.storage[v]] >= end)
+        outputs = sorted(v for v in (*inputs, *produced) if kept.until[kept.storage[v]] >= end)
         crossing -= sum(kept.bytes_across(root, start, end) for root in touched)
         part = replace(net, nodes=nodes, inputs=tuple(inputs), outputs=tuple(outputs))
         yield NetRegion(start, end, part, crossing)
 
 
 class Stitched:
-    """A net in which regions are replaced by what they became alone, one after the other."""
+    """A net whose regions are replaced by their rewritten forms, one after the other."""
 
     def __init__(self, net: Net) -> None:
         self._net, self._values = net, list(net.values)
         self._nodes: dict[int, list[Node]] = {}
 
     def put(self, region: NetRegion, changed: Net) -> None:
-        """Replace a region; what its nodes make anew gets the next numbers."""
-        extra = changed.values[len(region.values) + 1 :]  # the first one more is what is held
+        """Replace a region; new values of its nodes get the next numbers."""
+        # the first extra value stands for the held bytes
+        extra = changed.values[len(region.values) + 1 :]
         first = len(self._values)
         number = (*region.values, -1, *range(first, first + len(extra)))
         self._values += extra
@@ -95,7 +96,7 @@ class Stitched:
 
 
 class _Kept:
-    """How long the storages of a net are kept: ``until`` the last op that reads one."""
+    """How long the storages of a net are live: ``until`` is the last op that reads each."""
 
     def __init__(self, net: Net) -> None:
         self.net, self.storage = net, net.graph.storage
@@ -107,13 +108,13 @@ class _Kept:
             self.until[self.storage[v]] = len(net.nodes)
 
     def bytes_across(self, root: int, start: int, end: int) -> int:
-        """The bytes of a storage that is made before ``start`` and kept to ``end``, else 0."""
-        made = self.net.producer.get(root, -1)
-        kept = self.net.graph.in_profile[root] and made < start and self.until[root] >= end
+        """Return the bytes of a storage that is live from before ``start`` to ``end``, else 0."""
+        producer = self.net.producer.get(root, -1)
+        kept = self.net.graph.in_profile[root] and producer < start and self.until[root] >= end
         return self.net.values[root].size_bytes if kept else 0
 
     def across(self, starts: Sequence[int], ends: Sequence[int]) -> list[int]:
-        """For each part the bytes of all storages made before it and kept to its end."""
+        """Return, for each part, the bytes of all storages that are live across it."""
         change = [0] * (len(ends) + 1)
         for root, until in enumerate(self.until):
             if until >= 0 and self.net.graph.in_profile[root]:
@@ -139,7 +140,7 @@ def _cuts(net: Net, matched: frozenset[str]) -> list[int]:
 
 
 def _reaches(net: Net, matched: frozenset[str]) -> Iterator[Span]:
-    """What chosen rules may change or move, and what is ``matched`` with its readers."""
+    """Yield the nodes that chosen rules may change or move, and ``matched`` nodes with readers."""
     for spans in dict.fromkeys(rule.spans for rule in RULES.values() if rule.spans is not None):
         yield from spans(net)
     yield from of_readers(net, matched)

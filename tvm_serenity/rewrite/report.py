@@ -1,4 +1,4 @@
-"""What a rewrite run did and did not do, match by match."""
+"""The report of a rewrite run, match by match."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from tvm_serenity.rewrite.rule import Match
 class Entry:
     """One match: refused with a ``reason``, or with the peak before and after the rewrite.
 
-    The peaks are of the best order of the part of the network around the match, in bytes, what
-    is held across it included. ``peak_after_bytes`` of a match that is not worth it is what it
-    would have made of the final network, None where no order within the peak was found in time.
+    The peaks are those of the best order of the region around the match, in bytes, with the bytes
+    live across it. For a rejected match, ``peak_after_bytes`` is the peak that it would give to the
+    final net, None if no order within the peak was found in time.
     """
 
     match: Match
@@ -21,7 +21,7 @@ class Entry:
     peak_after_bytes: int | None = None
 
     def json(self) -> dict[str, object]:
-        """Return the entry as JSON has it."""
+        """Return the entry as a JSON object."""
         result: dict[str, object] = {"rule": self.match.rule, "node": self.match.node}
         if self.match.form:
             result["form"] = self.match.form
@@ -42,7 +42,7 @@ class Report:
     rejected: tuple[Entry, ...] = ()
 
     def json(self) -> dict[str, list[Mapping[str, object]]]:
-        """Return the report as JSON has it."""
+        """Return the report as a JSON object."""
         return {
             "applied": [e.json() for e in self.applied],
             "refused": [e.json() for e in self.refused],
@@ -50,7 +50,7 @@ class Report:
         }
 
     def lines(self) -> list[str]:
-        """Return the report as text, a line a match."""
+        """Return the report as text, one line per match."""
         result = []
         for verdict, entries in (
             ("applied", self.applied),

@@ -1,4 +1,4 @@
-"""What a rewrite run is asked and what it answers."""
+"""The options of a rewrite run and its result."""
 
 from dataclasses import dataclass, field
 
@@ -13,12 +13,12 @@ TIME_LIMIT_S = 20.0
 
 @dataclass(frozen=True)
 class RewriteOptions:
-    """Which rules, what to minimise, for how long.
+    """Options of a rewrite run: rules, objective and time limit.
 
-    ``rules``: "all", "paper" (rules 1 and 2 of SERENITY wherever they match, not chosen from), or
-    names separated by commas. ``exhaustive``: up to so many matches in a region every subset is
-    tried. ``restarts``: random starts of the hill climbing, drawn with ``seed``.
-    ``keep_on_interrupt``: Ctrl-C ends it with the best so far instead of ``KeyboardInterrupt``.
+    ``rules``: "all", "paper" (rules 1 and 2 of SERENITY, applied wherever they match), or names
+    separated by commas. ``exhaustive``: regions of up to this many matches try every subset.
+    ``restarts``: random starts of the hill climbing, drawn with ``seed``. ``keep_on_interrupt``: on
+    Ctrl-C return the best result so far instead of raising ``KeyboardInterrupt``.
     """
 
     rules: str = "all"
@@ -31,20 +31,20 @@ class RewriteOptions:
 
     def __post_init__(self) -> None:
         if self.objective != "peak":
-            raise InputError(f"objective={self.objective!r}: there is 'peak'")
+            raise InputError(f"unknown objective {self.objective!r}; use 'peak'")
         if self.time_limit_s is not None and not self.time_limit_s >= 0:
             raise InputError(f"time_limit_s must be 0 or more, got {self.time_limit_s}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rewritten:
-    """A net before and after, each with its best order.
+    """A net before and after rewriting, each with its best order.
 
-    ``net`` is in its best order. ``given_bytes`` is the peak of the given order before, ``ordered``
-    the best order before, ``best`` the best order after, ``rewrite_only_bytes`` the peak of the
-    rewritten net in the order in which rewriting alone leaves it. ``region_peaks`` are the peaks of
-    the independent parts after rewriting, in order of execution. ``interrupted``: Ctrl-C ended the
-    search; this is the best until then.
+    ``net`` is in its best order. ``given_bytes`` is the peak of the original in its given order,
+    ``ordered`` its best order, ``best`` the best order of the rewritten net, ``rewrite_only_bytes``
+    the peak of the rewritten net without ordering. ``region_peaks`` are the peaks of the
+    independent regions after rewriting, in order of execution. ``interrupted``: Ctrl-C ended the
+    search; this is the best result so far.
     """
 
     source: Net
@@ -60,27 +60,27 @@ class Rewritten:
 
     @property
     def changed(self) -> bool:
-        """Whether anything was applied."""
+        """Whether any match was applied."""
         return bool(self.report.applied)
 
     @property
     def given(self) -> Graph:
-        """The instance of which ``ordered`` is an order."""
+        """The instance that ``ordered`` orders."""
         return self.source.graph
 
     @property
     def graph(self) -> Graph:
-        """The instance of which ``best`` is an order."""
+        """The instance that ``best`` orders."""
         return self.net.graph
 
     @property
     def ops(self) -> tuple[int, int, int]:
-        """How many ops run as given, how many after, and how many the file has."""
+        """The numbers of ops: before rewriting, after it, and in the file."""
         return self.source.count, self.net.count, len(self.source.nodes)
 
     @property
     def names(self) -> list[str]:
-        """The ops after rewriting in their best order."""
+        """The names of the ops after rewriting, in their best order."""
         return [node.name for node in self.net.nodes]
 
     @property
@@ -112,7 +112,7 @@ class Unrewritten:
 
     @property
     def best(self) -> Schedule:
-        """The best order, which is the one before rewriting."""
+        """The best order, which equals the one before rewriting."""
         return self.ordered
 
     @property
@@ -122,17 +122,17 @@ class Unrewritten:
 
     @property
     def region_peaks(self) -> tuple[int, ...]:
-        """The peak of the best order: it is one part."""
+        """The peak of the best order: the graph is one region."""
         return (self.ordered.peak_bytes,)
 
     @property
     def ops(self) -> tuple[int, int, int]:
-        """How many ops run, twice, and how many the file has."""
+        """The numbers of ops: that run, twice, and in the file."""
         views = sum(op.view_of is not None for op in self.graph.sharing)
         count = len(self.graph.ops)
         return count - views, count - views, count
 
     @property
     def names(self) -> list[str]:
-        """The ops in their best order."""
+        """The names of the ops in their best order."""
         return [self.graph.ops[op].name for op in self.ordered.order]

@@ -1,4 +1,4 @@
-"""``rewrite(net)``: the rules, the choice, the proof of what came out."""
+"""``rewrite(net)``: applies the rules, chooses among them, and orders the result."""
 
 import heapq
 import time
@@ -29,16 +29,16 @@ from tvm_serenity.search.deadline import limit_left, seconds_left, within
 
 REJECTED_AT_MOST = 40
 MATCH_S = 5e-5
-"""Seconds an op that all rules' matches, and the parts between them, take at most."""
+"""Seconds per op to find all rules' matches and the regions between them, at most."""
 FIRST_SHARE, LAST_SHARE = 0.5, 0.9
-"""Of the time that is left: for the order before rewriting, and for all but the order after it."""
+"""Shares of the remaining time: for the first order, and for all steps before the last order."""
 
 
 def rewrite(net: Net, options: RewriteOptions | None = None) -> Rewritten:
-    """Return ``net`` rewritten for the least peak of its best order, never worse than given.
+    """Return ``net`` rewritten for the least peak of its best order; never worse than given.
 
-    Deterministic unless a time limit or Ctrl-C ends it. Raises :class:`InputError` on an
-    unknown rule.
+    Deterministic unless a time limit or Ctrl-C ends the search. Raises :class:`InputError` if a
+    rule is unknown.
     """
     options = options or RewriteOptions()
     limit = limit_left(options.time_limit_s)
@@ -49,9 +49,9 @@ def rewrite(net: Net, options: RewriteOptions | None = None) -> Rewritten:
 
 
 def order_alone(graph: Graph, options: RewriteOptions, interrupted: bool = False) -> Unrewritten:
-    """Return the best order of a graph that there is no time to rewrite.
+    """Return the best order of a graph without rewriting, for lack of time.
 
-    ``interrupted``: Ctrl-C came before; it says so.
+    ``interrupted``: whether Ctrl-C came before; it is recorded in the result.
     """
     started, owned = time.perf_counter(), as_owned(graph)
     limits = Options(time_limit_s=options.time_limit_s, keep_on_interrupt=options.keep_on_interrupt)
@@ -66,8 +66,8 @@ def order_alone(graph: Graph, options: RewriteOptions, interrupted: bool = False
 
 
 def too_late_to_match(graph: Graph) -> bool:
-    """Whether a graph is too large for any rule to be matched in the time that is left."""
-    plain = not any(op.over for op in graph.sharing)  # nets know nothing of what lies over
+    """Return whether a graph is too large to match any rule in the remaining time."""
+    plain = not any(op.over for op in graph.sharing)  # nets do not model overlaps
     return plain and too_late_for(len(graph.ops), MATCH_S)
 
 
@@ -95,8 +95,8 @@ def _rewritten(
     if applied:
         after = schedule(best.graph, "auto", replace(limits, time_limit_s=clock.left_s))
         clock.interrupted |= after.interrupted
-    found, given = (after.peak_bytes, best.count), (before.peak_bytes, net.count)
-    if options.rules != paper.NAME and (not applied or found > given):
+    result, given = (after.peak_bytes, best.count), (before.peak_bytes, net.count)
+    if options.rules != paper.NAME and (not applied or result > given):
         best, after, applied = net, before, []
     rewrite_only = given_bytes
     if applied:  # after Ctrl-C in the order in which the best was found
@@ -116,18 +116,18 @@ def _rewritten(
 
 
 def _kept(net: Net, before: Schedule) -> Choice:
-    """The net as it is, in its best order."""
+    """Return the net unchanged, as a choice."""
     return net, [], [], [], (before.peak_bytes,)
 
 
 def apply_everywhere(net: Net, rules: str) -> tuple[Net, tuple[Match, ...]]:
-    """Return ``net`` with rules applied wherever they match, worth it or not, and the matches."""
+    """Return ``net`` with rules applied wherever they match, and the matches."""
     done: list[Match] = []
     return everywhere(net, [RULES[name] for name in rule_names(rules)], done), tuple(done)
 
 
 def _in_given_order(net: Net) -> Net:
-    """The net with each op where the op it is a part of was given: rewritten, not ordered."""
+    """Return the net with each op at its source's position: rewritten, but not ordered."""
     before = [{net.producer[v] for v in n.inputs if v in net.producer} for n in net.nodes]
     waiting = {i: len(makers) for i, makers in enumerate(before)}
     place = [n.source for n in net.nodes]
@@ -148,20 +148,20 @@ def _in_given_order(net: Net) -> Net:
 
 
 def rule_names(text: str) -> tuple[str, ...]:
-    """Return the rules a text names: "all", "paper", or names or numbers with commas."""
+    """Return the rules that a text names: "all", "paper", or names or numbers with commas."""
     if text == "all":
         return tuple(RULES)
     if text == paper.NAME:
         return paper.RULE_NAMES
     numbered = {str(number): name for number, name in enumerate(RULES, 1)}
-    found = set()
+    chosen = set()
     for word in filter(None, (w.strip() for w in text.split(","))):
         name = numbered.get(word, word)
         if name not in RULES:
             allowed = ", ".join(RULES)
-            raise InputError(f"rules={text!r}: no rule {word!r}; there are all, paper, {allowed}")
-        found.add(name)
-    return tuple(name for name in RULES if name in found)
+            raise InputError(f"unknown rewrite rule {word!r}; choose among all, paper, {allowed}")
+        chosen.add(name)
+    return tuple(name for name in RULES if name in chosen)
 
 
 def _chosen(
@@ -178,8 +178,8 @@ def _chosen(
     applied = [Entry(m, "", before.peak_bytes, ordered_bytes) for m in done]
     if clock.left_s <= 0:
         return base, applied, [], [], (peak_bytes(base.graph),)
-    best, made, losers, peaks = _in_regions(base, chosen, free, options, clock)
-    applied += made
+    best, in_regions, losers, peaks = _in_regions(base, chosen, free, options, clock)
+    applied += in_regions
     refused = [] if clock.interrupted else refusals(best, names, {e.match for e in applied})
     return best, applied, refused, losers, peaks
 
@@ -191,13 +191,14 @@ def _in_regions(
     options: RewriteOptions,
     clock: Clock,
 ) -> tuple[Net, list[Entry], list[Entry], tuple[int, ...]]:
-    """The net with what is best in each region, highest peak first: time may end before the last.
+    """Return the net with the best choice in each region, highest peak first.
 
-    With what was applied and what was not worth it, and the peaks.
+    The time limit may end the search before the last region. Also returns the applied and the
+    rejected matches, and the peaks.
     """
     parts, live = list(regions(net)), live_bytes(net.graph)
     peaks = [max(live[part.start : part.end], default=0) for part in parts]
-    made, found = Stitched(net), dict[int, tuple[int, Candidate]]()
+    stitched, candidates = Stitched(net), dict[int, tuple[int, Candidate]]()
     losers = dict[int, list[Entry]]()
     try:
         for i in sorted(range(len(parts)), key=lambda i: -peaks[i]):
@@ -209,38 +210,38 @@ def _in_regions(
                     alone, chosen, free, clock, options.exhaustive, options.restarts, options.seed
                 )
                 start, best = peak_bytes(alone.graph), search.best()
-                made.put(parts[i], best.net)
-                found[i] = start, best
+                stitched.put(parts[i], best.net)
+                candidates[i] = start, best
                 losers[i] = rejected(search, best, REJECTED_AT_MOST)
     except KeyboardInterrupt:
         clock.interrupted = True
     applied = []
-    for i, (start, best) in sorted(found.items()):
+    for i, (start, best) in sorted(candidates.items()):
         peaks[i] = best.peak_bytes
         applied += [Entry(m, "", start, best.peak_bytes) for m in best.applied]
     refused = [entry for _, entries in sorted(losers.items()) for entry in entries]
-    return made.net(parts), applied, refused, tuple(peaks)
+    return stitched.net(parts), applied, refused, tuple(peaks)
 
 
 def _region_by_region(net: Net, rules: Sequence[Rule], done: list[Match]) -> Net:
-    """The net with rules applied wherever they match: each time only a region is made anew."""
+    """Return the net with rules applied wherever they match, rebuilding one region at a time."""
     matched = frozenset(match.node for rule in rules for match in rule.matches(net))
-    parts, made = list(regions(net, matched)), Stitched(net)
+    parts, stitched = list(regions(net, matched)), Stitched(net)
     for region in parts:
         if seconds_left() == 0:
             break
         if not matched.isdisjoint(region.net.index):
-            made.put(region, everywhere(region.alone(), rules, done))
-    return made.net(parts)
+            stitched.put(region, everywhere(region.alone(), rules, done))
+    return stitched.net(parts)
 
 
 def _ordered(net: Net, clock: Clock) -> Net:
-    """The net in its best order; as it is where no time is left to look for one."""
+    """Return the net in its best order, or unchanged without time."""
     if clock.left_s <= 0:
         return net
     return net.ordered(schedule(net.graph, "auto", Options(time_limit_s=clock.left_s)).order)
 
 
 def _applied(names: Sequence[str], when: When) -> list[Rule]:
-    """The rules of these names for those of their matches that are applied then."""
+    """Return the rules of these names, limited to the matches applied ``when``."""
     return [RULES[name].only(when) for name in names if RULES[name].is_applied(when)]

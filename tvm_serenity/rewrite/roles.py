@@ -1,4 +1,4 @@
-"""What an operator is to the rewrite rules, from its record."""
+"""The kind of an operator for the rewrite rules, from its record."""
 
 from tvm_serenity.operators import MemoryUse, Operator
 from tvm_serenity.rewrite.net import Kind
@@ -12,9 +12,9 @@ _OF_MEMORY = {
 
 
 def role(known: Operator) -> Kind | None:
-    """Return the kind that an operator has if nothing in its tensors forbids it; None: no rule's.
+    """Return the kind of an operator unless its tensors forbid it; None if no rule handles it.
 
-    A turned tensor is a copy only where no two axes of more than one element change places.
+    A transpose is a copy only if no two axes of more than one element change places.
     """
     if known.layer.weights is not None:
         return Kind.CONV

@@ -1,4 +1,4 @@
-"""A rewrite rule: what it exchanges, where it matches, what it refuses, what it makes."""
+"""A rewrite rule: its pattern, refusals and rewrite."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Match:
-    """Rule ``rule`` at the op called ``node``, in a ``form`` where it has several."""
+    """A match of rule ``rule`` at the op called ``node``, in a ``form`` if it has several."""
 
     rule: str
     node: str
@@ -24,7 +24,7 @@ class Match:
 
 
 class Promise(StrEnum):
-    """How what a rule makes compares with what was there."""
+    """How the results of a rewrite compare with the original."""
 
     IDENTICAL = "bit-identical"
     RESUMMED = "sums re-associated"
@@ -39,28 +39,28 @@ class When(Enum):
 
 
 class Ability(Enum):
-    """What a kernel must be able to do to run what a rule makes."""
+    """A feature of kernels that a rewrite requires."""
 
-    READ_PIECES = "read parts of tensors, and several as if they were joined"
-    WRITE_PLACES = "write into a part of a tensor, or over an operand"
+    READ_PIECES = "read parts of tensors, and several tensors as if concatenated"
+    WRITE_PLACES = "write to a part of a tensor, or in place of an operand"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One rule; each is the ``RULE`` of a file in ``rewrite/rules``.
+    """One rewrite rule, the ``RULE`` of a file in ``rewrite/rules``.
 
-    ``exchanges``: what it does, as its row in ``docs/rewriting.md`` says. ``promise``: how its
-    result compares. ``specification``: pattern, result, promise and refusals, numbered.
+    ``exchanges``: the row of the rule in ``docs/rewriting.md``. ``promise``: how its result
+    compares. ``specification``: pattern, result, promise and refusals, numbered.
 
-    ``matches`` returns every place that has the pattern, refused or not; ``check`` why a match must
-    not be applied, or None; ``apply`` the net with a match applied that ``check`` accepts.
-    ``apply_all``: the same of several matches at once, where none changes another.
+    ``matches`` returns every place with the pattern, refused or not. ``check`` returns why a match
+    must not be applied, or None. ``apply`` returns the net with a match applied that ``check``
+    accepts. ``apply_all`` does the same for several independent matches at once.
 
-    ``when``: when a match is applied, by its form; a form that is left out is chosen.
-    ``abilities``: what its kernels need. ``spans``: which nodes a chosen match may change or move,
-    so that no region is cut between them; rules that share a pattern share the function.
-    ``published``: one of SERENITY's two. ``prepares``: it gains by the rules that match after it
-    alone, so one start of the search leaves it out.
+    ``when``: when a match is applied, by its form; other forms are chosen. ``abilities``: the
+    features its kernels need. ``spans``: the nodes that a chosen match may change or move, so that
+    no region boundary separates them; rules with the same pattern share the function.
+    ``published``: whether it is one of SERENITY's two. ``prepares``: it gains only through rules
+    that match after it, so one start of the search leaves it out.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Rule:
     prepares: bool = False
 
     def only(self, when: When) -> "Rule":
-        """Return the rule with those matches alone that are applied then."""
+        """Return the rule limited to the matches that are applied ``when``."""
 
         def some(net: Net) -> list[Match]:
             return [m for m in self.matches(net) if self.when.get(m.form, When.CHOSEN) is when]
@@ -86,5 +86,5 @@ class Rule:
         return replace(self, matches=some)
 
     def is_applied(self, when: When) -> bool:
-        """Return whether matches of some form are applied then."""
+        """Return whether matches of some form are applied ``when``."""
         return when in (self.when.values() or (When.CHOSEN,))

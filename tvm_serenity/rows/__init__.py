@@ -1,4 +1,4 @@
-"""Row streaming: operators split into bands of rows, ordered and placed (``docs/rows.md``)."""
+"""Row streaming: operators are split into bands of rows, ordered and placed (``docs/rows.md``)."""
 
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Feature, Layer, Network

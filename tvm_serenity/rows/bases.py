@@ -1,4 +1,4 @@
-"""Where the inputs that are in memory from the start should begin."""
+"""Chooses where the inputs that are in memory from the start begin in the arena."""
 
 from collections.abc import Sequence
 
@@ -8,15 +8,15 @@ from tvm_serenity.rows.split import Banded
 from tvm_serenity.search.deadline import seconds_left, within
 
 BASES = 12
-"""Places that are tried first."""
+"""Candidate offsets in the first round."""
 SLACK = 75
-"""One part in so many of the peak is what a place may cost."""
+"""An offset may cost the peak divided by this number."""
 BASES_SHARE = 0.3
-"""Of a time limit, for looking for such a place."""
+"""Share of a time limit for the search of an offset."""
 
 
 def bases_below(banded: Banded) -> list[int]:
-    """Where inputs begin so that the first row that is made of them begins below."""
+    """Return input offsets at which the first row computed from an input begins right below it."""
     far = {
         distance
         for layer in banded.network.layers
@@ -28,21 +28,21 @@ def bases_below(banded: Banded) -> list[int]:
 
 
 def promising_base(banded: Banded, order: Sequence[int], peak: int, limits: Limits) -> int:
-    """Where inputs should begin: the best of some places between the arena's start and its end.
+    """Return the best of several input offsets between the arena's start and its end.
 
-    Further up, rows that are done with leave one free block with what lies below. Around the best
-    place it is looked ever closer, until a share of the time limit ends.
+    At a higher offset, dead rows form one free block with the memory below. The search narrows its
+    step around the best offset until a share of the time limit ends.
     """
     align = input_alignment(banded)
-    room = max(0, peak + peak // SLACK - held_bytes(banded)) // align
+    highest = max(0, peak + peak // SLACK - held_bytes(banded)) // align
     arenas: dict[int, int] = {}
 
     def best() -> int:
         return min(arenas, key=lambda base: (arenas[base], base))
 
     with within(BASES_SHARE * limits.time_limit_s):
-        step = max(1, room // BASES)
-        near = range(step, room + 1, step) or range(room, room + 1)
+        step = max(1, highest // BASES)
+        near = range(step, highest + 1, step) or range(highest, highest + 1)
         while True:
             for base in near:
                 if arenas and seconds_left() == 0:
@@ -53,4 +53,4 @@ def promising_base(banded: Banded, order: Sequence[int], peak: int, limits: Limi
             if step == 1:
                 return align * best()
             step = (step + 1) // 2
-            near = range(max(0, best() - step), min(room, best() + step) + 1, step)
+            near = range(max(0, best() - step), min(highest, best() + step) + 1, step)

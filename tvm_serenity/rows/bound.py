@@ -1,16 +1,15 @@
-"""One bound for all bands: no order, placement or height of bands needs a smaller arena.
+"""A lower bound for all bands: no order, placement or band height needs a smaller arena.
 
-It is that of bands of one row. Take any order of taller bands and run each of its ops as the rows
-that it makes, one after the other. A row is live only while its band is: it is made no earlier, by
-an op that runs inside of the band's, and is read last by one of those that read the band. What an
-op of one row reads, makes and works in is part of what the op of its band does. So the rows' order
-has no higher peak, and a bound on the peaks of all orders of rows holds for those of bands; an
-arena is no smaller than the peak of its order. Where rows may lie over rows that die as they are
-made, as a network's layers say (``Layer.over``), the peaks count what that saves at most: at bands
-of one row alone, as taller ones stay apart.
+It is the bound of bands of one row. Take any order of taller bands, and run each of its ops as the
+single rows that it computes, one after the other. A row is live only while its band is: its op runs
+inside the band's op, and its last reader is one of the band's readers. The inputs, outputs and
+workspace of an op of one row are part of those of its band's op. So the order of rows has no higher
+peak, and a bound on the peak of every order of rows holds for bands; an arena is at least the peak
+of its order. Where an output row may overlap a dying row (``Layer.over``), the peaks subtract the
+largest saving, for bands of one row alone: taller bands do not overlap.
 
-Rows of an input that arrives are taken in, or read from the caller's memory as they come: a bound
-is the less of both. A certificate holds one of an order for each (``schedule.certificate``), which
+Input rows that arrive are either stored, or read from the caller's memory; the bound is the smaller
+of both. A certificate holds one order certificate for each (``schedule.certificate``), which
 ``check_bound`` verifies without the search.
 """
 
@@ -32,7 +31,7 @@ FORMAT = "tvm-serenity rows certificate 1"
 
 @dataclass(frozen=True)
 class RowsBound:
-    """Bands of one row, in each way the input may come, with the order that was found for them."""
+    """Bands of one row, for each way in which the input may arrive, with the order of each."""
 
     streamed: bool
     finest: tuple[Banded, ...]
@@ -40,17 +39,17 @@ class RowsBound:
 
     @property
     def lower_bound_bytes(self) -> int:
-        """No arena of the network is below, whatever its bands."""
-        return min(found.lower_bound_bytes for found in self.orders)
+        """A lower bound on every arena of the network, whatever its bands."""
+        return min(order.lower_bound_bytes for order in self.orders)
 
     def certificate(self) -> dict[str, Any]:
-        """What ``check_bound`` verifies, ready for ``json.dump``."""
+        """Return the certificate for ``check_bound``, ready for ``json.dump``."""
         pairs = zip(self.finest, self.orders, strict=True)
         return {
             "format": FORMAT,
             "streamed": self.streamed,
             "lower_bound_bytes": self.lower_bound_bytes,
-            "orders": [certificate(banded.graph, found) for banded, found in pairs],
+            "orders": [certificate(banded.graph, order) for banded, order in pairs],
         }
 
 
@@ -61,19 +60,19 @@ def rows_bound(
     limits: Limits | None = None,
     known: Iterable[Streaming] = (),
 ) -> RowsBound:
-    """Return a bound for ``network`` in bands of any heights, within a time limit or two.
+    """Return a lower bound for ``network`` in bands of any heights.
 
-    Bands that are among the ``known`` ones were ordered already. Raises :class:`InputError` where
-    the input cannot arrive by rows, as ``split`` does.
+    The search takes one or two time limits. Orders in ``known`` are reused for equal bands. Raises
+    :class:`InputError` if the input cannot arrive by rows, as ``split`` does.
     """
     ordered = list(known)
     bands = _finest(network, streamed)
-    found = tuple(_ordered(one, ordered, limits or Limits()) for one in bands)
-    return RowsBound(streamed, bands, found)
+    orders = tuple(_ordered(banded, ordered, limits or Limits()) for banded in bands)
+    return RowsBound(streamed, bands, orders)
 
 
 def _ordered(finest: Banded, known: Sequence[Streaming], limits: Limits) -> Schedule:
-    """The order among ``known`` ones with the best bound for the same bands, or one searched."""
+    """Return the best known order for the same bands, or search one."""
     same = [one.schedule for one in known if one.banded.graph == finest.graph]
     if same:
         return max(same, key=lambda schedule: schedule.lower_bound_bytes)
@@ -81,34 +80,38 @@ def _ordered(finest: Banded, known: Sequence[Streaming], limits: Limits) -> Sche
 
 
 def check_bound(network: Network, claims: Mapping[str, Any]) -> Confirmed:
-    """Confirm a certificate of ``network``, or raise :class:`CheckError` with what is wrong.
+    """Return the confirmed claims of a certificate of ``network``.
 
-    The peak that is returned is the least of its orders of rows; the bound is checked only if that
-    of every order is.
+    The peak is the smallest over its orders of rows; the bound counts as checked only if the bound
+    of every order is. Raises :class:`CheckError`, which names the wrong claim.
     """
     try:
         if claims["format"] != FORMAT:
-            raise CheckError(f"not a certificate in the format {FORMAT!r}")
+            raise CheckError(
+                f"{network.name}: the certificate's format is {claims['format']!r}, not {FORMAT!r}"
+            )
         streamed, bound, orders = claims["streamed"], claims["lower_bound_bytes"], claims["orders"]
         bands = _finest(network, bool(streamed))
         if not isinstance(orders, list) or len(orders) != len(bands):
-            raise CheckError(f"{network.name}: {len(bands)} orders are to be certified")
-        found = [check_certificate(b.graph, c) for b, c in zip(bands, orders, strict=True)]
+            raise CheckError(f"{network.name}: the certificate must hold {len(bands)} orders")
+        confirmed = [check_certificate(b.graph, c) for b, c in zip(bands, orders, strict=True)]
     except (KeyError, TypeError) as error:
-        raise CheckError(f"{network.name}: not a well-formed certificate ({error!r})") from error
-    least = min(one.lower_bound_bytes for one in found)
+        raise CheckError(
+            f"{network.name}: the certificate is not well formed ({error!r})"
+        ) from error
+    least = min(one.lower_bound_bytes for one in confirmed)
     if bound != least:
-        raise CheckError(f"{network.name}: the orders give a bound of {least}, not {bound}")
+        raise CheckError(f"{network.name}: the orders give a bound of {least} bytes, not {bound}")
     return Confirmed(
-        min(one.peak_bytes for one in found),
+        min(one.peak_bytes for one in confirmed),
         least,
-        all(one.bound_checked for one in found),
-        "; ".join(dict.fromkeys(part.method for part in found)),
+        all(one.bound_checked for one in confirmed),
+        "; ".join(dict.fromkeys(part.method for part in confirmed)),
     )
 
 
 def _finest(network: Network, streamed: bool) -> tuple[Banded, ...]:
-    """The network in bands of one row, for each way in which its input may come."""
+    """Return the network in bands of one row, for each way in which its input may arrive."""
     heights = heights_of(network, 1)
     first = split(network, heights, streamed=streamed)
     if first.feeding in (None, SOURCE):

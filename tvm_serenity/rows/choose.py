@@ -1,8 +1,8 @@
-"""How many rows a band should have: the least arena, or the coarsest bands within a limit.
+"""Chooses the rows per band: for the smallest arena, or the coarsest bands within a limit.
 
-Finer bands never need a higher peak, but more calls, and a placement that is harder to find. So
-bands of 1, 2, 4, ... rows are tried for all features alike; then, between two cuts of the network
-at a time, bands are made coarser as long as the arena stays within what was reached.
+Finer bands never have a higher peak, but they need more calls, and their placement is harder. So
+the search tries bands of 1, 2, 4, ... rows for all features alike. Then, between two cuts of the
+network at a time, it makes bands coarser as long as the arena does not grow.
 """
 
 import time
@@ -21,35 +21,35 @@ from tvm_serenity.rows.stream import Streaming, arriving, stream
 from tvm_serenity.search.deadline import seconds_left
 
 FAR = 1.2
-"""Orders above this share of the limit are not searched from: finer bands are looked at."""
+"""Orders whose peak exceeds the limit by this factor are not searched from."""
 READY_S = 8e-5
-"""Seconds that a band takes, at least, until all are made, ordered and placed once."""
+"""Minimum seconds per band to create, order and place all bands once."""
 LAYER_BYTES, SLOT_BYTES, FEATURE_BYTES = 16, 6, 8
-"""Bytes of an entry of the walker's tables on a 32-bit machine."""
+"""Bytes of an entry in the walker's tables on a 32-bit machine."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """``ram_bytes``: the arena may take that; None: the least arena. ``table_bytes``: at most."""
+    """A goal: an arena of ``ram_bytes`` (None: smallest) and tables of ``table_bytes`` at most."""
 
     ram_bytes: int | None = None
     table_bytes: int | None = None
 
-    def met(self, found: Streaming) -> bool:
-        """Whether a split network keeps within all limits."""
-        within = self.ram_bytes is None or found.arena_bytes <= self.ram_bytes
+    def met(self, streaming: Streaming) -> bool:
+        """Return whether a split network keeps within all limits."""
+        within = self.ram_bytes is None or streaming.arena_bytes <= self.ram_bytes
         return within and (
-            self.table_bytes is None or table_bytes(found.banded) <= self.table_bytes
+            self.table_bytes is None or table_bytes(streaming.banded) <= self.table_bytes
         )
 
 
 @dataclass(frozen=True)
 class Choice:
-    """``best`` meets the goal, or is the least arena found where none does (``met`` False).
+    """The chosen bands: ``best`` meets the goal, or has the smallest arena if none does.
 
-    ``tried`` are the networks with equal bands that were looked at, coarse to fine; ``untried`` the
-    rows of bands for which there was no time.
-    ``recomputed``: chains in tiles, where they were asked for; none if they save nothing.
+    ``met``: whether the goal is met. ``tried`` are the networks with equal bands that were tried,
+    coarse to fine; ``untried`` the rows per band for which time was too short. ``recomputed``:
+    chains of layers in tiles, if requested; it holds none if they save nothing.
     """
 
     best: Streaming
@@ -68,9 +68,9 @@ def choose(
     limits: Limits | None = None,
     known: Mapping[int, Streaming] = MappingProxyType({}),
 ) -> Choice:
-    """Return bands for ``network``, ordered and placed, within about four limits.
+    """Return bands for ``network``, ordered and placed, within about four time limits.
 
-    ``known`` are networks split with equal bands already, by rows a band, as ``curve`` yields them.
+    ``known`` holds networks split into equal bands, by rows per band, as ``curve`` yields them.
     """
     goal, limits = goal or Goal(), limits or Limits()
     started = time.perf_counter()
@@ -79,7 +79,7 @@ def choose(
     tried: dict[int, Streaming] = {}
     untried = []
 
-    def made(rows: int) -> Streaming:
+    def streamed_in(rows: int) -> Streaming:
         if rows in known:
             return known[rows]
         return stream(network, heights_of(network, rows), streamed=streamed, limits=limits)
@@ -91,13 +91,13 @@ def choose(
             continue
         if not least and rows > 1 and _hopeless(network, rows, streamed, goal):
             continue
-        tried[rows] = made(rows)
+        tried[rows] = streamed_in(rows)
         if not least and goal.met(tried[rows]):
             break
     if not tried:
         rows = _finest_in_time(network)
-        tried[rows] = made(rows)
-    allowed = [found for found in tried.values() if goal.met(found)]
+        tried[rows] = streamed_in(rows)
+    allowed = [streaming for streaming in tried.values() if goal.met(streaming)]
     best = min(
         allowed or list(tried.values()), key=lambda s: (s.arena_bytes, len(s.banded.graph.ops))
     )
@@ -117,15 +117,16 @@ def choose(
 def recomputed(
     plain: Choice, found: Recomputed, network: Network, chosen: Callable[[Network], Choice]
 ) -> Choice:
-    """Return what is ``chosen`` for ``network`` with chains in tiles, or ``plain`` if no smaller.
+    """Return ``chosen``'s result with chains in tiles, or ``plain`` if that is no smaller.
 
-    Where the tiles that were found leave gaps, the narrowest are tried: they take less workspace.
+    If the found tiles leave gaps in the arena, the narrowest tiles are tried: they need less
+    workspace.
     """
     best, seconds = replace(plain, recomputed=found.without()), plain.seconds
-    for one in dict.fromkeys((found, found.narrowest())) if found.tiles else ():
+    for candidate in dict.fromkeys((found, found.narrowest())) if found.tiles else ():
         if best.recomputed is not None and best.recomputed.tiles and best.best.gap == 0:
             break
-        again = replace(chosen(one.of(network)), recomputed=one)
+        again = replace(chosen(candidate.of(network)), recomputed=candidate)
         seconds += again.seconds
         if (not again.met, again.best.arena_bytes) < (not best.met, best.best.arena_bytes):
             best = again
@@ -133,9 +134,9 @@ def recomputed(
 
 
 def at_most_in_memory(found: Streaming, limits: Limits) -> Streaming:
-    """Return ``found``, or the plan for an input in memory at the same bands if that needs less.
+    """Return ``found``, or the plan of an input in memory at the same bands if it is smaller.
 
-    The search for an input that arrives is another one, and may end further from its bound.
+    The search for an arriving input is a different one, and may end further from its bound.
     """
     network = found.banded.network
     if found.banded.feeding is None or found.gap == 0 or seconds_left() == 0:
@@ -150,7 +151,7 @@ def at_most_in_memory(found: Streaming, limits: Limits) -> Streaming:
 def curve(
     network: Network, *, streamed: bool = False, limits: Limits | None = None
 ) -> Iterator[tuple[int, Streaming]]:
-    """Yield rows a band, from all to one, with the network split so, as long as there is time."""
+    """Yield rows per band, from all to one, with the network split so, while there is time."""
     coarse = _coarse_first(network)
     for rows in coarse:
         if rows != coarse[0] and _too_late(network, rows):
@@ -162,7 +163,7 @@ def curve(
 
 
 def coarsened(found: Streaming, room: int, limits: Limits, deadline: float) -> Streaming:
-    """Return ``found`` with coarser bands where its arena stays within ``room`` bytes."""
+    """Return ``found`` with coarser bands, as long as its arena stays within ``room`` bytes."""
     network, streamed = found.banded.network, found.banded.feeding is not None
     heights, looked_at = list(found.banded.heights), 0
     for group in _groups(network):
@@ -186,7 +187,7 @@ def coarsened(found: Streaming, room: int, limits: Limits, deadline: float) -> S
 def table_bytes(banded: Banded) -> int:
     """Return an estimate of the bytes of the walker's tables for a split network.
 
-    Rows that a layer reads are taken to follow each other.
+    The estimate assumes that the rows a layer reads are consecutive.
     """
     network = banded.network
     layers = [layer for layer in network.layers if not layer.view]
@@ -204,31 +205,31 @@ def table_bytes(banded: Banded) -> int:
 
 
 def _coarse_first(network: Network) -> list[int]:
-    """All rows in a band, then powers of two down to 1."""
+    """Return rows per band: all rows, then powers of two down to 1."""
     tallest = max(feature.height for feature in network.features)
     powers = [1 << k for k in range(tallest.bit_length()) if 1 << k < tallest]
     return [tallest, *reversed(powers)]
 
 
 def _least_first(network: Network) -> list[int]:
-    """What is most likely the least first; more than 8 rows never is."""
+    """Return rows per band, the most promising for the smallest arena first; at most 8."""
     return [rows for rows in reversed(_coarse_first(network)) if rows <= 8] or [1]
 
 
 def _finest_in_time(network: Network) -> int:
-    """The fewest rows a band with which the bands are ready in the time that is left; or all."""
+    """Return the fewest rows per band whose bands are ready in the remaining time, else all."""
     coarse = _coarse_first(network)
     return next((rows for rows in reversed(coarse) if not _too_late(network, rows)), coarse[0])
 
 
 def _too_late(network: Network, rows: int) -> bool:
-    """Whether bands of so many rows could not even be made ready in the time that is left."""
+    """Return whether too little time is left to prepare bands of ``rows`` rows."""
     heights = (network.rows(layer.outputs[0]) for layer in network.layers if layer.splits)
     return seconds_left() < READY_S * sum(-(-height // rows) for height in heights)
 
 
 def _hopeless(network: Network, rows: int, streamed: bool, goal: Goal) -> bool:
-    """Whether the segment program's order is so far above the limit that no search closes it."""
+    """Return whether the segment program's order is too far above the limit to search from."""
     assert goal.ram_bytes is not None
     return (
         _peak(split(network, heights_of(network, rows), streamed=streamed)) > FAR * goal.ram_bytes
@@ -240,7 +241,7 @@ def _peak(banded: Banded) -> int:
 
 
 def _groups(network: Network) -> list[list[int]]:
-    """The features with rows that are made between two cuts; the inputs come with the first."""
+    """Return the features with rows between each two cuts; inputs are in the first group."""
     groups: list[list[int]] = [[f for f in network.inputs if network.rows(f) > 1]]
     cuts = set(cuts_of(network))
     for index, layer in enumerate(network.layers):
@@ -255,14 +256,14 @@ REMEDY = "leave rows out, or change the network's shapes"
 
 
 def check_splittable(network: Network) -> None:
-    """Raise :class:`InputError` where no layer has rows to split, with the reasons."""
+    """Raise :class:`InputError`, with the reasons, if no layer can be split into rows."""
     if not network.splittable:
-        reasons = "; ".join(network.left_whole) or _without_rows(network)
+        reasons = "; ".join(network.unsplit) or _without_rows(network)
         raise InputError(f"{network.name}: nothing can be split into rows: {reasons}; {REMEDY}")
 
 
 def _without_rows(network: Network) -> str:
-    """Why no tensor of a network has rows: the largest tensor, and the operator that makes it."""
+    """Return why no tensor has rows: the largest tensor, and the operator that produces it."""
     if not network.layers:
         return "the network has no operators"
     made = [(layer, network.features[f]) for layer in network.layers for f in layer.outputs]

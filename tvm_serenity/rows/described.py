@@ -1,4 +1,4 @@
-"""A choice of bands as JSON has it."""
+"""The JSON form of a choice of bands."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from tvm_serenity.rows.stream import Streaming
 
 
 def described(chosen: Choice) -> dict[str, Any]:
-    """Return a choice as JSON has it."""
+    """Return a choice as a JSON object."""
     best = chosen.best
     network = best.banded.network
     rows = {f.name: h for f, h in zip(network.features, best.banded.heights, strict=True)}
@@ -20,7 +20,7 @@ def described(chosen: Choice) -> dict[str, Any]:
         **point(best),
         "start_peak_bytes": best.start_bytes,
         "bands": {name: height for name, height in rows.items() if name in tall},
-        "left_whole": list(network.left_whole),
+        "left_whole": list(network.unsplit),
         "untried": list(chosen.untried),
         "recompute": None if chosen.recomputed is None else chosen.recomputed.json(),
         "seconds": chosen.seconds,
@@ -28,19 +28,21 @@ def described(chosen: Choice) -> dict[str, Any]:
 
 
 def recomputed_text(found: Mapping[str, Any]) -> str:
-    """Return in words what is computed again, of ``described``'s ``recompute``."""
+    """Return ``described``'s ``recompute`` object in words."""
     factor, chains = found["factor"], found["chains"]
     if not chains:
-        return f"nothing (up to {found['limit']:g} times the work was allowed)"
+        return f"nothing (up to {found['limit']:g} times the multiply-accumulates allowed)"
     again = sum(chain["again"] for chain in chains)
     return (
-        f"{factor - 1:.1%} of the products, {found['limit'] - 1:.1%} allowed: {again} convolutions "
-        f"inside of what reads them; {len(chains)} chains of layers in tiles of columns"
+        f"{factor - 1:.1%} of the multiply-accumulates, {found['limit'] - 1:.1%} allowed: {again} "
+        f"convolutions inside the layers that read them; {len(chains)} chains of layers in tiles "
+        "of "
+        "columns"
     )
 
 
 def point(found: Streaming) -> dict[str, Any]:
-    """Return a split network in figures."""
+    """Return the figures of a split network as a JSON object."""
     return {
         "rows": rows_text(found),
         "arena_bytes": found.arena_bytes,
@@ -54,7 +56,7 @@ def point(found: Streaming) -> dict[str, Any]:
 
 
 def rows_text(found: Streaming) -> str:
-    """The rows in a band: one number, or the range over features that have rows."""
+    """Return the rows per band: one number, or the range over features with rows."""
     features = found.banded.network.features
     pairs = zip(features, found.banded.heights, strict=True)
     heights = [h for f, h in pairs if f.height > 1]

@@ -1,4 +1,4 @@
-"""The trade-off curve of row streaming: arena and tables over the rows in a band."""
+"""Plots arena and table bytes of row streaming over the rows per band."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from tvm_serenity.system.plots import new_figure, open_frame, write_figure
 
 
 def plot_curve(title: str, points: Sequence[Streaming], path: str) -> None:
-    """Write the arena, its bound and the table bytes of each point to ``path``."""
+    """Write a plot of the arena, its bound and the table bytes of each point to ``path``."""
     figure = new_figure(6, 4)
     axes = figure.add_subplot()
     rows = [max(p.banded.heights) for p in points]
@@ -20,7 +20,7 @@ def plot_curve(title: str, points: Sequence[Streaming], path: str) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xticks(rows, [str(r) for r in rows])
     axes.minorticks_off()
-    axes.set_xlabel("rows in a band")
+    axes.set_xlabel("rows per band")
     axes.set_ylabel("KiB")
     axes.set_ylim(bottom=0)
     axes.set_title(title)

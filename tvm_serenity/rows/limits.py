@@ -1,4 +1,4 @@
-"""How long the searches for bands look: steps, which are the same on a busy machine, and time."""
+"""Limits of the searches for bands: steps, which do not depend on the machine's load, and time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,29 +9,29 @@ from tvm_serenity.schedule import Options as SearchOptions
 from tvm_serenity.schedule.result import Progress
 
 SEARCHES = 4
-"""About so many searches one after the other choose bands."""
+"""Number of searches that choose bands one after the other, roughly."""
 PARTS = 3
-"""Time limits of one network: an order, its placement, that with inputs elsewhere."""
+"""Time limits per network: for an order, its placement, and a placement with inputs elsewhere."""
 ORDER_STEPS, PLACE_STEPS = 1_000_000, 200_000
-"""Of the search for an order, and of a placement; some seconds on a desktop computer."""
+"""Steps of an order search, and of a placement; a few seconds on a desktop computer."""
 NEARBY_STEPS = 5_000
-"""Of the placement of an order near one that is placed, or of one place for the inputs."""
+"""Steps of a placement near a known one: of a similar order, or of another input offset."""
 NEARBY = 20
-"""So many orders near the best one are placed."""
+"""Number of orders near the best one to place."""
 TILES_EFFORT = 4.0
-"""So many times the steps where layers are made in tiles: with workspace arenas pack less well."""
+"""Factor on the steps for layers in tiles, whose workspace makes placement harder."""
 COARSER_OPS = 40_000
-"""Operators of bands that are made coarser, each try counted."""
+"""Limit on the operators of coarser bands over all attempts."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How far to look for the order and for each of two placements: the work, and at most seconds.
+    """Limits of the order search and of each of two placements: work, and seconds at most.
 
-    ``effort``: a multiple of the usual work, in steps of the searches. With it alone the result is
-    the same however busy the machine is; ``time_limit_s`` cuts it short. What rows that lie over
-    others save is looked for as long again. ``progress`` is called by the order search now and
-    then.
+    ``effort`` is a multiple of the usual work, in steps of the searches. With it alone the result
+    does not depend on the machine's load; ``time_limit_s`` can end the search earlier. The search
+    for overlapping rows gets the same limits again. ``progress`` is called by the order search
+    regularly.
     """
 
     time_limit_s: float = inf
@@ -43,39 +43,39 @@ class Limits:
     def within(
         total_s: float | None, progress: Callable[[Progress], None] | None = None
     ) -> "Limits":
-        """Return the limits of searches that share ``total_s``; None: effort alone ends them."""
+        """Return the limits of searches that share ``total_s`` seconds; None: effort alone."""
         usual = Limits(progress=progress)
         return usual if total_s is None else replace(usual, time_limit_s=total_s / SEARCHES)
 
     @property
     def of_tiles(self) -> "Limits":
-        """The same for chains in tiles of columns."""
+        """The limits for chains in tiles of columns."""
         return replace(self, effort=TILES_EFFORT * self.effort)
 
     @property
     def order(self) -> SearchOptions:
-        """Options of the search for an order."""
+        """Options of the order search."""
         steps = round(self.effort * ORDER_STEPS)
         return SearchOptions(time_limit_s=self.time_limit_s, steps=steps, progress=self.progress)
 
     @property
     def place(self) -> PlanOptions:
-        """Options of the placement of one order: two are placed, and some nearby."""
+        """Options of one placement; two orders are placed, and some nearby."""
         steps = round(self.effort * PLACE_STEPS)
         return PlanOptions(time_limit_s=self.time_limit_s / 3, steps=steps, seed=self.seed)
 
     @property
     def nearby(self) -> PlanOptions:
-        """Options of the placement of what differs little from an order that is placed."""
+        """Options of a placement that differs little from a known one."""
         steps = round(self.effort * NEARBY_STEPS)
         return PlanOptions(time_limit_s=self.time_limit_s / 12, steps=steps, seed=self.seed)
 
     @property
     def looked_at(self) -> int:
-        """How many operators of bands made coarser are ordered, all tries together."""
+        """Limit on the operators of coarser bands to order, over all attempts."""
         return round(self.effort * COARSER_OPS)
 
     @property
     def orders(self) -> int:
-        """How many orders near the best one are placed."""
+        """Number of orders near the best one to place."""
         return round(self.effort * NEARBY)

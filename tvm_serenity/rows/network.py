@@ -1,9 +1,9 @@
-"""The network as row streaming sees it: feature maps of rows, and which rows a layer needs.
+"""The network of row streaming: feature maps of rows, and the rows that each layer needs.
 
-A feature is a tensor stored row by row (NHWC, batch 1: a row is W x C elements); what has no rows
-is one row. A layer makes row y of its outputs from some rows of its inputs (``Need``), or from
-an input as a whole. Nothing else about a layer matters here: kernels are kept by whoever read the
-network, under the layer's index.
+A feature is a tensor stored row by row (NHWC, batch 1: a row has W x C elements); a tensor without
+rows is one row. A layer computes row y of its outputs from some rows of its inputs (``Need``), or
+from an unsplit input. Kernels are not part of it; the reader of the network keeps them under the
+layer's index.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,14 +33,14 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer; ``inputs`` and ``outputs`` are features, ``needs`` holds one entry an input.
+    """A layer; ``inputs`` and ``outputs`` are features, ``needs`` holds one entry per input.
 
-    A need of None: the whole input, its rows one after the other in memory. All outputs have the
-    same height. A ``view`` shows the bytes of its only input under another shape. A layer that
-    ``sums`` takes the rows of its only input one after the other into an output of one row.
-    ``whole`` says why a layer with rows is not split ("" where it is, or has no rows).
-    ``over``: for each input, how many bytes below a row of it that dies the row that is made must
-    begin to lie over it, 0 for exactly there; None, or no entry: they stay apart.
+    A need of None means the unsplit input, with consecutive rows in memory. All outputs have the
+    same height. A ``view`` is its only input under another shape. A layer that ``sums`` adds the
+    rows of its only input into an output of one row. ``whole`` says why a layer with rows is not
+    split ("" if it is, or has no rows). ``over``: for each input, the bytes by which an output row
+    must begin below a dying row of the input to overlap it, 0 for the same offset; None, or no
+    entry: no overlap.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Network:
-    """Layers in a topological order. Raises :class:`GraphError` where parts do not fit."""
+    """Layers in topological order; raises :class:`GraphError` if parts do not fit together."""
 
     name: str
     features: tuple[Feature, ...]
@@ -76,7 +76,7 @@ class Network:
 
     @cached_property
     def producer(self) -> dict[int, int]:
-        """The layer that makes a feature."""
+        """The layer that produces each feature."""
         return {f: i for i, layer in enumerate(self.layers) for f in layer.outputs}
 
     @cached_property
@@ -90,43 +90,43 @@ class Network:
 
     @cached_property
     def contiguous(self) -> frozenset[int]:
-        """Features whose rows must lie one after the other in memory.
+        """Features whose rows must be consecutive in memory.
 
-        What a layer reads as a whole, what one makes that is not split or sums up, the
+        These are unsplit inputs of a layer, outputs of a layer that is unsplit or sums up, the
         network's outputs, and both sides of a view.
         """
-        found = set(self.outputs)
+        contiguous = set(self.outputs)
         for layer in self.layers:
             pairs = zip(layer.inputs, layer.needs, strict=True)
-            found.update(f for f, need in pairs if need is None)
+            contiguous.update(f for f, need in pairs if need is None)
             if layer.view:
-                found.update((*layer.inputs, *layer.outputs))
+                contiguous.update((*layer.inputs, *layer.outputs))
             if not layer.splits or layer.sums:
-                found.update(layer.outputs)
-        return frozenset(found)
+                contiguous.update(layer.outputs)
+        return frozenset(contiguous)
 
     def rows(self, feature: int) -> int:
-        """The height of a feature."""
+        """Return the height of a feature."""
         return self.features[feature].height
 
     @property
     def splittable(self) -> bool:
-        """Whether any layer has more than one row to make."""
+        """Whether any layer can be split into several rows."""
         return any(layer.splits and self.rows(layer.outputs[0]) > 1 for layer in self.layers)
 
     @property
-    def left_whole(self) -> tuple[str, ...]:
+    def unsplit(self) -> tuple[str, ...]:
         """``layer: reason`` of every layer that has rows and is not split."""
         return tuple(f"{layer.name}: {layer.whole}" for layer in self.layers if layer.whole)
 
 
 def composed(outer: Need, inner: Need) -> Need:
-    """Return what ``outer`` needs through a layer with ``inner``, which is then no layer."""
+    """Return the rows that ``outer`` needs through a layer with ``inner`` when both are fused."""
     return tuple(_hull(inner[y] for y in range(first, end)) for first, end in outer)
 
 
 def hull(need: Sequence[Range], first: int, end: int) -> Range:
-    """Return the rows that the output rows ``first``..``end`` need."""
+    """Return the rows that the output rows ``first`` to ``end - 1`` need."""
     return _hull(need[first:end])
 
 
@@ -140,16 +140,20 @@ def _hull(ranges: Iterable[Range]) -> Range:
 def _check(network: Network, layer: Layer) -> None:
     heights = {network.rows(f) for f in layer.outputs}
     if len(heights) != 1:
-        raise GraphError(f"layer {layer.name!r}: its outputs differ in height, {sorted(heights)}")
+        raise GraphError(
+            f"layer {layer.name!r}: its outputs have different heights {sorted(heights)}"
+        )
     (height,) = heights
     for f, need in zip(layer.inputs, layer.needs, strict=True):
         if need is None:
             continue
         if len(need) != height:
-            raise GraphError(f"layer {layer.name!r}: needs for {len(need)} rows, it makes {height}")
+            raise GraphError(
+                f"layer {layer.name!r}: needs are given for {len(need)} rows, but it has {height}"
+            )
         source = network.rows(f)
         if any(not 0 <= a <= b <= source for a, b in need):
             raise GraphError(
-                f"layer {layer.name!r}: needs rows outside of {network.features[f].name!r}, "
-                f"which has {source}"
+                f"layer {layer.name!r}: it needs rows outside {network.features[f].name!r}, "
+                f"which has {source} rows"
             )

@@ -1,10 +1,10 @@
-"""Which chains of layers are made in tiles, and how wide these are: a smaller arena for more work.
+"""Chooses chains of layers to compute in tiles, and the tile widths: less memory for more work.
 
-Bands of equal height are looked at, in the segment program's order. Where most is live, the chains
-of what lies there are tried in tiles of one column, and the one is taken that leaves the lowest
-peak, or the fewest steps at it, as long as one does and all work stays within a factor of the
-network's own. What is not needed for that peak is given back at the end: chains are dropped, heads
-before tails, and tiles made wider, which takes fewer calls. The same network gives the same chains.
+The search orders bands of equal height by the segment program. It tries tiles of one column for the
+chains at the peak, and takes the chain that leaves the lowest peak, or the fewest steps at the
+peak, as long as one helps and the work stays within a factor of the network's own. At the end it
+undoes changes that the peak does not need: it drops chains, heads before tails, and widens tiles,
+which takes fewer calls. The result is deterministic.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,17 +20,17 @@ from tvm_serenity.search.deadline import seconds_left
 from tvm_serenity.system.sizes import check_work_factor
 
 SHARES = (1, 2, 4, 8, 16)
-"""Tiles of about these parts of a row are tried at the end."""
+"""At the end, tiles of about these fractions of a row are tried."""
 MOST_TRIED = 400
-"""So many sets of chains are ordered."""
+"""Limit on the sets of chains that are ordered."""
 
 
 @dataclass(frozen=True)
 class Recomputed:
-    """Chains ``tiles`` that are made as layers, and the work this takes.
+    """The chains ``tiles`` to compute as single layers, and their work.
 
-    ``names`` are those of the layers of each chain; ``limit``: the factor of work that was allowed;
-    ``tried``: how many sets of chains were ordered.
+    ``names`` are the layer names of each chain; ``limit`` the allowed factor of work; ``tried`` the
+    number of sets of chains that were ordered.
     """
 
     tiles: tuple[Tiled, ...]
@@ -40,19 +40,19 @@ class Recomputed:
     tried: int = 0
 
     def of(self, network: Network) -> Network:
-        """Return a network of the same layers with the chains."""
+        """Return the network with the chains as layers."""
         return tiled(network, self.tiles)[0]
 
     def narrowest(self) -> "Recomputed":
         """Return the same chains in tiles of one column."""
-        return replace(self, tiles=tuple(Tiled(one.chain, 1) for one in self.tiles))
+        return replace(self, tiles=tuple(Tiled(tile.chain, 1) for tile in self.tiles))
 
     def without(self) -> "Recomputed":
-        """Return that nothing of it is worth it."""
+        """Return the result without any chain."""
         return replace(self, tiles=(), names=(), work=replace(self.work, extra=0))
 
     def json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the result as a JSON object."""
         return {
             "limit": self.limit,
             "factor": round(self.work.factor, 6),
@@ -74,7 +74,7 @@ class Recomputed:
 
 @dataclass(frozen=True)
 class _Tried:
-    """A set of chains by their windows, its peak, how many steps have it, and the layers there."""
+    """A set of chains by window, its peak, the steps at the peak, and the layers there."""
 
     chosen: Mapping[int, Tiled]
     peak: int
@@ -83,12 +83,12 @@ class _Tried:
 
     @property
     def extra(self) -> int:
-        """The products that are computed again."""
+        """The multiply-accumulates that are recomputed."""
         return extra_of(self.chosen.values())
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Less is better."""
+        """The sort key; less is better."""
         return self.peak, self.steps, self.extra
 
 
@@ -104,7 +104,8 @@ def recompute(
 ) -> Recomputed:
     """Return the chains of ``network`` in tiles that leave the lowest peak found.
 
-    ``work`` is the network's own, ``factor`` how many times as much is allowed; ``rows``: a band.
+    ``work`` is the network's own; ``factor`` times as much is allowed. ``rows`` is the height of a
+    band.
     """
     check_work_factor(factor)
     search = _Search(network, chains, int((factor - 1) * work.products), streamed, rows, effort)
@@ -133,89 +134,91 @@ class _Search:
             self.chains.setdefault(chain.window, []).append(chain)
 
     @property
-    def over(self) -> bool:
-        """Whether no more may be looked at."""
+    def exhausted(self) -> bool:
+        """Whether the limit on tried sets, or the time, is used up."""
         return self.count >= self.most or seconds_left() == 0
 
     def tried(self, chosen: Mapping[int, Tiled]) -> _Tried:
-        """A set of chains with its peak."""
+        """Return a set of chains with its peak."""
         self.count += 1
-        made, came_from = tiled(self.network, [chosen[w] for w in sorted(chosen)])
-        banded = split(made, heights_of(made, self.rows), streamed=self.streamed)
-        found = profile(banded.graph, segment_order(banded))
+        tiled_network, came_from = tiled(self.network, [chosen[w] for w in sorted(chosen)])
+        banded = split(tiled_network, heights_of(tiled_network, self.rows), streamed=self.streamed)
+        live_profile = profile(banded.graph, segment_order(banded))
         layers: set[int] = set()
-        for live in found.peak_ranges:
+        for live in live_profile.peak_ranges:
             if live.workspace_of is not None:
                 layers.add(came_from[banded.calls[live.workspace_of].layer])
             for feature in {banded.bands[t].feature for t in live.tensors}:
                 layers.update(self.network.readers[feature])
                 layers.update({self.network.producer.get(feature, -1)} - {-1})
-        steps = sum(step.live_bytes == found.peak_bytes for step in found.steps)
-        return _Tried(chosen, found.peak_bytes, steps, frozenset(layers))
+        steps = sum(step.live_bytes == live_profile.peak_bytes for step in live_profile.steps)
+        return _Tried(chosen, live_profile.peak_bytes, steps, frozenset(layers))
 
     def improved(self, best: _Tried) -> _Tried:
-        """The best of what one chain more, or another one, leads to, as long as that is better."""
-        while not self.over:
-            found = best
+        """Return the best set reached by changing one chain at the peak at a time."""
+        while not self.exhausted:
+            better = best
             for other in self.near(best):
-                one = self.tried(other)
-                if one.rank < found.rank and one.rank[:2] < best.rank[:2]:
-                    found = one
-                if self.over:
+                candidate = self.tried(other)
+                if candidate.rank < better.rank and candidate.rank[:2] < best.rank[:2]:
+                    better = candidate
+                if self.exhausted:
                     break
-            if found is best:
+            if better is best:
                 return best
-            best = found
+            best = better
         return best
 
     def near(self, one: _Tried) -> Iterator[Mapping[int, Tiled]]:
-        """Sets of chains that differ in one, which has a part in the peak."""
+        """Yield sets that differ from ``one`` in one chain, which has a layer at the peak."""
         for window, chains in self.chains.items():
             for chain in chains:
                 if not set(chain.layers) & one.at:
                     continue
                 others = {w: t for w, t in one.chosen.items() if w != window}
-                if not _apart(chain, others):
+                if not _disjoint(chain, others):
                     continue
                 if extra_of(others.values()) + chain.extra_products > self.extra:
                     continue
-                made = Tiled(chain, 1)
-                if one.chosen.get(window) != made:
-                    yield {**others, window: made}
+                tile = Tiled(chain, 1)
+                if one.chosen.get(window) != tile:
+                    yield {**others, window: tile}
 
     def given_back(self, best: _Tried) -> _Tried:
-        """The same peak with fewer chains, less work and wider tiles."""
+        """Return a set with the same peak but fewer chains, less work and wider tiles."""
         order = sorted(best.chosen, key=lambda w: -best.chosen[w].chain.extra_products)
         for window in order:
             others = {w: t for w, t in best.chosen.items() if w != window}
             for other in (others, *self._cheaper(best.chosen[window], others)):
-                if self.over:
+                if self.exhausted:
                     return best
-                one = self.tried(other)
-                if one.peak <= best.peak:
-                    best = one
+                candidate = self.tried(other)
+                if candidate.peak <= best.peak:
+                    best = candidate
                     break
         return best
 
-    def _cheaper(self, made: Tiled, others: Mapping[int, Tiled]) -> Iterator[Mapping[int, Tiled]]:
-        """A chain without its head, then in wider tiles, the widest first."""
-        window, same = made.chain.window, made.chain
+    def _cheaper(
+        self, current: Tiled, others: Mapping[int, Tiled]
+    ) -> Iterator[Mapping[int, Tiled]]:
+        """Yield the chain without its head, then in wider tiles, the widest first."""
+        window, same = current.chain.window, current.chain
         for chain in self.chains[window]:
-            if chain.extra_products < same.extra_products and _apart(chain, others):
-                yield {**others, window: Tiled(chain, made.tile)}
+            if chain.extra_products < same.extra_products and _disjoint(chain, others):
+                yield {**others, window: Tiled(chain, current.tile)}
         for tile in reversed(_ladder(same)):
-            if tile > made.tile:
+            if tile > current.tile:
                 yield {**others, window: Tiled(same, tile)}
 
 
-def _apart(chain: Chain, others: Mapping[int, Tiled]) -> bool:
-    """Whether no layer of a chain is part of another one."""
+def _disjoint(chain: Chain, others: Mapping[int, Tiled]) -> bool:
+    """Return whether no layer of ``chain`` is part of another chain."""
     return not set(chain.layers) & {i for t in others.values() for i in t.chain.layers}
 
 
 def _ladder(chain: Chain) -> list[int]:
-    """Some widths of tiles, the narrowest first."""
-    whole = chain.columns.out_width
-    wanted = [whole / share for share in SHARES]
+    """Return some tile widths, the narrowest first."""
+    full_width = chain.columns.out_width
+    wanted = [full_width / share for share in SHARES]
     near = {max(w for w in chain.widths if w <= max(1, want)) for want in wanted}
     return sorted(near | {1})

@@ -1,11 +1,11 @@
-"""The segment program: where to stop streaming, by a minimax path over the network's cuts.
+"""The segment program: chooses where to stop streaming, by a minimax path over the network's cuts.
 
-A cut is a place between two layers where a single feature is alive. Between two cuts the network
-can be streamed: the bands of the feature at the second cut are asked for one by one, every op runs
-right before the first one that needs it, and what is done with is dropped. A segment costs its
-peak, with the feature of its first cut complete at the start and that of its last cut complete at
-the end. The path over cuts whose costliest segment is cheapest is a good order of all bands: long
-chains are streamed where features are large, and stop where a complete feature is small.
+A cut is a place between two layers where a single feature is live. Between two cuts the network can
+be streamed: the bands of the feature at the second cut are requested one by one, every op runs
+right before the first op that needs it, and dead bands are dropped. A segment costs its peak, with
+the feature of its first cut complete at the start and that of its last cut complete at the end. The
+path over cuts whose costliest segment is cheapest is a good order of all bands: it streams long
+chains where features are large, and stops where a complete feature is small.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,26 +24,26 @@ def segment_order(banded: Banded) -> tuple[int, ...]:
     program = _Program(banded.graph)
     best: list[tuple[int, tuple[int, ...]]] = [(0, ())]
     for end in range(1, len(groups) + 1):
-        found: tuple[int, tuple[int, ...]] | None = None
+        cheapest: tuple[int, tuple[int, ...]] | None = None
         for start in range(end - 1, -1, -1):
             before, path = best[start]
-            if found is not None and before >= found[0]:
+            if cheapest is not None and before >= cheapest[0]:
                 continue
-            limit = None if found is None else found[0]
+            limit = None if cheapest is None else cheapest[0]
             ops = [op for group in groups[start:end] for op in group]
             segment = program.run(ops, limit)
             if segment is None:
                 continue
             cost = max(before, segment.peak)
-            if found is None or cost < found[0]:
-                found = (cost, (*path, *segment.order))
-        assert found is not None  # the first segment tried has no limit
-        best.append(found)
+            if cheapest is None or cost < cheapest[0]:
+                cheapest = (cost, (*path, *segment.order))
+        assert cheapest is not None  # the first segment tried has no limit
+        best.append(cheapest)
     return best[-1][1]
 
 
 def cuts_of(network: Network) -> list[int]:
-    """Return the layers after which at most one feature is alive, the last layer included."""
+    """Return the layers after which at most one feature is live, the last layer included."""
     last = {f: max(readers) for f, readers in network.readers.items() if readers}
     last |= dict.fromkeys(network.outputs, len(network.layers))
     alive = {f for f in network.inputs if f in last}
@@ -57,7 +57,7 @@ def cuts_of(network: Network) -> list[int]:
 
 
 def _groups(banded: Banded, cuts: Sequence[int]) -> list[list[int]]:
-    """The ops between cuts; those that take in rows belong to the first group."""
+    """Return the ops between cuts; ops that store arriving rows are in the first group."""
     group_of = {}
     group = 0
     for layer in range(len(banded.network.layers)):
@@ -95,14 +95,14 @@ class _Program:
         ]
 
     def run(self, ops: Sequence[int], limit: int | None) -> _Segment | None:
-        """Stream ``ops`` (in given order valid); None as soon as ``limit`` bytes are reached."""
+        """Return the stream of ``ops`` with its peak, or None once it reaches ``limit`` bytes."""
         inside = set(ops)
         waiting: dict[int, int] = {}
         live = 0
         for storage in {t for op in ops for t in self.reads[op]}:
             waiting[storage] = len(self.readers[storage] & inside)
-        made = {t for op in ops for t in self.makes[op]}
-        live = sum(self.sizes[t] for t in waiting if t not in made)
+        produced = {t for op in ops for t in self.makes[op]}
+        live = sum(self.sizes[t] for t in waiting if t not in produced)
         peak = live
         order: list[int] = []
         for op in self._on_demand(ops, inside):
@@ -122,14 +122,14 @@ class _Program:
         return storage in self.kept or bool(self.readers.get(storage))
 
     def _leaves(self, storage: int, inside: set[int]) -> bool:
-        """Whether a storage is needed after the segment."""
+        """Return whether a storage is needed after the segment."""
         return storage in self.kept or not self.readers[storage] <= inside
 
     @cached_property
     def _before(self) -> tuple[tuple[int, ...], ...]:
-        """For each op what it waits for, first the op that began the storage it writes into.
+        """For each op, its predecessors, first the op that began the storage it writes to.
 
-        So bands that share a storage (sums, outputs) are made one after the other.
+        So bands that share a storage (sums, outputs) are computed one after the other.
         """
         found = []
         for op, known in enumerate(self.graph.ops):
@@ -139,7 +139,7 @@ class _Program:
         return tuple(found)
 
     def _on_demand(self, ops: Sequence[int], inside: set[int]) -> Iterator[int]:
-        """Each op right before the first one that needs it, ends of the segment in given order."""
+        """Yield each op right before the first op that needs it; final ops in given order."""
         before = self._before
         used = {p for op in ops for p in before[op] if p in inside}
         done: set[int] = set()

@@ -1,10 +1,11 @@
-"""Rows and what lies over them as blocks of their own, where no placement was found otherwise.
+"""Slots: an output row and the row it overlaps as one block, where the planner finds no placement.
 
-A row that must begin some bytes below the one it lies over leaves pieces that nothing else has the
-size of. A *slot* holds both: it is as much longer than a row, lives as long as both, and lies apart
-from all else, so what is left are blocks like any. One costs a little at every step at which it
-lives, and saves a row at the one where its two rows meet. For a limit on what may be live, which
-slots there must be follows: each step above it needs its own, and none can be undone by another.
+A row that must begin some bytes below the row it overlaps leaves gaps that fit no other buffer. A
+*slot* holds both rows: it is longer than one row by that distance, lives as long as both, and
+shares no bytes with other buffers, so that the rest is plain placement. A slot costs a little at
+every step of its life, and saves a row at the step where its two rows meet. A limit on the live
+bytes decides which slots are needed: each step above it needs its own slot, and no slot undoes
+another.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,22 +16,22 @@ from tvm_serenity.plan import Buffer, Overlap, Plan, PlanOptions, plan
 from tvm_serenity.search.deadline import seconds_left, within
 
 TRIED = 3
-"""Limits that are placed: the least that slots keep to, and some between it and what is known."""
+"""Number of limits that are placed: the smallest that slots can meet, and some above it."""
 
 MANY, MANY_STEPS = 500, 100_000
-"""Buffers of which slots are not worked out in fewer steps; more take more, for the least limit."""
+"""Above this many buffers, slots need at least that many steps; the first limit gets more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lies:
-    """Buffer ``made`` may lie over ``read``, ``far`` bytes or more below (0: exactly there)."""
+class OverlapPair:
+    """An overlap: ``made`` begins ``far`` bytes or more below ``read`` (0: at the same offset)."""
 
     made: int
     read: int
     far: int
 
     def named(self, made: Buffer, read: Buffer) -> Buffer:
-        """Return the buffer that is made, with what it may lie over."""
+        """Return the buffer ``made`` with its overlap set."""
         return replace(
             made,
             may_overlap=read.name,
@@ -41,13 +42,13 @@ class Lies:
 
 @dataclass(frozen=True)
 class _Slots:
-    """Chains of buffers, each over the one before, with where each begins in its slot."""
+    """Chains of buffers, each overlapping the one before, and where each begins in its slot."""
 
     members: tuple[tuple[int, ...], ...]
     begins: tuple[int, ...]
 
     def block(self, buffers: Sequence[Buffer], chain: Sequence[int]) -> Buffer:
-        """The block of a chain: of the first one's name, where it is alone."""
+        """Return the block of a chain, or its buffer if it is alone."""
         first, last = buffers[chain[0]], buffers[chain[-1]]
         if len(chain) == 1:
             return first
@@ -61,13 +62,13 @@ class _Slots:
 
 
 def in_slots(
-    buffers: Sequence[Buffer], pairs: Sequence[Lies], known: Plan, options: PlanOptions
+    buffers: Sequence[Buffer], pairs: Sequence[OverlapPair], known: Plan, options: PlanOptions
 ) -> Plan:
-    """Return a placement of ``buffers`` with slots, or ``known`` where none is found that is less.
+    """Return a placement of ``buffers`` with slots, or ``known`` if none is smaller.
 
-    ``pairs`` is what may lie over what, a buffer once on each side; the one that is made begins to
-    live at the last step of the one that is read. What is made over buffers of fixed places may
-    reach them from below, and is no slot. The result's buffers and bound are those of its blocks.
+    ``pairs`` are the allowed overlaps, each buffer once on each side; ``made`` begins to live at
+    the last step of ``read``. A buffer that overlaps one of a fixed offset may reach below it, and
+    needs no slot. The result's buffers and bound are those of its blocks.
     """
     best, seconds = known, options.time_limit_s
     free = [p for p in pairs if buffers[p.read].offset is None and _pays(buffers, p)]
@@ -75,9 +76,9 @@ def in_slots(
     if len(buffers) > MANY and options.steps is not None and options.steps < MANY_STEPS:
         return known
     share = None if seconds is None else seconds / TRIED
-    how = options
+    placing = options
     if options.steps is not None:
-        how = replace(options, steps=max(options.steps, options.steps * len(buffers) // MANY))
+        placing = replace(options, steps=max(options.steps, options.steps * len(buffers) // MANY))
     with within(seconds):
         for limit in _limits(buffers, free, fixed, known):
             if seconds_left() == 0:
@@ -85,22 +86,25 @@ def in_slots(
             chosen = _needed(buffers, free, fixed, limit)
             if not chosen or limit >= best.arena_bytes:
                 continue
-            found = _placed(buffers, chosen, fixed, replace(how, time_limit_s=share))
-            how = options
-            if found.arena_bytes < best.arena_bytes:
-                best = found
+            placement = _placed(buffers, chosen, fixed, replace(placing, time_limit_s=share))
+            placing = options
+            if placement.arena_bytes < best.arena_bytes:
+                best = placement
     return best
 
 
-def _pays(buffers: Sequence[Buffer], pair: Lies) -> bool:
-    """Whether a slot is less than twice as long as a row of it."""
+def _pays(buffers: Sequence[Buffer], pair: OverlapPair) -> bool:
+    """Return whether a slot is shorter than both of its rows together."""
     return pair.far < buffers[pair.read].size_bytes
 
 
 def _limits(
-    buffers: Sequence[Buffer], free: Sequence[Lies], fixed: Sequence[Lies], known: Plan
+    buffers: Sequence[Buffer],
+    free: Sequence[OverlapPair],
+    fixed: Sequence[OverlapPair],
+    known: Plan,
 ) -> Iterator[int]:
-    """The least limit that slots keep to, and some between it and the arena that is known."""
+    """Yield the smallest limit that slots can meet, and some between it and the known arena."""
     low, high = 0, known.arena_bytes
     while low < high:
         middle = (low + high) // 2
@@ -112,11 +116,14 @@ def _limits(
 
 
 def _needed(
-    buffers: Sequence[Buffer], free: Sequence[Lies], fixed: Sequence[Lies], limit: int
-) -> list[Lies] | None:
-    """The slots without which more than ``limit`` bytes are live at some step; None: with all."""
+    buffers: Sequence[Buffer],
+    free: Sequence[OverlapPair],
+    fixed: Sequence[OverlapPair],
+    limit: int,
+) -> list[OverlapPair] | None:
+    """Return the slots that keep live bytes within ``limit``; None if no set of slots does."""
     at = {buffers[p.made].lower: p for p in free}
-    chosen: list[Lies] = []
+    chosen: list[OverlapPair] = []
     while True:
         live = _live(buffers, _slots(buffers, chosen), fixed)
         above = [step for step, load in enumerate(live) if load > limit]
@@ -126,7 +133,7 @@ def _needed(
         chosen += more
 
 
-def _slots(buffers: Sequence[Buffer], chosen: Sequence[Lies]) -> _Slots:
+def _slots(buffers: Sequence[Buffer], chosen: Sequence[OverlapPair]) -> _Slots:
     over = {p.read: p for p in chosen}
     made = {p.made for p in chosen}
     begins, members = [0] * len(buffers), []
@@ -146,8 +153,8 @@ def _slots(buffers: Sequence[Buffer], chosen: Sequence[Lies]) -> _Slots:
     return _Slots(tuple(members), tuple(begins))
 
 
-def _live(buffers: Sequence[Buffer], slots: _Slots, fixed: Sequence[Lies]) -> list[int]:
-    """Bytes that are live at each step."""
+def _live(buffers: Sequence[Buffer], slots: _Slots, fixed: Sequence[OverlapPair]) -> list[int]:
+    """Return the live bytes at each step."""
     live = live_bytes([slots.block(buffers, chain) for chain in slots.members])
     for pair in fixed:
         made = buffers[pair.made]
@@ -157,7 +164,7 @@ def _live(buffers: Sequence[Buffer], slots: _Slots, fixed: Sequence[Lies]) -> li
 
 
 def live_bytes(buffers: Sequence[Buffer]) -> list[int]:
-    """Bytes that are live at each step where nothing shares any, to the end of the last buffer."""
+    """Return the live bytes at each step without overlaps, up to the end of the last buffer."""
     change = [0] * (max((b.upper for b in buffers), default=0) + 1)
     for buffer in buffers:
         change[buffer.lower] += buffer.size_bytes
@@ -166,9 +173,12 @@ def live_bytes(buffers: Sequence[Buffer]) -> list[int]:
 
 
 def _placed(
-    buffers: Sequence[Buffer], chosen: Sequence[Lies], fixed: Sequence[Lies], options: PlanOptions
+    buffers: Sequence[Buffer],
+    chosen: Sequence[OverlapPair],
+    fixed: Sequence[OverlapPair],
+    options: PlanOptions,
 ) -> Plan:
-    """The plan of ``buffers`` that follows from one of blocks."""
+    """Return the plan of ``buffers`` that follows from a plan of their blocks."""
     slots = _slots(buffers, chosen)
     beyond = {p.made: p for p in fixed}
     blocks = []
@@ -179,9 +189,9 @@ def _placed(
             moved = replace(pair, far=pair.far + begins) if pair.far else pair
             block = moved.named(block, buffers[pair.read])
         blocks.append(block)
-    found = plan(blocks, options=options)
+    block_plan = plan(blocks, options=options)
     offsets = [0] * len(buffers)
-    for chain, offset in zip(slots.members, found.offsets, strict=True):
+    for chain, offset in zip(slots.members, block_plan.offsets, strict=True):
         for i in chain:
             offsets[i] = offset + slots.begins[i]
-    return replace(found, offsets=tuple(offsets))
+    return replace(block_plan, offsets=tuple(offsets))

@@ -1,14 +1,14 @@
-"""Bands: a network with every feature cut into bands of rows, as a graph of small operators.
+"""Bands: a network with every feature split into bands of rows, as a graph of small operators.
 
-``Feature`` f with band height h becomes one tensor for each h rows (the last may have fewer);
-a layer becomes one op a band, which reads the bands that its rows need. Nothing is computed twice.
-A feature whose rows must lie one after the other is one tensor; it is still made in bands, each
-writing its rows of it (the ops after the first are views, in ascending order).
+``Feature`` f with band height h becomes one tensor per h rows (the last may have fewer). A layer
+becomes one op per band, which reads the bands that its rows need. No row is recomputed. A feature
+whose rows must be consecutive is one tensor, still computed in bands: each op writes its rows of it
+(the ops after the first are views, in ascending order).
 
-Graph inputs lie in memory from the start, band by band at fixed places one after the other, so
-that rows which are done with make room. With ``streamed`` the first input arrives instead, in
-order: an op ``FEED`` for each of its bands. Where one layer alone reads that input, row by row, the
-rows are read from the caller's memory as they arrive and only what the layer makes is kept.
+Graph inputs are in memory from the start, as consecutive bands at fixed offsets, so that dead rows
+become free memory. With ``streamed`` the first input arrives in order instead: an op ``FEED`` for
+each of its bands. If only one layer reads that input, row by row, it reads the arriving rows from
+the caller's memory, and only its outputs are stored.
 """
 
 from bisect import bisect_left, bisect_right
@@ -21,14 +21,14 @@ from tvm_serenity.operators.needs import Range
 from tvm_serenity.rows.network import Layer, Network, hull
 
 FEED = "FEED"
-"""Kind of the ops that wait for input rows."""
+"""The kind of ops that wait for input rows."""
 SOURCE = -1
-"""``RowCall.layer`` of an op that takes input rows in and computes nothing."""
+"""``RowCall.layer`` of an op that stores arriving input rows and computes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A tensor of the graph: rows ``first`` to before ``end`` of a feature."""
+    """A tensor of the graph: rows ``first`` to ``end - 1`` of a feature."""
 
     feature: int
     first: int
@@ -37,24 +37,24 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class RowCall:
-    """An op of the graph: rows ``first`` to before ``end`` of a layer's outputs.
+    """An op of the graph: rows ``first`` to ``end - 1`` of a layer's outputs.
 
-    Of a layer that sums rows up they are rows of its input.
+    For a layer that sums rows up, they are rows of its input.
     """
 
     layer: int
     first: int
     end: int
     feeds: bool = False
-    """Whether the op waits for as many rows of the streamed input."""
+    """Whether the op waits for this many rows of the streamed input."""
 
 
 @dataclass(frozen=True)
 class Banded:
-    """A split network: ``graph`` with what its tensors and ops are.
+    """A split network: ``graph``, with the meaning of its tensors and ops.
 
     ``heights`` are the band heights by feature. ``feeding`` is the layer that reads the streamed
-    input from the caller's memory, ``SOURCE`` where its rows are kept, None without streaming.
+    input from the caller's memory, ``SOURCE`` if its rows are stored, None without streaming.
     """
 
     network: Network
@@ -66,29 +66,31 @@ class Banded:
 
     @property
     def resident(self) -> tuple[int, ...]:
-        """The network's inputs that lie in memory from the start."""
+        """The network's inputs that are in memory from the start."""
         return self.network.inputs if self.feeding is None else self.network.inputs[1:]
 
 
 def heights_of(network: Network, rows: int) -> tuple[int, ...]:
-    """Return bands of ``rows`` rows for every feature, or its height where that is less."""
+    """Return a band height of ``rows`` for every feature, limited to its own height."""
     if rows < 1:
-        raise InputError(f"bands of {rows} rows: 1 is the least")
+        raise InputError(f"bands of {rows} rows: use 1 or more rows per band")
     return tuple(min(rows, feature.height) for feature in network.features)
 
 
 def split(
     network: Network, heights: Sequence[int], *, streamed: bool = False, kept: bool = False
 ) -> Banded:
-    """Return ``network`` in bands of the given heights, one a feature.
+    """Return ``network`` in bands of the given heights, one per feature.
 
-    ``kept``: rows that arrive are taken in, even where a layer could read them as they come.
-    Raises :class:`InputError` where a height is not within 1 and the feature's, or where
-    ``streamed`` input cannot be: it has one row, or a layer needs it as a whole.
+    ``kept``: arriving rows are stored, even if a layer could read them as they arrive. Raises
+    :class:`InputError` if a height is not within 1 and the feature's, or if the input cannot be
+    ``streamed``: it has one row, or a layer needs it unsplit.
     """
     for known, height in zip(network.features, heights, strict=True):
         if not 1 <= height <= known.height:
-            raise InputError(f"{known.name}: bands of {height} rows, it has {known.height}")
+            raise InputError(
+                f"{known.name}: bands of {height} rows are not possible; it has {known.height} rows"
+            )
     feeding = _feeding(network) if streamed else None
     feeding = SOURCE if kept and streamed else feeding
     build = _Build(network, tuple(heights), feeding)
@@ -108,12 +110,14 @@ def split(
 
 
 def _feeding(network: Network) -> int:
-    """The layer that can read the first input as it arrives, or ``SOURCE``."""
+    """Return the layer that can read the first input as it arrives, or ``SOURCE``."""
     feature = network.inputs[0]
     if network.features[feature].height < 2:
-        raise InputError(f"{network.name}: its input has no rows that could arrive one by one")
+        raise InputError(f"{network.name}: its input has one row, so rows cannot arrive one by one")
     if feature in network.contiguous:
-        raise InputError(f"{network.name}: its input is needed as a whole and cannot be streamed")
+        raise InputError(
+            f"{network.name}: a layer needs the unsplit input, so it cannot be streamed"
+        )
     readers = network.readers[feature]
     if len(readers) == 1:
         layer = network.layers[readers[0]]
@@ -171,14 +175,14 @@ class _Build:
             self.inputs.append(band)
 
     def reads(self, feature: int, rows: Range | None) -> list[int]:
-        """The tensors that hold some rows of a feature, or all."""
+        """Return the tensors that hold some rows of a feature, or all."""
         pieces = self.pieces[feature]
         if rows is None:
             return [pieces[-1]] if feature in self.network.contiguous else pieces
         after = bisect_right(pieces, rows[0], key=lambda p: self.bands[p].end)
         end = bisect_left(pieces, rows[1], after, key=lambda p: self.bands[p].first)
         holding = pieces[after:end]
-        # Of a feature that is one tensor, the last band written holds those before.
+        # Of a feature in one tensor, the last band written contains those before.
         return holding[-1:] if feature in self.network.contiguous else holding
 
     def layer(self, index: int, layer: Layer) -> None:
@@ -205,16 +209,16 @@ class _Build:
         self.calls.append(RowCall(index, 0, self.network.rows(layer.outputs[0])))
 
     def sum(self, index: int, layer: Layer, piece: int) -> None:
-        """The op that takes a band of the input into the sums."""
-        (made,), band = layer.outputs, self.bands[piece]
-        begun = tuple(self.pieces[made][-1:])
-        self.pieces[made].append(self.tensor(made, 0, 1))
+        """Add the op that adds one band of the input to the sums."""
+        (total,), band = layer.outputs, self.bands[piece]
+        begun = tuple(self.pieces[total][-1:])
+        self.pieces[total].append(self.tensor(total, 0, 1))
         self.ops.append(
             Op(
                 f"{layer.name}.{band.first}",
                 layer.kind,
                 (piece, *begun),
-                (self.pieces[made][-1],),
+                (self.pieces[total][-1],),
                 layer.workspace_bytes,
                 begun[0] if begun else None,
             )
@@ -235,7 +239,7 @@ class _Build:
             made.append(self.tensor(f, first, end))
         for f, tensor in zip(layer.outputs, made, strict=True):
             self.pieces[f].append(tensor)
-        over, saved = ((), 0) if feeds else self.lying(layer, made)
+        over, saved = ((), 0) if feeds else self.overlaps(layer, made)
         name = (
             layer.name
             if (first, end) == (0, self.network.rows(layer.outputs[0]))
@@ -255,21 +259,21 @@ class _Build:
         )
         self.calls.append(RowCall(index, first, end, feeds))
 
-    def lying(self, layer: Layer, made: Sequence[int]) -> tuple[tuple[int, ...], int]:
-        """The features on whose rows a row may lie that is made, and the bytes this saves.
+    def overlaps(self, layer: Layer, made: Sequence[int]) -> tuple[tuple[int, ...], int]:
+        """Return the features whose rows an output row may overlap, and the bytes saved.
 
-        Rows alone: bands of several stay apart. Of inputs that save less than others, too.
+        Only bands of one row overlap. Inputs that save less than others are left out.
         """
         (first, *more), saved = made, dict[int, int]()
-        band, apart = self.bands[first], self.network.contiguous
-        if more or band.end - band.first > 1 or band.feature in apart:
+        band, contiguous = self.bands[first], self.network.contiguous
+        if more or band.end - band.first > 1 or band.feature in contiguous:
             return (), 0
         size = self.tensors[first].size_bytes
         for feature, far in zip(layer.inputs, layer.over, strict=False):
-            if far is not None and feature not in apart and self.heights[feature] == 1:
+            if far is not None and feature not in contiguous and self.heights[feature] == 1:
                 row = self.network.features[feature].row_bytes
                 saved[feature] = min(row, size - far)
         most = max(saved.values(), default=0)
         if most <= 0:
             return (), 0
-        return tuple(f for f, one in saved.items() if one == most), most
+        return tuple(f for f, bytes_saved in saved.items() if bytes_saved == most), most

@@ -1,4 +1,4 @@
-"""Order and placement of bands: from a network and band heights to an arena, with its bound."""
+"""Orders and places bands: from a network and band heights to an arena with a lower bound."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from tvm_serenity.plan.joint import Joint, improve_arena
 from tvm_serenity.rows.bases import bases_below, promising_base
 from tvm_serenity.rows.limits import PARTS, Limits
 from tvm_serenity.rows.network import Network
-from tvm_serenity.rows.over import named_over, pairs_over
+from tvm_serenity.rows.overlap import overlap_pairs, with_overlaps
 from tvm_serenity.rows.place import held_bytes, input_offsets, place_bands
 from tvm_serenity.rows.segments import segment_order
 from tvm_serenity.rows.split import Banded, split
@@ -28,8 +28,8 @@ class Streaming:
     """A split network with the order of its ops and an offset for every band.
 
     ``schedule.lower_bound_bytes`` holds for the arena of every order at these band heights.
-    ``outcome`` is about the arena: *optimal* iff it equals that bound. ``start_bytes`` is the peak
-    of the segment program's order, which the searches began with.
+    ``outcome`` is the arena's: *optimal* iff it equals that bound. ``start_bytes`` is the peak of
+    the segment program's order, from which the searches began.
     """
 
     banded: Banded
@@ -40,13 +40,13 @@ class Streaming:
     start_bytes: int
     seconds: float
     input_base: int = 0
-    """Where the inputs begin that lie in memory from the start."""
+    """The offset of the inputs that are in memory from the start."""
 
     @staticmethod
     def of(
         banded: Banded, joint: Joint, start_bytes: int, seconds: float, input_base: int
     ) -> "Streaming":
-        """Return a network split, ordered and placed as ``joint`` is."""
+        """Return a split network with the order and placement of ``joint``."""
         return Streaming(
             banded=banded,
             schedule=joint.schedule,
@@ -70,14 +70,14 @@ class Streaming:
 
     @property
     def gap(self) -> float:
-        """How far the arena may be from the least one, as a share of the bound."""
+        """The arena above the lower bound, as a share of the bound."""
         return self.arena_bytes / max(1, self.lower_bound_bytes) - 1.0
 
     @cached_property
     def offsets(self) -> dict[int, int]:
-        """The offset in the arena of every tensor of ``banded.graph`` that is live at some step."""
+        """The arena offset of every tensor of ``banded.graph`` that is live at some step."""
         pairs = zip(self.ranges, self.plan.offsets, strict=True)
-        return {t: offset for found, offset in pairs for t in found.tensors}
+        return {t: offset for live, offset in pairs for t in live.tensors}
 
     def check(self) -> None:
         """Raise :class:`CheckError` unless order and placement pass the naive checkers."""
@@ -92,32 +92,34 @@ def stream(
     streamed: bool = False,
     limits: Limits | None = None,
 ) -> Streaming:
-    """Return the bands of ``network`` ordered and placed for the least arena found.
+    """Return the bands of ``network``, ordered and placed for the smallest arena found.
 
-    The segment program's order is improved by the exact search and its neighbourhoods; where the
-    placement leaves gaps, nearby orders are placed as well. What is found when all steps are taken,
-    or the time is over, is the result; there is always one.
+    The exact search and its neighbourhoods improve the segment program's order. If the placement
+    leaves gaps, nearby orders are placed as well. The best result when all steps or the time are
+    used up is returned; there is always one.
     """
     limits = limits or Limits()
-    over, part = any(layer.over for layer in network.layers), PARTS * limits.time_limit_s
-    with within(2 * part if over else part):
+    overlaps, part = any(layer.over for layer in network.layers), PARTS * limits.time_limit_s
+    with within(2 * part if overlaps else part):
         with within(part):
-            apart = _apart(network, heights, streamed, limits)
-        return _overlapping(network, apart, limits) if over else apart
+            separate = _without_overlap(network, heights, streamed, limits)
+        return _overlapping(network, separate, limits) if overlaps else separate
 
 
-def _apart(network: Network, heights: Sequence[int], streamed: bool, limits: Limits) -> Streaming:
-    """The bands, none of which lies over another."""
+def _without_overlap(
+    network: Network, heights: Sequence[int], streamed: bool, limits: Limits
+) -> Streaming:
+    """Return the bands placed without overlaps."""
     started = time.perf_counter()
     layers = tuple(replace(layer, over=()) for layer in network.layers)
     banded = split(replace(network, layers=layers), heights, streamed=streamed)
     first = segment_order(banded)
-    found = order_from(banded, first, limits)
+    searched = order_from(banded, first, limits)
 
-    best, at = _best_joint(banded, found, first, 0, limits), 0
+    best, at = _best_joint(banded, searched, first, 0, limits), 0
     if best.outcome is not Outcome.OPTIMAL and held_bytes(banded) and seconds_left():
-        base = promising_base(banded, found.order, found.peak_bytes, limits)
-        joint = _best_joint(banded, found, first, base, limits)
+        base = promising_base(banded, searched.order, searched.peak_bytes, limits)
+        joint = _best_joint(banded, searched, first, base, limits)
         if joint.plan.arena_bytes < best.plan.arena_bytes:
             best, at = joint, base
     problem = problem_of(banded.graph)
@@ -125,55 +127,59 @@ def _apart(network: Network, heights: Sequence[int], streamed: bool, limits: Lim
     return Streaming.of(banded, best, peak, time.perf_counter() - started, at)
 
 
-def _overlapping(network: Network, apart: Streaming, limits: Limits) -> Streaming:
-    """The bands with rows that lie over others, or as they lie apart where that is no larger.
+def _overlapping(network: Network, separate: Streaming, limits: Limits) -> Streaming:
+    """Return the bands with overlapping rows, or ``separate`` if that is no larger.
 
-    The search for an order begins with the best one of bands that lie apart.
+    The order search begins with the best order of bands without overlaps.
     """
     started = time.perf_counter()
-    heights, streamed = apart.banded.heights, apart.banded.feeding is not None
+    heights, streamed = separate.banded.heights, separate.banded.feeding is not None
     banded = split(network, heights, streamed=streamed)
     if not any(op.over for op in banded.graph.ops):
-        return apart
-    order, problem = apart.schedule.order, problem_of(banded.graph)
-    found = order_from(banded, order, limits)
-    begun = replace(found, order=order, peak_bytes=peak_of(problem, _positions(problem.ops, order)))
+        return separate
+    order, problem = separate.schedule.order, problem_of(banded.graph)
+    searched = order_from(banded, order, limits)
+    begun = replace(
+        searched, order=order, peak_bytes=peak_of(problem, _positions(problem.ops, order))
+    )
     ranges = live_ranges(banded.graph, order)
-    named = named_over(apart.plan.buffers, pairs_over(banded, order, ranges))
-    best = Joint.of(begun, ranges, replace(apart.plan, buffers=tuple(named)), 1)
-    at, tried = apart.input_base, set[int]()
-    for base in _bases_over(banded, apart, begun, limits):
+    named = with_overlaps(separate.plan.buffers, overlap_pairs(banded, order, ranges))
+    best = Joint.of(begun, ranges, replace(separate.plan, buffers=tuple(named)), 1)
+    at, tried = separate.input_base, set[int]()
+    for base in _overlap_bases(banded, separate, begun, limits):
         if best.outcome is Outcome.OPTIMAL or (tried and seconds_left() == 0):
             break
         if base in tried:
             continue
         tried.add(base)
-        joint = _best_joint(banded, found, order, base, limits)
+        joint = _best_joint(banded, searched, order, base, limits)
         if joint.plan.arena_bytes < best.plan.arena_bytes:
             best, at = joint, base
-    seconds = apart.seconds + time.perf_counter() - started
-    return Streaming.of(banded, best, apart.start_bytes, seconds, at)
+    seconds = separate.seconds + time.perf_counter() - started
+    return Streaming.of(banded, best, separate.start_bytes, seconds, at)
 
 
-def _bases_over(banded: Banded, apart: Streaming, begun: Schedule, limits: Limits) -> Iterator[int]:
-    """Where inputs may begin that rows lie over: as without, just above a row, the best of some."""
-    yield apart.input_base
+def _overlap_bases(
+    banded: Banded, separate: Streaming, begun: Schedule, limits: Limits
+) -> Iterator[int]:
+    """Yield input offsets for overlapping rows: the known one, above a row, the best of some."""
+    yield separate.input_base
     yield from bases_below(banded)
     if held_bytes(banded) and seconds_left():
         yield promising_base(banded, begun.order, begun.peak_bytes, limits)
 
 
 def arriving(memory: Streaming, limits: Limits | None = None) -> Streaming:
-    """Return a plan for an input in memory as one for an input that arrives.
+    """Return the plan of an input in memory as a plan for an input that arrives.
 
-    All rows are taken in first, each to its place; then everything is as in ``memory``. So no
-    input that arrives needs a larger arena than one in memory does.
+    All rows are stored first, each at its offset; then the plan is that of ``memory``. So an
+    arriving input never needs a larger arena than one in memory.
     """
     limits = limits or Limits()
     banded = split(memory.banded.network, memory.banded.heights, streamed=True, kept=True)
     feeds = sum(call.feeds for call in banded.calls)
     order = (*range(feeds), *(op + feeds for op in memory.schedule.order))
-    found = order_from(banded, order, limits)
+    searched = order_from(banded, order, limits)
     problem = problem_of(banded.graph)
     peak = peak_of(problem, _positions(problem.ops, order))
     fixed = input_offsets(memory.banded, memory.input_base)
@@ -189,29 +195,31 @@ def arriving(memory: Streaming, limits: Limits | None = None) -> Streaming:
         for r in ranges
     )
     plain = [Buffer(f"{i} {r.name}", r.start, r.stop, r.size_bytes) for i, r in enumerate(ranges)]
-    buffers = tuple(named_over(plain, pairs_over(banded, order, ranges)))
+    buffers = tuple(with_overlaps(plain, overlap_pairs(banded, order, ranges)))
     others = [t for t in banded.graph.inputs if banded.bands[t].feature in banded.resident]
     placed = replace(memory.plan, buffers=buffers, offsets=offsets)
-    joint = Joint.of(replace(found, order=order, peak_bytes=peak), ranges, placed, 1)
+    joint = Joint.of(replace(searched, order=order, peak_bytes=peak), ranges, placed, 1)
     base = min((places[t] for t in others), default=0)
-    return Streaming.of(banded, joint, peak, memory.seconds + found.seconds, base)
+    return Streaming.of(banded, joint, peak, memory.seconds + searched.seconds, base)
 
 
 def _best_joint(
     banded: Banded,
-    found: Schedule,
+    searched: Schedule,
     first: tuple[int, ...],
     base: int,
     limits: Limits,
 ) -> Joint:
-    """The better placed of the order found and the one it began with, improved while time is."""
+    """Return the better placement of the found and the first order, improved while time is left."""
 
     def place(order: Sequence[int], options: PlanOptions) -> tuple[tuple[LiveRange, ...], Plan]:
         return place_bands(banded, order, options, base)
 
     problem = problem_of(banded.graph)
-    begun = replace(found, order=first, peak_bytes=peak_of(problem, _positions(problem.ops, first)))
-    starts = [found] if begun.order == found.order else [found, begun]
+    begun = replace(
+        searched, order=first, peak_bytes=peak_of(problem, _positions(problem.ops, first))
+    )
+    starts = [searched] if begun.order == searched.order else [searched, begun]
     best = None
     with within(limits.time_limit_s):
         for start in starts:
@@ -231,23 +239,23 @@ def _best_joint(
 
 
 def order_from(banded: Banded, first: Sequence[int], limits: Limits) -> Schedule:
-    """Return the least peak found beginning with ``first``; Ctrl-C keeps the best so far."""
+    """Return the order of least peak found from ``first`` on; Ctrl-C keeps the best so far."""
     graph = banded.graph
     problem = problem_of(graph)
     try:
-        found = exact(problem, limits.order, start=[_positions(problem.ops, first)])
+        solution = exact(problem, limits.order, start=[_positions(problem.ops, first)])
     except Interrupted as interrupt:
-        found = interrupt.solution
-    order = complete_order(graph, [problem.ops[i] for i in found.order])
+        solution = interrupt.solution
+    order = complete_order(graph, [problem.ops[i] for i in solution.order])
     return Schedule(
         method="rows",
         order=order,
-        peak_bytes=found.peak_bytes,
-        lower_bound_bytes=found.lower_bound_bytes,
-        outcome=found.outcome,
-        states=found.states,
-        seconds=found.seconds,
-        statistics=found.statistics,
+        peak_bytes=solution.peak_bytes,
+        lower_bound_bytes=solution.lower_bound_bytes,
+        outcome=solution.outcome,
+        states=solution.states,
+        seconds=solution.seconds,
+        statistics=solution.statistics,
     )
 
 

@@ -135,7 +135,7 @@ def _read(stream: _Reader) -> tuple[Bytecode, bytes]:
     stream.text()  # the virtual machine's version
     table = [_function(stream) for _ in range(stream.take("Q"))]
     scopes = [(stream.take("q"), stream.text()) for _ in range(stream.take("Q"))]
-    if any(scope for _, scope in scopes):  # a virtual machine that ran leaves empty ones
+    if any(scope for _, scope in scopes):  # a VM that ran leaves empty scopes
         raise UnsupportedError("constants have memory scopes: no processor's memory has")
     payloads: list[tuple[bytes, int]] = []
     constants = [_constant(stream, payloads) for _ in range(stream.take("Q"))]
@@ -158,7 +158,7 @@ def _read(stream: _Reader) -> tuple[Bytecode, bytes]:
 def _function(stream: _Reader) -> tuple[Any, ...]:
     kind, name = stream.take("i"), stream.text()
     if kind not in (PACKED, VM_FUNCTION):
-        raise UnsupportedError(f"function {name!r}: is compiled, not of instructions")
+        raise UnsupportedError(f"function {name!r}: it is compiled code, not VM instructions")
     first, stop, _count, _registers = stream.integers(4)
     return name, kind, first, stop, [stream.text() for _ in range(stream.take("Q"))]
 

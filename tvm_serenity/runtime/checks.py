@@ -87,7 +87,7 @@ class Runs:
             difference = first_difference(given.outputs, ours.outputs)
             if difference is not None:
                 raise WrongResultError(
-                    f"the reordered module computes something else than the given order: "
+                    f"the results of the reordered module differ from those of the given order: "
                     f"{difference.text()}"
                 )
         if self.reference is not None:
@@ -96,8 +96,8 @@ class Runs:
             )
             if difference is not None:
                 raise WrongResultError(
-                    "the compiled module computes something else than TVM's own kernels on the "
-                    f"model as it was: {difference.text()}"
+                    "the results of the compiled module differ from those of TVM's own kernels on "
+                    f"the model as it was: {difference.text()}"
                 )
         called = self.ours[0].kernels
         if called != kernels:
@@ -107,7 +107,8 @@ class Runs:
             )
             names = [k[first] if first < len(k) else "the end" for k in (called, kernels)]
             raise WrongResultError(
-                f"the VM did not execute the order: call {first} is {names[0]}, not {names[1]}"
+                f"the VM did not execute the scheduled order: call {first} is {names[0]}, "
+                f"not {names[1]}"
             )
 
 
@@ -122,7 +123,7 @@ def check_plans(plans: Sequence[Plan]) -> None:
         for plan in plans:
             check_plan(plan.buffers, plan.offsets)
     except CheckError as error:
-        raise WrongResultError(f"the plan is wrong: {error}") from error
+        raise WrongResultError(f"the checker rejects the memory plan: {error}") from error
 
 
 def run_all(builds: Builds, checks: Checks, inputs: Inputs, seed: int) -> Runs:

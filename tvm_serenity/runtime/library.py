@@ -56,9 +56,9 @@ def load(folder: str | Path) -> Any:
         needed = json.loads(report.read_text(encoding="utf-8"))["needs"]
         wanted = str(needed["architecture"]), [str(name) for name in needed["instructions"]]
     except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{report}: is no report of serenity compile") from None
+        raise InputError(f"{report}: not a report of serenity compile") from None
     if not library.exists():
-        raise InputError(f"{library}: is not there")
+        raise InputError(f"{library}: the file does not exist")
     check_runs_here(str(library), *wanted)
     return relax.VirtualMachine(_executable(Path(folder)), tvm.cpu())
 
@@ -70,9 +70,9 @@ def _executable(folder: Path) -> Any:
     if not bytecode.exists():
         return loaded
     if not constants.exists():
-        raise InputError(f"{constants}: is not there")
+        raise InputError(f"{constants}: the file does not exist")
     try:
         found = Bytecode(**json.loads(bytecode.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
-        raise InputError(f"{bytecode}: is not what serenity compile wrote") from None
+        raise InputError(f"{bytecode}: not a file written by serenity compile") from None
     return found.executable(constants, loaded)

@@ -46,7 +46,7 @@ def serenity_pipeline(
     False skips the comparison, a number is its time limit in seconds; the default is in the
     ``PassContext``.
     """
-    Stated(validate=validate)  # raises where it is neither
+    Stated(validate=validate)  # raises if it is neither a bool nor a number
     steps = Steps(
         quantized=quantized,
         rounding=rounding,

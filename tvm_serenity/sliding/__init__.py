@@ -1,12 +1,12 @@
-"""Windows that overlap: a network run again on rows of which a few are new.
+"""Incremental inference: a network runs again on a moving window of which only some rows are new.
 
-``stays`` finds which rows of every feature are those of a window before, ``steady`` which are made
-anew and which are kept; ``step`` orders and places one step with what is kept; ``choose`` trades
-what is kept for what is made again; ``check`` compares steps with whole windows, on symbols;
-``described`` says it all as JSON.
+``retained`` finds the rows of every feature that an earlier window has computed, ``steady`` decides
+which rows are computed and which retained; ``step`` orders and places one step; ``choose`` trades
+retained memory for recomputation; ``check`` compares steps with full windows, on symbols;
+``described`` is the JSON form.
 """
 
-from tvm_serenity.sliding.stays import moved, steady
+from tvm_serenity.sliding.retained import moved, steady
 from tvm_serenity.sliding.steady import LayerReads, MovedWindow, Steady
 from tvm_serenity.sliding.step import SlidingStep, sliding_step
 

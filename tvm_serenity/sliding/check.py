@@ -1,9 +1,8 @@
-"""Steps of a sliding window against whole windows, on symbols: no arithmetic, every window.
+"""Checks incremental steps against full windows, on symbols instead of numbers.
 
-A row's symbol says what computes it, from which rows of the stream: its layer, the kernel's
-variant, and the symbols it reads. Two rows are the same number for number if their symbols are.
-Naive on purpose: it knows no shifts but those of the blocks, and begins with poison in all of
-them.
+A row's symbol says how it is computed from rows of the stream: its layer, the kernel's variant, and
+the symbols that it reads. Two rows have equal numbers if their symbols are equal. The check is
+naive on purpose: it knows only the shifts of the blocks, and begins with poisoned memory.
 """
 
 from collections.abc import Sequence
@@ -16,23 +15,23 @@ from tvm_serenity.sliding.step import SlidingStep
 
 WINDOWS = 3
 Symbols = dict[tuple[int, int], int]
-"""The symbol of each row that is in memory, by feature and row."""
+"""The symbol of each row in memory, by feature and row."""
 
 
-def check_windows(found: SlidingStep, reads: Sequence[LayerReads | None]) -> None:
-    """Run steps from nothing on, in their order; :class:`CheckError` where a window is wrong.
+def check_windows(sliding: SlidingStep, reads: Sequence[LayerReads | None]) -> None:
+    """Run steps from poisoned memory; raise :class:`CheckError` if a window is wrong.
 
-    The outputs of the first window that is full and of the next ones must have the symbols that the
-    whole network gives them.
+    The outputs of the first full window and of the following ones must have the symbols that the
+    full network gives them.
     """
-    steady, numbers = found.steady, _Numbers()
+    steady, numbers = sliding.steady, _Numbers()
     network, step = steady.network, steady.step
     memory = _before(steady, numbers)
     states, count = memory, len(steady.states)
     last = tuple(zip(reversed(network.inputs), reversed(network.outputs), strict=False))[:count]
-    stores = {f: [_poison(steady, numbers, f)] * len(kept) for f, kept in found.stores.items()}
+    stores = {f: [_poison(steady, numbers, f)] * len(kept) for f, kept in sliding.stores.items()}
     height = network.rows(steady.source)
-    calls = [found.streaming.banded.calls[op] for op in found.streaming.schedule.order]
+    calls = [sliding.streaming.banded.calls[op] for op in sliding.streaming.schedule.order]
     for number in range(1, steady.steps_to_fill + WINDOWS):
         end = number * step
         memory = _moved(steady, memory, stores, number - 1)
@@ -44,18 +43,20 @@ def check_windows(found: SlidingStep, reads: Sequence[LayerReads | None]) -> Non
         memory = _carried(steady, memory, steady.states)
         if number < steady.steps_to_fill:
             continue
-        whole = _window(steady, numbers, reads, end - height, states)
-        states = _carried(steady, whole, last)
+        window = _window(steady, numbers, reads, end - height, states)
+        states = _carried(steady, window, last)
         for f in network.outputs:
             root = _root(steady, f)
             for y in range(network.rows(root)):
-                if memory.get((root, y)) != whole[root, y]:
+                if memory.get((root, y)) != window[root, y]:
                     name = network.features[root].name
-                    raise CheckError(f"{name}: row {y} is wrong after step {number}")
+                    raise CheckError(
+                        f"{name}: row {y} differs from the full network's after step {number}"
+                    )
 
 
 class _Numbers:
-    """A number for each symbol, so that nested ones stay small."""
+    """A number for each symbol, so that nested symbols stay small."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[Any, ...], int] = {}
@@ -65,7 +66,7 @@ class _Numbers:
 
 
 def _root(steady: Steady, feature: int) -> int:
-    """The feature that is in memory where this one shows its bytes."""
+    """Return the feature in memory of which this one is a view."""
     while True:
         maker = steady.network.producer.get(feature)
         layer = None if maker is None else steady.network.layers[maker]
@@ -75,7 +76,7 @@ def _root(steady: Steady, feature: int) -> int:
 
 
 def _before(steady: Steady, numbers: _Numbers) -> Symbols:
-    """What is in memory before the first step: poison, and the first values of states."""
+    """Return the memory before the first step: poison, and the initial values of states."""
     memory: Symbols = {}
     for f, (first, end) in enumerate(steady.spans):
         memory |= {(f, y): numbers.of("poison", f, y) for y in range(first, end)}
@@ -85,7 +86,7 @@ def _before(steady: Steady, numbers: _Numbers) -> Symbols:
 
 
 def _poison(steady: Steady, numbers: _Numbers, feature: int) -> Symbols:
-    """What is stored of a feature at first, by the rows that it is to be."""
+    """Return the poisoned rows that are stored of a feature at first."""
     far = steady.shifts[feature]
     rows = range(*steady.stored[feature])
     return {(feature, y - far): numbers.of("poison", feature, y) for y in rows}
@@ -94,25 +95,25 @@ def _poison(steady: Steady, numbers: _Numbers, feature: int) -> Symbols:
 def _moved(
     steady: Steady, memory: Symbols, stores: dict[int, list[Symbols]], number: int
 ) -> Symbols:
-    """What blocks hold after their rows have moved up, or changed places with stored ones."""
-    found: Symbols = {}
+    """Return the blocks after their rows have moved up, or been exchanged with stored ones."""
+    result: Symbols = {}
     for f, (first, end) in enumerate(steady.spans):
         far = steady.shifts[f]
         up = {(f, y): memory[f, y + far] for y in range(first, end - far) if (f, y + far) in memory}
         if f in stores:
             turn = number % len(stores[f])
             up, stores[f][turn] = stores[f][turn], up
-        found |= up
-    return found
+        result |= up
+    return result
 
 
 def _carried(steady: Steady, memory: Symbols, states: Sequence[tuple[int, int]]) -> Symbols:
-    """The same after states have become what the last outputs are."""
-    found = dict(memory)
+    """Return the memory after states have taken the values of the last outputs."""
+    result = dict(memory)
     for f, made in states:
         root = _root(steady, made)
-        found |= {(f, y): memory[root, y] for y in range(steady.network.rows(f))}
-    return found
+        result |= {(f, y): memory[root, y] for y in range(steady.network.rows(f))}
+    return result
 
 
 def _make(
@@ -122,7 +123,7 @@ def _make(
     made: tuple[int, Layer, LayerReads | None],
     y: int,
 ) -> None:
-    """Make row y of a layer, or all of it, or take row y into its sums."""
+    """Compute row ``y`` of a layer, or its full output, or add row ``y`` to its sums."""
     index, layer, reads = made
     network = steady.network
 
@@ -130,7 +131,7 @@ def _make(
         root = _root(steady, feature)
         if (root, row) not in memory:
             name = network.features[root].name
-            raise CheckError(f"{layer.name}: row {row} of {name} is not in memory")
+            raise CheckError(f"{layer.name}: it reads row {row} of {name}, which is not in memory")
         return memory[root, row]
 
     if layer.sums:
@@ -158,7 +159,7 @@ def _window(
     start: int,
     states: Symbols,
 ) -> Symbols:
-    """The symbols of the whole network on the window that begins at row ``start``."""
+    """Return the symbols of the full network on the window that begins at row ``start``."""
     network = steady.network
     kept = {f for f, _ in steady.states}
     memory = {(f, y): symbol for (f, y), symbol in states.items() if f in kept}

@@ -1,12 +1,12 @@
-"""What to keep and what to make again: the least memory for the work, and the least work for it.
+"""Chooses which features to retain and which to recompute: the trade-off of memory and work.
 
-Every set of features that are made again is a way to run the network. Sets grow by one feature at
-a time, those that keep most first, and are gone through by their work, least first. A set that is
-larger makes no less work, and what it surely keeps takes no less memory: so sets that can only grow
-into worse ones than are known are left out, with all that they might grow into. What is left is
-ordered and placed. After ``MOST_WAYS`` sets, at the deadline, a chain of sets goes on that makes
-one feature more again each time, the one that saves most bytes for its work: its points are
-found, not proved least, and say what no other set can be below.
+Each set of recomputed features is one strategy. The search grows sets by one feature at a time, the
+features with the most retained bytes first, and visits them by their work, least first. A larger
+set takes at least as much work, and its certainly retained features at least as much memory. So a
+set that can only grow into worse ones than known is dropped with all its supersets. The others are
+ordered and placed. After ``MOST_SETS`` sets, or at the deadline, a greedy chain continues: it adds
+the feature that saves most bytes for its work each time. Its points are not proved optimal, and
+state a lower bound over all sets.
 """
 
 from collections.abc import Sequence
@@ -19,16 +19,16 @@ from tvm_serenity.search.outcome import Outcome
 from tvm_serenity.sliding.steady import MovedWindow, Steady
 from tvm_serenity.sliding.step import SlidingStep, least_bytes, sliding_step
 
-MOST_WAYS = 4_096
-"""Sets of features that are gone through, least work first."""
+MOST_SETS = 4_096
+"""Limit on the sets of features that are visited, least work first."""
 
 
 @dataclass(frozen=True)
 class StepPoint:
-    """A step that no other beats in work and arena; ``work``: operations, a whole window's are 1.
+    """A step that no other beats in both work and arena; ``work`` is a share of a full window's.
 
-    ``again``: the features of which rows would stay, and none is kept. ``least_bytes``: no way of
-    this work, or less, has a smaller arena than that.
+    ``again``: the features that are recomputed although they could be retained. ``least_bytes``: a
+    lower bound on the arena of every set of this work, or less.
     """
 
     step: SlidingStep
@@ -38,40 +38,40 @@ class StepPoint:
 
     @property
     def outcome(self) -> Outcome:
-        """Whether no way of this work needs less."""
+        """Whether the arena is proved smallest for this work."""
         proved = self.step.arena_bytes == self.least_bytes
         return Outcome.OPTIMAL if proved else Outcome.FEASIBLE
 
 
 def work_of(steady: Steady, operations: Sequence[float]) -> float:
-    """Return the operations of a step, as a share of those of a whole window."""
-    made = sum(
-        count * steady.rows_made(i) / max(1, steady.rows_in_all(i))
+    """Return the operations of a step as a share of those of a full window."""
+    computed = sum(
+        count * steady.rows_computed(i) / max(1, steady.rows_in_all(i))
         for i, count in enumerate(operations)
     )
-    return made / max(sum(operations), 1e-30)
+    return computed / max(sum(operations), 1e-30)
 
 
 def curve(
     moved: MovedWindow,
     operations: Sequence[float],
     limits: Limits | None = None,
-    most_ways: int = MOST_WAYS,
+    most_ways: int = MOST_SETS,
 ) -> tuple[StepPoint, ...]:
-    """Return the steps that no other beats, least work first, each with less memory than before."""
-    return _Curve(moved, operations, limits).found(most_ways)
+    """Return the Pareto-optimal steps by increasing work and decreasing memory."""
+    return _Curve(moved, operations, limits).points(most_ways)
 
 
 def within_bytes(points: Sequence[StepPoint], ram_bytes: int) -> StepPoint | None:
-    """Return the step of least work whose arena has so many bytes at most; None: none has."""
-    return next((one for one in points if one.step.arena_bytes <= ram_bytes), None)
+    """Return the step of least work whose arena is at most ``ram_bytes``, or None."""
+    return next((point for point in points if point.step.arena_bytes <= ram_bytes), None)
 
 
 @dataclass(frozen=True, order=True)
 class _Way:
-    """A set of features made again: ``last`` is the place of the last one among all that may be.
+    """A set of recomputed features; ``last`` is the index of its last one among all candidates.
 
-    ``surely_bytes``: what it keeps of features before that, and all sets that it may grow into.
+    ``surely_bytes``: memory of features that this set, and all sets that it may grow into, retain.
     """
 
     work: float
@@ -94,8 +94,8 @@ class _Curve:
         """Work and lower bound of all steps that were ordered."""
         self.seen = set[object]()
 
-    def found(self, most_ways: int) -> tuple[StepPoint, ...]:
-        """Return the front: proved as far as ``most_ways`` reach, then a chain."""
+    def points(self, most_ways: int) -> tuple[StepPoint, ...]:
+        """Return the Pareto front: proved up to ``most_ways`` sets, then a greedy chain."""
         way = self.way((), -1)
         heap, looked_at = [way], 0
         while heap and looked_at < most_ways and seconds_left() > 0:
@@ -110,7 +110,7 @@ class _Curve:
                     heappush(heap, more)
         if heap:
             self.chain(heap)
-        if not self.front:  # no time is left: a way is there all the same
+        if not self.front:  # no time is left, but there must be one step
             self.look(way)
         return tuple(self.proved(point, heap) for point in self.front)
 
@@ -123,11 +123,11 @@ class _Curve:
 
     @property
     def arena_bytes(self) -> float:
-        """The smallest arena that is known."""
+        """The smallest known arena."""
         return self.front[-1].step.arena_bytes if self.front else float("inf")
 
     def look(self, way: _Way) -> None:
-        """Order and place a way, unless its blocks alone, or a call of it, need what is known."""
+        """Order and place a set, unless a simple bound shows that it beats no known arena."""
         if way.steady.kept in self.seen or way.kept_bytes >= self.arena_bytes:
             return
         self.seen.add(way.steady.kept)
@@ -141,24 +141,24 @@ class _Curve:
             self.front.append(StepPoint(step, way.work, way.again, 0))
 
     def chain(self, heap: Sequence[_Way]) -> None:
-        """Go on from the way of least work, one feature more made again each time."""
-        way, rest = self.way((), -1), list(self.features)
+        """Continue from the set of least work, with one more recomputed feature each time."""
+        way, remaining = self.way((), -1), list(self.features)
         done = heap[0].work
-        while rest and seconds_left() > 0:
-            ways = [self.way((*way.again, f), -1) for f in rest]
+        while remaining and seconds_left() > 0:
+            ways = [self.way((*way.again, f), -1) for f in remaining]
             before = way
-            way = max(ways, key=lambda one: _gain(before, one))
-            rest.remove(way.again[-1])
+            way = max(ways, key=lambda grown: _gain(before, grown))
+            remaining.remove(way.again[-1])
             if way.work >= done:
                 self.look(way)
 
     def proved(self, point: StepPoint, heap: Sequence[_Way]) -> StepPoint:
-        """The point with what no way of its work, looked at or not, can be below."""
+        """Return the point with its lower bound over all sets of its work, visited or not."""
         bounds = [point.step.arena_bytes, *(b for work, b in self.bounds if work <= point.work)]
         bounds += [way.surely_bytes for way in heap if way.work <= point.work]
         return replace(point, least_bytes=min(bounds))
 
 
 def _gain(before: _Way, after: _Way) -> float:
-    """Bytes saved for the work that it takes."""
+    """Return the bytes saved per unit of additional work."""
     return (before.kept_bytes - after.kept_bytes) / max(after.work - before.work, 1e-9)

@@ -1,4 +1,4 @@
-"""A step of a sliding window as JSON has it."""
+"""The JSON form of an incremental step."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,9 +7,9 @@ from tvm_serenity.sliding.choose import StepPoint, work_of
 from tvm_serenity.sliding.step import SlidingStep
 
 
-def steps_of(found: SlidingStep) -> dict[str, int]:
-    """Return by what a window moves, and what is kept, as JSON has it."""
-    steady = found.steady
+def steps_of(sliding: SlidingStep) -> dict[str, int]:
+    """Return the step of the window and the retained bytes as a JSON object."""
+    steady = sliding.steady
     return {
         "step": steady.step,
         "window": steady.network.rows(steady.source),
@@ -18,9 +18,9 @@ def steps_of(found: SlidingStep) -> dict[str, int]:
     }
 
 
-def described_step(found: SlidingStep, operations: Sequence[float]) -> dict[str, Any]:
-    """Return a step as JSON has it."""
-    steady, streaming = found.steady, found.streaming
+def described_step(sliding: SlidingStep, operations: Sequence[float]) -> dict[str, Any]:
+    """Return an incremental step as a JSON object."""
+    steady, streaming = sliding.steady, sliding.streaming
     network = steady.network
     features = [
         {
@@ -36,13 +36,13 @@ def described_step(found: SlidingStep, operations: Sequence[float]) -> dict[str,
         if known.height > 1
     ]
     return {
-        **steps_of(found),
+        **steps_of(sliding),
         "arena_bytes": streaming.arena_bytes,
         "peak_bytes": streaming.schedule.peak_bytes,
         "lower_bound_bytes": streaming.lower_bound_bytes,
         "outcome": str(streaming.outcome),
         "ops": len(streaming.banded.graph.ops),
-        "work": round(work_of(found.steady, operations), 6),
+        "work": round(work_of(sliding.steady, operations), 6),
         "phases": max(steady.periods),
         "states": len(steady.states),
         "anew": [f"{network.layers[layer].name} {why}" for layer, why in steady.anew],
@@ -52,13 +52,13 @@ def described_step(found: SlidingStep, operations: Sequence[float]) -> dict[str,
 
 
 def described_point(point: StepPoint) -> dict[str, Any]:
-    """Return a point of the curve as JSON has it."""
-    found, network = point.step, point.step.steady.network
+    """Return a point of the curve as a JSON object."""
+    sliding, network = point.step, point.step.steady.network
     return {
         "work": round(point.work, 6),
-        "arena_bytes": found.arena_bytes,
-        "kept_bytes": found.steady.kept_bytes,
+        "arena_bytes": sliding.arena_bytes,
+        "kept_bytes": sliding.steady.kept_bytes,
         "lower_bound_bytes": point.least_bytes,
         "outcome": str(point.outcome),
-        "kept": [network.features[f].name for f in found.blocks],
+        "kept": [network.features[f].name for f in sliding.blocks],
     }

@@ -1,9 +1,8 @@
-"""What a step of a window that moves makes anew, and what it keeps.
+"""One step of incremental inference: the rows that it computes, and the rows that it retains.
 
-Everything that is not as it was in a window before (:mod:`~tvm_serenity.sliding.stays`) is made
-anew in each step, if the outputs need it; what is the same is *kept*, if something new reads it or
-a later window will. Nothing is approximated: every window's outputs are those of the whole network
-on it.
+Every row that no earlier window has computed (:mod:`~tvm_serenity.sliding.retained`) is computed in
+each step, if the outputs need it. A row that recurs is *retained* if a computed row reads it or a
+later window will. The result is exact: every window's outputs are those of the full network on it.
 """
 
 from collections.abc import Sequence
@@ -13,16 +12,18 @@ from functools import cached_property
 from tvm_serenity.rows.network import Network
 
 WINDOWS = 50
-"""Windows that a network is verified on, one after the other."""
+"""Number of consecutive windows that a network is verified on."""
 
 RowReads = tuple[tuple[int, tuple[int | None, ...]], ...]
-"""For each row of a layer's output: its kernel's variant, and the row read in each slot (None: a
-row outside of the input)."""
+"""For each output row of a layer: its kernel's variant, and the row read in each slot.
+
+None stands for a row outside the input.
+"""
 
 
 @dataclass(frozen=True)
 class LayerReads:
-    """``inputs``: for each slot, which of the layer's inputs it reads; ``rows``: for each row."""
+    """The rows that a layer reads: the input of each slot, and the rows of each output row."""
 
     inputs: tuple[int, ...]
     rows: RowReads
@@ -32,11 +33,11 @@ class LayerReads:
 class Steady:
     """One step of a network on a window that has moved by ``step`` rows.
 
-    By feature: ``periods``, after how many steps its rows are there again, and ``shifts``, the rows
-    that it moves in that time (0: nothing stays); ``made``, the rows made anew (of the input: those
-    that arrive); ``kept``, the rows that are there from a period before. ``anew``: each layer from
-    which on all is made anew though it reads what stays, and why. ``states``: inputs that hold what
-    the step before has made as an output, each with that output.
+    By feature: ``periods``, the number of steps after which its rows recur, and ``shifts``, the
+    rows that it moves in that time (0: no row recurs); ``made``, the computed rows (of the input:
+    the arriving rows); ``kept``, the rows retained from a period before. ``anew``: each layer that
+    computes all its rows although its inputs have recurring rows, and why. ``states``: inputs that
+    hold an output of the step before, each with that output.
     """
 
     network: Network
@@ -51,36 +52,36 @@ class Steady:
 
     @cached_property
     def spans(self) -> tuple[tuple[int, int], ...]:
-        """The rows of each feature that have a place of their own between steps; (0, 0): none.
+        """The rows of each feature that have memory between steps, (0, 0) for none.
 
-        From the first row kept to the last one that the next step keeps; of the input all to its
-        end, and of what must be one after the other all rows.
+        It is the range from the first retained row to the last row that the next step retains; of
+        the input up to its end, and all rows if they must be consecutive.
         """
-        found = []
+        spans = []
         for f, rows in enumerate(self.kept):
             height = self.network.rows(f)
             if f == self.source:
-                found.append((rows[0] if rows else height - self.step, height))
+                spans.append((rows[0] if rows else height - self.step, height))
             elif not rows:
-                found.append((0, 0))
+                spans.append((0, 0))
             elif f in self.network.contiguous:
-                found.append((0, height))
+                spans.append((0, height))
             else:
-                found.append((rows[0], rows[-1] + self.shifts[f] + 1))
-        return tuple(found)
+                spans.append((rows[0], rows[-1] + self.shifts[f] + 1))
+        return tuple(spans)
 
     @property
     def stored(self) -> dict[int, tuple[int, int]]:
-        """The rows that a window of another phase keeps, by feature: as many sets as phases less 1.
+        """By feature, the rows that are stored for windows of other phases: phases less 1 sets.
 
-        They are those of the span that the next window of that phase needs.
+        They are the part of the span that the next window of that phase needs.
         """
-        found = enumerate(zip(self.spans, self.shifts, self.periods, strict=True))
-        return {f: (a + s, b) for f, ((a, b), s, period) in found if period > 1 and b > a + s}
+        triples = enumerate(zip(self.spans, self.shifts, self.periods, strict=True))
+        return {f: (a + s, b) for f, ((a, b), s, period) in triples if period > 1 and b > a + s}
 
     @cached_property
     def feature_bytes(self) -> tuple[int, ...]:
-        """Bytes of each feature that are there between two steps, of all phases."""
+        """Bytes of each feature that are retained between two steps, for all phases."""
         rows = [b - a for a, b in self.spans]
         for f, (a, b) in self.stored.items():
             rows[f] += (self.periods[f] - 1) * (b - a)
@@ -88,32 +89,32 @@ class Steady:
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes that are there between two steps."""
+        """Bytes that are retained between two steps."""
         return sum(self.feature_bytes)
 
     @property
     def steps_to_fill(self) -> int:
-        """Steps from nothing to the first window."""
+        """Number of steps from the start to the first full window."""
         return -(-self.network.rows(self.source) // self.step)
 
-    def rows_made(self, layer: int) -> int:
-        """How many rows of its output, or of what it sums up, a layer goes through in a step."""
+    def rows_computed(self, layer: int) -> int:
+        """Return the output rows, or summed input rows, that a layer computes in a step."""
         known = self.network.layers[layer]
         if known.sums:
             return self.network.rows(known.inputs[0]) if self.made[known.outputs[0]] else 0
         return len(self.made[known.outputs[0]])
 
     def rows_in_all(self, layer: int) -> int:
-        """The same for a whole window."""
+        """Return the same number for a full window."""
         known = self.network.layers[layer]
         return self.network.rows(known.inputs[0] if known.sums else known.outputs[0])
 
 
 @dataclass(frozen=True)
 class MovedWindow:
-    """What stays of each feature: ``same[f]``, which move by ``shifts[f]`` in ``periods[f]`` steps.
+    """The recurring rows ``same[f]``, which move by ``shifts[f]`` in ``periods[f]`` steps.
 
-    All else as of :class:`Steady`.
+    The other fields are those of :class:`Steady`.
     """
 
     network: Network
@@ -128,12 +129,12 @@ class MovedWindow:
 
     @property
     def may_be_kept(self) -> tuple[int, ...]:
-        """Features but inputs of which rows stay: each may be kept, or made again."""
+        """Features with recurring rows, except inputs: each may be retained or recomputed."""
         given = {self.source, *self.network.inputs}
         return tuple(f for f, rows in enumerate(self.same) if rows and f not in given)
 
     def steady(self, again: frozenset[int] = frozenset()) -> Steady:
-        """Return what a step makes anew and keeps; of features of ``again`` nothing is kept."""
+        """Return the step, with the features in ``again`` recomputed."""
         same = [frozenset() if f in again else rows for f, rows in enumerate(self.same)]
         made, kept = _needed(self.network, self.reads, self.source, self.shifts, same)
         given = self.network, self.step, self.source, self.shifts, self.periods
@@ -147,7 +148,7 @@ def _needed(
     shifts: Sequence[int],
     same: Sequence[frozenset[int]],
 ) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
-    """The rows made and kept of every feature: what the outputs need, now and in later steps."""
+    """Return the computed and retained rows of every feature that outputs need, now or later."""
     needed: list[set[int]] = [set() for _ in network.features]
     for f in network.outputs:
         needed[f] = set(range(network.rows(f)))
@@ -155,7 +156,7 @@ def _needed(
     while before != (before := sum(map(len, needed))):
         for f, rows in enumerate(needed):
             todo = [y for y in rows if y in same[f]]
-            while todo:  # what is kept now is kept further on in the step before
+            while todo:  # a row retained now was retained further on in the step before
                 y = todo.pop() + shifts[f]
                 if y not in rows:
                     rows.add(y)
@@ -175,7 +176,7 @@ def _read(
     same: Sequence[frozenset[int]],
     needed: Sequence[set[int]],
 ) -> None:
-    """Add the rows that a layer reads for what it must make."""
+    """Add the rows that a layer reads for the rows that it must compute."""
     layer = network.layers[index]
     rows = {y for f in layer.outputs for y in needed[f] - same[f]}
     if not rows:

@@ -1,9 +1,10 @@
-"""One step of a network on windows that overlap, as a graph of rows: ordered and placed.
+"""One step of incremental inference as a graph of rows: ordered and placed.
 
-What is kept of a feature lies in one block, row after row, from one step to the next; at the start
-of a step its rows move up; of a feature with several phases there are blocks for the others, which
-take turns. Rows that are made and kept are written there; all others live only in
-the step. The peak of the graph holds both: blocks live all along, as inputs and outputs of it.
+The retained rows of a feature form one block that persists from one step to the next; at the start
+of a step its rows move up. A feature with several phases has a block for each other phase, which
+take turns. Rows that are computed and retained are written to the block; other rows live only in
+the step. The peak of the graph includes both: blocks are live throughout, as inputs and outputs of
+the graph.
 """
 
 import time
@@ -24,11 +25,11 @@ from tvm_serenity.sliding.steady import Steady
 
 @dataclass(frozen=True)
 class SlidingStep:
-    """A step: ``streaming`` holds its graph with order and places.
+    """A step: ``streaming`` holds its graph with order and placement.
 
-    ``blocks``: the tensor of its graph that is what is kept of a feature, by feature; ``stores``:
-    those that keep its rows for windows of other phases; ``shown``: the feature whose bytes a view
-    shows, by the view; of the input, by what is viewed.
+    ``blocks``: by feature, the tensor of its retained rows; ``stores``: the tensors of its rows for
+    windows of other phases; ``shown``: the source feature of a view, by view; for the input, the
+    view by source.
     """
 
     steady: Steady
@@ -39,33 +40,33 @@ class SlidingStep:
 
     @property
     def arena_bytes(self) -> int:
-        """Bytes of the arena: what is kept, and what a step works with."""
+        """Bytes of the arena: the retained rows and the memory of a step."""
         return self.streaming.arena_bytes
 
 
 def sliding_step(steady: Steady, limits: Limits | None = None) -> SlidingStep:
-    """Return a step ordered for the least peak and placed."""
+    """Return a step, ordered for the least peak and placed."""
     limits, started = limits or Limits(), time.perf_counter()
     build = _Build(steady)
     banded = build.banded()
-    found = schedule(banded.graph, "auto", limits.order)
-    ranges = live_ranges(banded.graph, found.order)
+    ordered = schedule(banded.graph, "auto", limits.order)
+    ranges = live_ranges(banded.graph, ordered.order)
     placed = plan(buffers_of(banded, ranges), options=limits.place)
-    optimal = placed.arena_bytes == found.lower_bound_bytes
+    optimal = placed.arena_bytes == ordered.lower_bound_bytes
     streaming = Streaming(
         banded=banded,
-        schedule=found,
+        schedule=ordered,
         ranges=ranges,
         plan=placed,
         outcome=Outcome.OPTIMAL if optimal else Outcome.FEASIBLE,
-        start_bytes=found.peak_bytes,
+        start_bytes=ordered.peak_bytes,
         seconds=time.perf_counter() - started,
     )
     return SlidingStep(steady, streaming, build.blocks, build.stores, build.shown)
 
 
 def least_bytes(steady: Steady) -> int:
-    """Return what no order of a step is below: all blocks, and what one operator works on."""
+    """Return a lower bound on a step's arena: all blocks, and the largest single op."""
     graph = _Build(steady).banded().graph
     size = [t.size_bytes for t in graph.tensors]
     kept = frozenset(graph.inputs)
@@ -86,11 +87,11 @@ class _Build:
     blocks: dict[int, int] = field(default_factory=dict)
     stores: dict[int, tuple[int, ...]] = field(default_factory=dict)
     rows: dict[tuple[int, int], int] = field(default_factory=dict)
-    """The tensor of a row that is made, by feature and row."""
+    """The tensor of a computed row, by feature and row."""
     last: dict[int, int] = field(default_factory=dict)
-    """Of what must be one after the other: the tensor that holds all that is made so far."""
+    """For features with consecutive rows: the tensor of all rows computed so far."""
     shown: dict[int, int] = field(default_factory=dict)
-    """The feature that a view shows."""
+    """The source feature of a view."""
 
     def banded(self) -> Banded:
         network = self.steady.network
@@ -114,7 +115,7 @@ class _Build:
                 for y in self.steady.made[layer.outputs[0]]:
                     self.row(index, layer, y)
             elif self.steady.made[layer.outputs[0]]:
-                self.whole(index, layer)
+                self.unsplit(index, layer)
         outputs = [t for f in network.outputs for t in self.read(f, None)]
         stores = (t for stored in self.stores.values() for t in stored)
         kept = (*self.blocks.values(), *stores)
@@ -136,16 +137,16 @@ class _Build:
         return len(self.tensors) - 1
 
     def read(self, feature: int, rows: tuple[int, int] | None) -> list[int]:
-        """The tensors that hold some rows of a feature, or all."""
+        """Return the tensors that hold some rows of a feature, or all."""
         feature = self.shown.get(feature, feature)
         first, end = rows or (0, self.steady.network.rows(feature))
-        found = [self.rows[feature, y] for y in range(first, end) if (feature, y) in self.rows]
+        tensors = [self.rows[feature, y] for y in range(first, end) if (feature, y) in self.rows]
         if feature in self.blocks:
-            return [self.blocks[feature], *found]
-        return [self.last[feature]] if feature in self.last else found
+            return [self.blocks[feature], *tensors]
+        return [self.last[feature]] if feature in self.last else tensors
 
-    def made(self, feature: int, y: int, end: int) -> tuple[int, int | None]:
-        """The tensor of rows that are made, and the one that it is a view of."""
+    def row_tensor(self, feature: int, y: int, end: int) -> tuple[int, int | None]:
+        """Return the tensor of computed rows, and the tensor that it is a view of, if any."""
         network = self.steady.network
         known = network.features[feature]
         name, block = f"{known.name}.{y}", self.blocks.get(feature)
@@ -181,24 +182,29 @@ class _Build:
         for f, need in zip(layer.inputs, layer.needs, strict=True):
             assert need is not None
             inputs += self.read(f, need[y])
-        self.op(layer, f"{layer.name}.{y}", inputs, [self.made(f, y, y + 1) for f in layer.outputs])
+        self.op(
+            layer,
+            f"{layer.name}.{y}",
+            inputs,
+            [self.row_tensor(f, y, y + 1) for f in layer.outputs],
+        )
         self.calls.append(RowCall(index, y, y + 1))
 
     def sums(self, index: int, layer: Layer) -> None:
         (feature,), (made,) = layer.inputs, layer.outputs
-        for y in range(self.steady.rows_made(index)):
-            tensor = self.made(made, 0, 1)
+        for y in range(self.steady.rows_computed(index)):
+            tensor = self.row_tensor(made, 0, 1)
             self.op(layer, f"{layer.name}.{y}", self.read(feature, (y, y + 1)), [tensor])
             self.calls.append(RowCall(index, y, y + 1))
 
-    def whole(self, index: int, layer: Layer) -> None:
+    def unsplit(self, index: int, layer: Layer) -> None:
         inputs = [t for f in layer.inputs for t in self.read(f, None)]
         height = self.steady.network.rows(layer.outputs[0])
-        self.op(layer, layer.name, inputs, [self.made(f, 0, height) for f in layer.outputs])
+        self.op(layer, layer.name, inputs, [self.row_tensor(f, 0, height) for f in layer.outputs])
         self.calls.append(RowCall(index, 0, height))
 
     def view(self, layer: Layer) -> None:
-        """A view is what it shows; of the input, what is kept is the view."""
+        """Add a view; the input's retained rows are those of the view."""
         (source,) = layer.inputs
         for f in layer.outputs:
             if f == self.steady.source:

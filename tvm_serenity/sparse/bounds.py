@@ -1,7 +1,7 @@
 """Bounds on the I/Os of inference.
 
 Theorem 1 holds for every network without isolated neurons and every M >= 3; Corollary 1 needs a
-memory of the bandwidth plus 2. ``phase_bound`` looks at the network itself (see there).
+memory of the bandwidth plus 2. ``phase_bound`` depends on the network's structure (see there).
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from tvm_serenity.sparse.simulate import Traffic
 
 @dataclass(frozen=True)
 class Bounds:
-    """Theorem 1: what every computation needs, and what the 2-optimal order is within."""
+    """Theorem 1's lower bounds, and its upper bounds for the 2-optimal order."""
 
     reads: int
     writes: int
@@ -26,7 +26,7 @@ class Bounds:
     most_total: int
 
     def hold(self, found: Traffic) -> bool:
-        """Whether I/Os are within all bounds."""
+        """Return whether I/Os are within all bounds."""
         return (
             self.reads <= found.reads <= self.most_reads
             and self.writes <= found.writes <= self.most_writes
@@ -35,26 +35,26 @@ class Bounds:
 
 
 def bounds(net: FFNN) -> Bounds:
-    """Return Theorem 1's bounds (equations 1 to 3); a constant counts as an input above.
+    """Return Theorem 1's bounds (equations 1 to 3); the upper bounds count constants as inputs.
 
-    Above, an output with outgoing connections costs nothing more: it is written once.
+    In the upper bounds an output with outgoing connections costs nothing extra: it is written once.
     """
     w, n, i, s = net.connections, net.neurons, net.given, len(net.outputs)
     return Bounds(w + n, s, w + n + s, 2 * w + n - i, n - i, 2 * (w + n - i))
 
 
 def bandwidth(net: FFNN, neuron_order: ArrayLike) -> int:
-    """Return the most steps between connected neurons in a topological ``neuron_order``.
+    """Return the largest distance in steps between connected neurons in ``neuron_order``.
 
-    The least over all orders is the bandwidth of Corollary 1 (hard to find); any order's value k
-    shows that M >= k + 2 needs no temporary I/O. Raises :class:`InputError` where the order is no
-    topological order of the neurons.
+    The minimum over all orders is the bandwidth of Corollary 1 (hard to find). The value k of any
+    order shows that M >= k + 2 needs no temporary I/O. Raises :class:`InputError` if
+    ``neuron_order`` is not a topological order.
     """
     return int((_positions(net, neuron_order)[:, 1] - _positions(net, neuron_order)[:, 0]).max())
 
 
 def bandwidth_order(net: FFNN, neuron_order: ArrayLike) -> Ints:
-    """Return Corollary 1's order of connections: all into the first neuron, into the second...
+    """Return Corollary 1's order: the connections into the first neuron, the second, and so on.
 
     With ``memory >= bandwidth + 2`` it needs W + N reads and S writes.
     """
@@ -65,7 +65,7 @@ def bandwidth_order(net: FFNN, neuron_order: ArrayLike) -> Ints:
 def _positions(net: FFNN, neuron_order: ArrayLike) -> Ints:
     order = np.asarray(neuron_order)
     if sorted(order.tolist()) != list(range(net.neurons)):
-        raise InputError(f"an order of the neurons lists 0 to {net.neurons - 1} once each")
+        raise InputError(f"the neuron order must list each of 0 to {net.neurons - 1} once")
     position = np.empty(net.neurons, dtype=np.int32)
     position[order] = np.arange(net.neurons)
     place = np.stack([position[net.sources], position[net.targets]], axis=1)
@@ -73,7 +73,7 @@ def _positions(net: FFNN, neuron_order: ArrayLike) -> Ints:
     if len(wrong):
         e = wrong[0]
         raise InputError(
-            f"the order is not topological: neuron {net.targets[e]} stands before "
-            f"{net.sources[e]}, which it takes as input"
+            f"the neuron order is not topological: neuron {net.targets[e]} comes before its input "
+            f"{net.sources[e]}"
         )
     return place

@@ -1,4 +1,4 @@
-"""Whether connections are in an order they can be computed in."""
+"""Checks that connections are in a computable order."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,13 +8,15 @@ from tvm_serenity.sparse.network import FFNN, Ints, Longs
 
 
 def check_order(net: FFNN, order: ArrayLike) -> Ints:
-    """Return ``order`` as an array: each connection once, none before what its source waits for.
+    """Return ``order`` as an array: each connection once, after all that its source waits for.
 
-    Raises :class:`InputError` that names the connection, or the pair out of order.
+    Raises :class:`InputError`, which names the connection, or the pair out of order.
     """
     given = np.asarray(order)
     if given.shape != (net.connections,) or not np.issubdtype(given.dtype, np.integer):
-        raise InputError(f"an order of this network lists {net.connections} connection numbers")
+        raise InputError(
+            f"the order has another length than the network's {net.connections} connections"
+        )
     if given.min() < 0 or given.max() >= net.connections:
         raise InputError(f"the order names a connection outside of 0 to {net.connections - 1}")
     count = np.bincount(given, minlength=net.connections)
@@ -34,7 +36,7 @@ def check_order(net: FFNN, order: ArrayLike) -> Ints:
 
 
 def is_topological(net: FFNN, order: Ints) -> bool:
-    """Return whether connections, listed once each, wait for their source."""
+    """Return whether connections, listed once each, come after their source is complete."""
     position, complete = _positions(net, order)
     return bool((position > complete[net.sources]).all())
 

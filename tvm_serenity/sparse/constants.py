@@ -1,4 +1,4 @@
-"""What does not depend on the inputs: neurons that only constants lead to."""
+"""Constants of a network: neurons that do not depend on the inputs."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,9 @@ from tvm_serenity.sparse.structure import reached
 
 @dataclass(frozen=True)
 class Folded:
-    """``varies`` (N): which neurons depend on the inputs; ``values`` (N): of those that do not.
+    """A network's constants: ``varies`` (N) marks neurons that depend on inputs.
 
-    ``biases`` (N): with what constant sources add; connections from those are done with.
+    ``biases`` (N) include the constant sources, whose connections are not needed any more.
     """
 
     varies: NDArray[np.bool_]

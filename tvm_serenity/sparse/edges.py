@@ -1,13 +1,13 @@
-"""Networks as text: one connection a line, in the order it is stored.
+"""Networks as text: one connection per line, in stored order.
 
     # source target weight
     0 2 0.5
     1 2 -0.25
     bias 2 0.1
-    input 0                 # only where inputs are not all neurons without incoming connections
-    output 2                # only where outputs are not all neurons without outgoing ones
+    input 0                 # only if inputs are not all neurons without incoming connections
+    output 2                # only if outputs are not all neurons without outgoing ones
 
-Fields are separated by blanks or commas; the weight may be left out (1).
+Fields are separated by blanks or commas; a missing weight is 1.
 """
 
 import os
@@ -19,14 +19,14 @@ from tvm_serenity.sparse.network import FFNN, LARGEST, Ints
 from tvm_serenity.system.files import read_text, write_bytes
 
 LARGEST_GAP = 10_000_000
-"""Neuron numbers a file may go up to."""
+"""The largest neuron number in a file."""
 
 
 def read_edges(path: str | os.PathLike[str], connected: bool = True) -> FFNN:
     """Return the network of a text file.
 
-    Raises :class:`ParseError` with the line that cannot be read, :class:`GraphError` where the
-    connections make no network.
+    Raises :class:`ParseError`, which names the line, or :class:`GraphError` if the connections form
+    no network.
     """
     try:
         text = read_text(path)
@@ -52,7 +52,7 @@ def read_edges(path: str | os.PathLike[str], connected: bool = True) -> FFNN:
         except ValueError as error:
             raise ParseError(f"{path}: line {number}: {error}: {line.strip()[:60]!r}") from None
     if not edges:
-        raise InputError(f"{path}: no connections")
+        raise InputError(f"{path}: the file has no connections")
     count = 1 + max(max(source, target) for source, target, _ in edges)
     if biases and max(biases) >= count:
         raise GraphError(f"{path}: neuron {max(biases)} is isolated: it has no connections")

@@ -16,20 +16,20 @@ LARGEST_SEED = 2**32 - 1
 
 
 def random_mlp(widths: Sequence[int], density: float, seed: int = 0) -> FFNN:
-    """Return a random perceptron with layers of ``widths``: appendix A.
+    """Return a random perceptron with layers of ``widths`` (appendix A).
 
-    Each neuron but the outputs gets k outgoing connections to different neurons of the next
-    layer, k uniform from 1 to ``max(1, ceil(2 * density * next - 1))``, or all ``next`` where k is
-    more: above a density of one half, networks are less dense than asked (at 1, three quarters).
-    Connections are ordered by layer and target. A neuron of a hidden layer that nothing reaches
-    is a constant; an output that nothing reaches is left out. Weights and biases are standard
-    normal, weights divided by the root of the mean fan-in.
+    Each neuron but the outputs gets k outgoing connections to different neurons of the next layer,
+    k uniform from 1 to ``max(1, ceil(2 * density * next - 1))``, or all ``next`` if k is larger:
+    above a density of one half, networks are less dense than requested (at 1, three quarters).
+    Connections are ordered by layer and target. A hidden neuron without inputs is a constant; an
+    output without inputs is removed. Weights and biases are standard normal, weights divided by the
+    root of the mean fan-in.
     """
     sizes = [int(w) for w in widths]
     if len(sizes) < 2 or min(sizes) < 1:
-        raise InputError(f"widths {sizes}: at least two layers of at least one neuron")
+        raise InputError(f"widths {sizes}: give two layers or more, of one neuron or more each")
     if not 0 < density <= 1:
-        raise InputError(f"density {density}: above 0, at most 1")
+        raise InputError(f"density {density}: it must be above 0 and at most 1")
     random = _random(seed)
     first = np.cumsum([0, *sizes])
     sources, targets = [], []
@@ -66,34 +66,34 @@ def baseline_mlp(width: int = 500, depth: int = 4, density: float = 0.1, seed: i
 
 
 def compact_growth(memory: int, neurons: int = 1000, in_degree: int = 5, seed: int = 0) -> FFNN:
-    """Return a network made by Compact Growth for ``memory`` (M_g) values: appendix B.
+    """Return a network of Compact Growth for ``memory`` (M_g) values (appendix B).
 
     The bag starts with ``memory - 2`` inputs. Each of ``neurons`` steps adds a neuron, connects
     ``in_degree`` others of the bag to it, and removes the last of those; at the end one output
-    takes all that is in the bag. The stored order of connections is the one it grew in, which
-    needs no temporary I/O with ``memory`` values. The paper says 5 in appendix B and 4 in the
-    caption of figure 3 for ``in_degree``.
+    takes the whole bag. The stored order of connections is the order of growth, which needs no
+    temporary I/O with ``memory`` values. The paper gives 5 in appendix B and 4 in the caption of
+    figure 3 for ``in_degree``.
     """
     if not 1 <= in_degree <= memory - 2:
         raise InputError(f"in-degree {in_degree}: from 1 to the {memory - 2} neurons of the bag")
     if neurons < 0:
-        raise InputError(f"{neurons} neurons: at least 0")
+        raise InputError(f"{neurons} neurons: it must be 0 or more")
     random = _random(seed)
     bag = list(range(memory - 2))
     sources: list[int] = []
     targets: list[int] = []
-    made = len(bag)
+    count = len(bag)
     for _ in range(neurons):
         chosen = random.permutation(len(bag))[:in_degree]
         sources += [bag[slot] for slot in chosen]
-        targets += [made] * in_degree
-        bag[chosen[-1]] = made
-        made += 1
+        targets += [count] * in_degree
+        bag[chosen[-1]] = count
+        count += 1
     sources += bag
-    targets += [made] * len(bag)
+    targets += [count] * len(bag)
     weights = random.standard_normal(len(sources)) / np.sqrt(in_degree)
     return FFNN.from_arrays(
-        sources, targets, weights, random.standard_normal(made + 1), connected=False
+        sources, targets, weights, random.standard_normal(count + 1), connected=False
     )
 
 
@@ -103,7 +103,7 @@ def chains(memory: int, hidden: int) -> FFNN:
     Layer by layer it needs at least ``memory * hidden`` writes, chain by chain one.
     """
     if memory < 1 or hidden < 1:
-        raise InputError("chains need at least one value of memory and one hidden layer")
+        raise InputError("chains need a memory of 1 value or more, and 1 hidden layer or more")
     width = 2 * memory
     ones = np.ones((width, 1))
     layers = [ones, *[np.eye(width)] * (hidden - 1), ones.T]
@@ -121,5 +121,5 @@ def random_weights(widths: Sequence[int], seed: int = 0) -> list[NDArray[np.floa
 
 def _random(seed: int) -> np.random.RandomState:
     if not 0 <= seed <= LARGEST_SEED:
-        raise InputError(f"seed {seed}: from 0 to {LARGEST_SEED}")
+        raise InputError(f"seed {seed}: it must be 0 to {LARGEST_SEED}")
     return np.random.RandomState(seed)

@@ -25,9 +25,9 @@ from tvm_serenity.sparse.simulate import LEAST_MEMORY, memory_of
 
 @dataclass(frozen=True)
 class Growth:
-    """The smallest M found that needs no temporary I/O, its order, and what no M is below.
+    """The smallest M found without temporary I/O, its order, and a lower bound on M.
 
-    ``outcome``: optimal where both are equal, else feasible; timeout where time ended the search.
+    ``outcome``: optimal if both are equal, else feasible; timeout if the time ended the search.
     """
 
     memory: int
@@ -37,7 +37,7 @@ class Growth:
 
 
 def memory_needed(net: FFNN, order: ArrayLike) -> int:
-    """Return the least M with which ``order`` takes W + N reads and S writes."""
+    """Return the smallest M with which ``order`` takes W + N reads and S writes."""
     return _needed(net, check_order(net, order))
 
 
@@ -54,9 +54,9 @@ def _needed(net: FFNN, order: Ints) -> int:
 
 
 def least_memory(net: FFNN) -> int:
-    """Return an M below which no order does without temporary I/O: degeneracy + 2.
+    """Return a lower bound on M for orders without temporary I/O: degeneracy + 2.
 
-    When the first neuron of a subgraph is let go, all its neighbours there are live.
+    When the first neuron of a subgraph is released, all its neighbours there are live.
     """
     neighbours: list[set[int]] = [set() for _ in range(net.neurons)]
     for s, t in zip(net.sources.tolist(), net.targets.tolist(), strict=True):
@@ -87,9 +87,9 @@ def grows(net: FFNN, memory: int, time_limit_s: float | None = None) -> tuple[Ou
     memory_of(memory)
     if memory < least_memory(net):
         return Outcome.INFEASIBLE, None
-    found = smallest_memory(net, time_limit_s, enough=memory)
-    if found.memory <= memory:
-        return Outcome.OPTIMAL, found.order
+    growth = smallest_memory(net, time_limit_s, enough=memory)
+    if growth.memory <= memory:
+        return Outcome.OPTIMAL, growth.order
     return Outcome.TIMEOUT, None
 
 
@@ -100,10 +100,11 @@ def smallest_memory(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Growth:
-    """Return the smallest M a search finds, at most that of the stored order where it is one.
+    """Return the smallest M that a search finds, at most that of a valid stored order.
 
-    Tries the stored and the two-optimal order, then greedy residency with ever less memory. Stops
-    at ``enough``, at the bound, or after ``TRIES`` greedy orders in a row that need more.
+    The search tries the stored and the two-optimal order, then greedy residency with less and less
+    memory. It stops at ``enough``, at the bound, or after ``TRIES`` greedy orders in a row that
+    need more.
     """
     end = math.inf if time_limit_s is None else time.perf_counter() + time_limit_s
     least = least_memory(net)
@@ -134,4 +135,4 @@ def smallest_memory(
 
 
 TRIES = 24
-"""Greedy orders in a row without success that end the search for less memory."""
+"""Consecutive failed greedy orders that end the search for less memory."""

@@ -1,4 +1,4 @@
-"""The native core of this family; it is required."""
+"""The native core of the sparse networks; it is required."""
 
 from importlib import import_module
 from types import ModuleType
@@ -7,10 +7,11 @@ from tvm_serenity.errors import MissingPartError
 
 
 def core() -> ModuleType:
-    """Return the extension module; raises :class:`MissingPartError` where it was not built."""
+    """Return the extension module; raise :class:`MissingPartError` if it is not installed."""
     try:
         return import_module("tvm_serenity._sparse")
     except ImportError as error:
         raise MissingPartError(
-            "sparse networks need the native core: install tvm-serenity with a C++17 compiler"
+            "sparse networks need the native core; install a C++17 compiler and reinstall "
+            "tvm-serenity"
         ) from error

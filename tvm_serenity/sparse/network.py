@@ -24,11 +24,11 @@ Longs = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 LARGEST = 2**30
-"""Most connections or neurons."""
+"""The limit on connections and on neurons."""
 
 
 class Activation(StrEnum):
-    """What a neuron applies to its sum."""
+    """The activation of a neuron's sum."""
 
     RELU = "relu"
     IDENTITY = "identity"
@@ -38,15 +38,15 @@ class Activation(StrEnum):
 class FFNN:
     """A checked network of N neurons and W connections.
 
-    ``sources``, ``targets``, ``weights`` (W): the connections, in the order they are stored.
-    ``biases`` (N): of each neuron; not used for inputs. ``inputs``: the neurons that are given,
-    in the order of the caller's columns. ``outputs``: the neurons that are asked for, likewise. A
-    neuron without incoming connections that is no input is a constant ``f(bias)``.
+    ``sources``, ``targets``, ``weights`` (W): the connections, in stored order. ``biases`` (N): of
+    each neuron, unused for inputs. ``inputs``: the input neurons, in the order of the caller's
+    columns; ``outputs`` likewise. A neuron without incoming connections that is not an input is a
+    constant ``f(bias)``.
 
-    Raises :class:`GraphError` (:class:`CycleError`) with the neuron or connection where a number
-    is out of range, a weight or bias is not finite, a connection is there twice, a neuron is
-    isolated or computed in vain, connections form a cycle, or, unless ``connected`` is False,
-    where the network falls apart.
+    Raises :class:`GraphError` (:class:`CycleError`), which names the neuron or connection, if a
+    number is out of range, a weight or bias is not finite, a connection is duplicate, a neuron is
+    isolated or unused, connections form a cycle, or, unless ``connected`` is False, the network is
+    not connected.
     """
 
     sources: Ints
@@ -73,7 +73,7 @@ class FFNN:
         outputs: Sequence[int] | None = None,
         **options: Any,
     ) -> "FFNN":
-        """Return the network of ``(source, target, weight)`` triples in the order given.
+        """Return the network of ``(source, target, weight)`` triples in the given order.
 
         Neurons are 0 to the largest number; ``biases`` (default 0) has one entry for each. Inputs
         default to the neurons without incoming, outputs to those without outgoing connections.
@@ -97,11 +97,11 @@ class FFNN:
         outputs: ArrayLike | None = None,
         **options: Any,
     ) -> "FFNN":
-        """Return the network of these arrays; see :meth:`from_edges` for what is left out."""
+        """Return the network of these arrays; defaults are those of :meth:`from_edges`."""
         tails, heads = _numbers(sources, "source"), _numbers(targets, "target")
         if not len(tails) or len(tails) != len(heads):
             raise GraphError(
-                f"{len(tails)} sources and {len(heads)} targets: one each a connection"
+                f"{len(tails)} sources and {len(heads)} targets; give one of each per connection"
             )
         least = int(max(tails.max(), heads.max())) + 1
         offsets = np.zeros(least) if biases is None else np.asarray(biases, dtype=np.float64)
@@ -125,9 +125,9 @@ class FFNN:
     ) -> "FFNN":
         """Return the multi-layer perceptron ``x -> f(A x + b)`` of these matrices.
 
-        Each is ``(outputs, inputs)``: any scipy sparse format (stored zeros stay connections) or
-        a dense array (zeros are none). Connections are ordered as in Theorem 1: by layer, by
-        target, by source. Neurons are numbered layer by layer.
+        Each is ``(outputs, inputs)``: any scipy sparse format (stored zeros are connections) or a
+        dense array (zeros are not). Connections are ordered as in Theorem 1: by layer, target,
+        source. Neurons are numbered layer by layer.
         """
         widths, tails, heads, factors = _stack(layers)
         first = np.cumsum([0, *widths])
@@ -155,43 +155,43 @@ class FFNN:
 
     @property
     def neurons(self) -> int:
-        """N."""
+        """N, the number of neurons."""
         return len(self.biases)
 
     @property
     def connections(self) -> int:
-        """W."""
+        """W, the number of connections."""
         return len(self.weights)
 
     @cached_property
     def fan_in(self) -> Ints:
-        """Incoming connections of each neuron."""
+        """The number of incoming connections of each neuron."""
         return np.bincount(self.targets, minlength=self.neurons).astype(np.int32)
 
     @cached_property
     def fan_out(self) -> Ints:
-        """Outgoing connections of each neuron."""
+        """The number of outgoing connections of each neuron."""
         return np.bincount(self.sources, minlength=self.neurons).astype(np.int32)
 
     @cached_property
     def levels(self) -> Ints:
-        """Connections on the longest path to each neuron: 0 for inputs and constants."""
+        """The length of the longest path to each neuron; 0 for inputs and constants."""
         return levels(self.neurons, self.sources, self.targets)
 
     @property
     def given(self) -> int:
-        """Neurons that are not computed: I of the paper, constants counted with the inputs."""
+        """The number of neurons that are not computed: I of the paper, with constants."""
         return int(np.count_nonzero(self.fan_in == 0))
 
     @cached_property
     def is_output(self) -> NDArray[np.bool_]:
-        """Whether each neuron's value is asked for."""
+        """Whether each neuron is an output."""
         marks = np.zeros(self.neurons, dtype=bool)
         marks[self.outputs] = True
         return marks
 
     def activation_of(self, neuron: int) -> Activation:
-        """Return what ``neuron``, no input, applies to its sum."""
+        """Return the activation of ``neuron``, which must not be an input."""
         return self.output_activation if self.is_output[neuron] else self.activation
 
     def forward(self, inputs: ArrayLike) -> NDArray[np.float64]:
@@ -201,8 +201,8 @@ class FFNN:
         """
         given = np.asarray(inputs, dtype=np.float64)
         rows = np.atleast_2d(given)
-        found = self.values(rows)[self.outputs].T
-        return found[0] if given.ndim == 1 else found
+        result = self.values(rows)[self.outputs].T
+        return result[0] if given.ndim == 1 else result
 
     def values(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the value of every neuron, (neurons, batch), for inputs (batch, inputs)."""
@@ -227,12 +227,12 @@ class FFNN:
         return values
 
 
-def _numbers(values: ArrayLike, what: str) -> Ints:
+def _numbers(values: ArrayLike, kind: str) -> Ints:
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
-        raise GraphError(f"{what}s must be a list of neuron numbers")
+        raise GraphError(f"{kind}s must be a list of neuron numbers")
     if array.size and not 0 <= array.min() <= array.max() < LARGEST:
-        raise GraphError(f"{what} {array[(array < 0) | (array >= LARGEST)][0]}: no neuron number")
+        raise GraphError(f"{kind} {array[(array < 0) | (array >= LARGEST)][0]}: no neuron number")
     return array.astype(np.int32)
 
 
@@ -323,12 +323,14 @@ def _check_graph(net: FFNN) -> None:
         raise CycleError("connections form a cycle: " + " -> ".join(map(str, [*cycle, cycle[0]])))
     vain = np.flatnonzero((net.fan_out == 0) & ~net.is_output)
     if len(vain):
-        raise GraphError(f"neuron {vain[0]} is computed in vain: no output, no outgoing connection")
+        raise GraphError(
+            f"neuron {vain[0]} is unused: it is not an output and has no outgoing connection"
+        )
     if net.connected:
         part = parts(net.neurons, net.sources, net.targets)
-        apart = np.flatnonzero(part != part[0])
-        if len(apart):
+        unreached = np.flatnonzero(part != part[0])
+        if len(unreached):
             raise GraphError(
-                f"the network is not connected: no path joins neurons 0 and {apart[0]}, directions "
-                "aside"
+                "the network is not connected: no undirected path joins neurons 0 and "
+                f"{unreached[0]}"
             )

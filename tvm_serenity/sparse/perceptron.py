@@ -31,10 +31,14 @@ class Perceptron:
     def pruned(self, density: float) -> Pruned:
         """Return the network of the largest weights; see :func:`prune`."""
         if not self.layers:
-            raise UnsupportedError("no matrix product: not a multi-layer perceptron")
+            raise UnsupportedError(
+                "the model has no matrix product, so it is not a multi-layer perceptron"
+            )
         hidden = set(self.rectified[:-1]) or {True}
         if len(hidden) > 1:
-            raise UnsupportedError("ReLU after some hidden layers only: use it after all or none")
+            raise UnsupportedError(
+                "ReLU follows some hidden layers only; use it after all of them, or none"
+            )
         kinds = {True: Activation.RELU, False: Activation.IDENTITY}
         return prune(
             self.layers, self.biases, density, kinds[hidden.pop()], kinds[self.rectified[-1]]

@@ -1,19 +1,20 @@
-"""A lower bound that looks at the network: phases, in the style of Hong and Kung (STOC 1981).
+"""A lower bound from the network's structure: phases, in the style of Hong and Kung (STOC 1981).
 
-Cut any computation after every k-th read of a neuron. A phase finds at most M - 1 neurons in fast
-memory and reads k more, so it uses at most e(M - 1 + k) connections, e(q) being the most
-connections among any q neurons; the first phase finds none: e(k). With P phases, of which all but
-the last read k neurons, ``W <= e(k) + (P - 1) e(M - 1 + k)``: at least ``k (P - 1) + 1`` reads of
-neurons. Every neuron is read once, too, so reads are at least ``W + max(N, that)``, and writes S.
+Cut any computation after every k-th read of a neuron. A phase begins with at most M - 1 neurons in
+fast memory and reads k more, so it uses at most e(M - 1 + k) connections, where e(q) is the largest
+number of connections among any q neurons; the first phase begins with none: e(k). With P phases, of
+which all but the last read k neurons, ``W <= e(k) + (P - 1) e(M - 1 + k)``: at least ``k (P - 1) +
+1`` reads of neurons. Every neuron is read at least once, so reads are at least ``W + max(N,
+that)``, and writes S.
 
 e(q) is bounded by the least of
 
 * W; half the sum of the q largest degrees; q (q - 1) / 2;
 * for connections between levels a and b, ``A = X + R`` with X a rank-one part and R the rest: a
-  part of ``max(X) * pairs(q)``, pairs(q) the most pairs of neurons of different, joined levels,
-  and of ``q * r``, r the spectral radius of the matrix of ``|R| / 2`` over pairs of levels (the
-  quadratic form of the indicator vector; norms of blocks bound the norm of the whole). X is the
-  mean density, or follows the fan-out of the sources.
+  part of ``max(X) * pairs(q)``, pairs(q) the largest number of pairs of neurons of different,
+  joined levels, and of ``q * r``, r the spectral radius of the matrix of ``|R| / 2`` over pairs of
+  levels (the quadratic form of the indicator vector; norms of blocks bound the norm of the matrix).
+  X is the mean density, or follows the fan-out of the sources.
 """
 
 import numpy as np
@@ -26,7 +27,7 @@ from tvm_serenity.sparse.simulate import memory_of
 SLACK = 1e-6
 """Relative margin for the rounding of eigenvalues."""
 LARGEST_BLOCK = 8_000_000
-"""Pairs of neurons of two levels whose spectrum is looked at; larger ones use degrees only."""
+"""Largest number of neuron pairs of two levels for a spectrum; larger ones use degrees only."""
 
 Grid = NDArray[np.float64]
 
@@ -65,9 +66,9 @@ def _spectra(net: FFNN) -> list[tuple[float, float, float]]:
     size = np.bincount(level, minlength=depth)
     if max(size[a] * size[b] for a, b in joined) > LARGEST_BLOCK or depth > 200:
         return []
-    # Neurons of levels joined only with the next one are two-coloured (Mantel), else Turan.
+    # Neurons of levels joined only with the next level are two-coloured (Mantel), else Turan.
     share = 0.25 if (joined[:, 1] == joined[:, 0] + 1).all() else (1 - 1 / depth) / 2
-    found = []
+    bounds = []
     for follow in (False, True):
         norms = np.zeros((depth, depth))
         density = 0.0
@@ -78,8 +79,8 @@ def _spectra(net: FFNN) -> list[tuple[float, float, float]]:
                 model = np.repeat(block.mean(axis=1, keepdims=True), block.shape[1], axis=1)
             density = max(density, float(model.max()))
             norms[a, b] = norms[b, a] = _norm(block - model) / 2
-        found.append((density, float(np.linalg.eigvalsh(norms).max()), share))
-    return found
+        bounds.append((density, float(np.linalg.eigvalsh(norms).max()), share))
+    return bounds
 
 
 def _block(net: FFNN, a: int, b: int) -> Grid:

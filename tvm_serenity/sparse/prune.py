@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons after magnitude pruning: the smallest weights are removed."""
+"""Multi-layer perceptrons after magnitude pruning, which removes the smallest weights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from tvm_serenity.sparse.network import FFNN, Activation, Ints
 
 @dataclass(frozen=True)
 class Pruned:
-    """What pruning leaves of a perceptron.
+    """A pruned perceptron.
 
-    ``net`` has no isolated neuron, and none that no output depends on. ``inputs``: the columns of
-    the perceptron its inputs are; ``outputs``: those its outputs are. The other outputs are
-    ``constants`` (by column; nan where the output is computed).
+    ``net`` has no isolated and no unused neuron. ``inputs`` and ``outputs``: the columns of the
+    perceptron's inputs and outputs in ``net``. The other outputs are ``constants`` (by column; nan
+    if the output is computed).
     """
 
     net: FFNN
@@ -28,9 +28,9 @@ class Pruned:
     def forward(self, inputs: ArrayLike) -> NDArray[np.float64]:
         """Return the perceptron's outputs: ``(batch, outputs)`` for ``(batch, inputs)``."""
         rows = np.atleast_2d(np.asarray(inputs))
-        found = np.repeat(self.constants[None, :].astype(np.float64), len(rows), axis=0)
-        found[:, self.outputs] = self.net.forward(rows[:, self.inputs])
-        return found
+        outputs = np.repeat(self.constants[None, :].astype(np.float64), len(rows), axis=0)
+        outputs[:, self.outputs] = self.net.forward(rows[:, self.inputs])
+        return outputs
 
 
 def prune(
@@ -45,12 +45,12 @@ def prune(
     """Return the network of the ``density * weights`` largest weights of each layer.
 
     ``layers``: ``(outputs, inputs)`` each. ``together``: one threshold for all layers, which may
-    leave nothing of one. Earlier weights first where two are equal. Raises :class:`InputError`
-    for a density outside of (0, 1], :class:`GraphError` where a weight is not finite or no
-    connection reaches an output.
+    leave nothing of one. Of equal weights the earlier ones are kept. Raises :class:`InputError` if
+    the density is outside (0, 1], :class:`GraphError` if a weight is not finite or no connection
+    reaches an output.
     """
     if not 0 < density <= 1:
-        raise InputError(f"density {density}: above 0, at most 1")
+        raise InputError(f"density {density}: it must be above 0 and at most 1")
     matrices = [np.asarray(layer, dtype=np.float32) for layer in layers]
     for number, matrix in enumerate(matrices):
         if matrix.ndim != 2:
@@ -69,7 +69,7 @@ def prune(
 
 
 def _largest(sizes: NDArray[Any], density: float) -> NDArray[np.bool_]:
-    """Return a mask of the largest, the first ones where several are equal."""
+    """Return a mask of the largest values; of equal ones the first."""
     count = max(1, round(density * len(sizes)))
     threshold = np.partition(sizes, len(sizes) - count)[len(sizes) - count]
     mask: NDArray[np.bool_] = sizes > threshold
@@ -95,7 +95,7 @@ def _connected(
     activation: Activation,
     output_activation: Activation,
 ) -> Pruned:
-    """Drop what is isolated or computed in vain, last layer first; keep constants."""
+    """Remove isolated and unused neurons, last layer first; keep constants."""
     wanted = np.ones(len(masked[-1]), dtype=bool)
     for matrix in reversed(masked):
         matrix[~wanted] = 0
@@ -106,7 +106,7 @@ def _connected(
     alive = [(matrix != 0).any(axis=0) for matrix in masked] + [reached]
     kept = np.concatenate(alive)
     if not reached.any():
-        raise GraphError("nothing is left to compute: no connection reaches an output")
+        raise GraphError("the pruned network computes nothing: no connection reaches an output")
     number = np.cumsum(kept) - 1
     tails, heads, factors = [], [], []
     for layer, matrix in enumerate(masked):

@@ -1,7 +1,7 @@
 """The simulator in plain Python, naive on purpose: the specification of the native one.
 
-It shares no code with it. Slots are a list; each eviction looks through all of them and, under
-``min``, through the rest of the order.
+It shares no code with the native one. Slots are a list; each eviction searches all of them and,
+under ``min``, the rest of the order.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def simulate(
     pointer = reads = writes = clock = 0
 
     def next_use(neuron: int, position: int, side: int) -> float:
-        """Twice the position of the next use after (position, side), plus its side."""
+        """Return twice the position of the next use after (position, side), plus its side."""
         for p in range(position, len(uses)):
             for s in (0, 1):
                 if (p, s) > (position, side) and uses[p][s] == neuron:
@@ -30,7 +30,7 @@ def simulate(
         return float("inf")
 
     def distance(neuron: int, position: int, side: int) -> tuple[float, bool]:
-        """MIN's rank; at the same rank the clean value leaves."""
+        """Return MIN's rank; of equal ranks the clean value is evicted."""
         late = next_use(neuron, position, side)
         return late - (2 * delay if neuron in dirty else 0), neuron not in dirty
 
@@ -64,7 +64,7 @@ def simulate(
             clock += 1
             last_touched[neuron] = clock
         dirty.add(pair[1])
-        if policy in (Policy.MIN, Policy.MIN_WRITE_AWARE):  # what is dead leaves at once
+        if policy in (Policy.MIN, Policy.MIN_WRITE_AWARE):  # dead values are evicted at once
             for neuron in pair:
                 if next_use(neuron, position, 1) == float("inf"):
                     writes += neuron in dirty and neuron in outputs

@@ -31,7 +31,7 @@ LEAST_MEMORY = 3
 
 
 class Policy(StrEnum):
-    """What leaves when room is needed."""
+    """The eviction policy of the fast memory."""
 
     MIN = "min"
     MIN_WRITE_AWARE = "min-write-aware"
@@ -40,12 +40,12 @@ class Policy(StrEnum):
 
 
 NUMBERS = {policy: number for number, policy in enumerate(Policy)}
-"""As the native core knows them."""
+"""The policies' numbers in the native core."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """I/Os of an inference: reads (connections among them) and writes."""
+    """The I/Os of an inference: reads (of connections too) and writes."""
 
     reads: int
     writes: int
@@ -58,9 +58,9 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Trace:
-    """What moved, in order: while which connection of the order, which neuron, and how.
+    """The moves, in order: the position in the order, the neuron, and the kind of move.
 
-    ``kinds``: 0 read, 1 written, 2 dropped without a write. What leaves at the end has position W.
+    ``kinds``: 0 read, 1 written, 2 dropped without a write. Moves at the end have position W.
     """
 
     positions: Ints
@@ -78,8 +78,8 @@ def simulate(
     """Return the I/Os of ``order`` (connection numbers) with ``memory`` values of fast memory.
 
     ``delay``: of a dirty value under ``min-write-aware``, in connections; default: the best of
-    ``delays(memory)``. Raises :class:`InputError` where the order is not topological or the
-    memory holds fewer than 3 values.
+    ``delays(memory)``. Raises :class:`InputError` if the order is not topological or the memory
+    holds fewer than 3 values.
     """
     checked = check_order(net, order)
     return _best(net, checked, memory_of(memory), policy_of(policy), delay)
@@ -111,24 +111,25 @@ def graph_of(net: FFNN) -> object:
 
 
 def memory_of(memory: int) -> int:
-    """Return ``memory``; raises :class:`InputError` below 3, the least that computes anything."""
+    """Return ``memory``; raise :class:`InputError` below 3, the least for any computation."""
     if memory < LEAST_MEMORY:
         raise InputError(
-            f"fast memory of {memory}: a connection and its two neurons need {LEAST_MEMORY}"
+            f"fast memory of {memory} values is too small: a connection with its two neurons needs "
+            f"{LEAST_MEMORY}"
         )
     return memory
 
 
 def policy_of(name: Policy | str) -> Policy:
-    """Return the policy of that name; raises :class:`InputError` where there is none."""
+    """Return the policy of that name; raise :class:`InputError` if it is unknown."""
     try:
         return Policy(name)
     except ValueError as error:
-        raise InputError(f"policy {name!r}: choose of {', '.join(Policy)}") from error
+        raise InputError(f"unknown policy {name!r}; choose one of {', '.join(Policy)}") from error
 
 
 def _best(net: FFNN, order: Ints, memory: int, policy: Policy, delay: int | None) -> Traffic:
     graph = graph_of(net)
     tried = delays(memory) if delay is None and policy is Policy.MIN_WRITE_AWARE else (delay or 0,)
-    found = [core().simulate(graph, order, NUMBERS[policy], memory, d) for d in tried]
-    return Traffic(*min(found, key=sum))
+    results = [core().simulate(graph, order, NUMBERS[policy], memory, d) for d in tried]
+    return Traffic(*min(results, key=sum))

@@ -1,4 +1,4 @@
-"""Levels, cycles and parts of a graph given as arrays of sources and targets."""
+"""Levels, cycles and components of a graph given as arrays of sources and targets."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ def a_cycle(neurons: int, sources: Ints, targets: Ints) -> list[int]:
     before = {}
     for s, t in zip(sources.tolist(), targets.tolist(), strict=True):
         if stuck[s] and stuck[t]:
-            before[t] = s  # what is stuck waits for something that is
+            before[t] = s  # a stuck neuron waits for another stuck one
     path = [int(np.flatnonzero(stuck)[0])]
     seen = {path[0]: 0}
     while (step := before[path[-1]]) not in seen:
@@ -52,7 +52,7 @@ def a_cycle(neurons: int, sources: Ints, targets: Ints) -> list[int]:
 
 
 def parts(neurons: int, sources: Ints, targets: Ints) -> Ints:
-    """Return the number of the connected part of each neuron, directions aside."""
+    """Return the number of each neuron's connected component, ignoring directions."""
     tails, heads = np.concatenate([sources, targets]), np.concatenate([targets, sources])
     first, follow = _rows(neurons, tails, heads)
     part = np.full(neurons, -1, dtype=np.int32)

@@ -171,9 +171,9 @@ def remembered(name: str, make: Callable[[], bytes]) -> bytes:
 
 
 def pack(files: Mapping[str, Path | bytes]) -> bytes:
-    """Return files by their names as one archive that depends on nothing but their content.
+    """Return files, by name, as one archive that depends on nothing but names and content.
 
-    Each is a path or the content itself.
+    Each file is a path or the content itself.
     """
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:

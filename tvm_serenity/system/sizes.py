@@ -25,7 +25,7 @@ def size_bytes(text: str, least: int = 0) -> int:
     if size.denominator != 1:
         raise InputError(f"size {text!r}: not a whole number of bytes")
     if not least <= size <= MAX_BYTES:
-        raise InputError(f"size {text!r}: out of range; write {least} to {MAX_BYTES} bytes")
+        raise InputError(f"size {text!r}: out of range; write from {least} to {MAX_BYTES} bytes")
     return int(size)
 
 

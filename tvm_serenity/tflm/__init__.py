@@ -1,1 +1,1 @@
-"""TensorFlow Lite Micro: its offline memory plan, and what its kernels' scratch adds to it."""
+"""TensorFlow Lite Micro: its offline memory plan, and the arena margin for kernel scratch."""

@@ -1,13 +1,13 @@
-"""TensorFlow Lite Micro's offline memory plan: made, encoded, decoded and checked.
+"""TensorFlow Lite Micro's offline memory plan: created, encoded, decoded and checked.
 
 TFLM reads offsets for a model's tensors from the metadata ``OfflineMemoryAllocation``: 32-bit
-integers, the format's version, the subgraph, the number of tensors, and for each tensor its offset
-from the start of the arena's head, -1 for what TFLM places itself (its documentation of memory
-management; ``micro_allocation_info.cc``). Versions of TFLM disagree on several subgraphs, so only
-models with one are planned.
+integers for the format's version, the subgraph, the number of tensors, and each tensor's offset
+from the start of the arena's head, -1 for tensors that TFLM places itself (its documentation of
+memory management; ``micro_allocation_info.cc``). Versions of TFLM disagree on several subgraphs, so
+only models with one subgraph are planned.
 
-Lifetimes are TFLM's: inputs are made in scope 0, operator i runs in scope i + 1, outputs stay to
-the last scope, every operator is real. Sizes are rounded up to its alignment of 16 bytes.
+Lifetimes are TFLM's: inputs are produced in scope 0, operator i runs in scope i + 1, outputs stay
+to the last scope, and every operator computes. Sizes are rounded up to its alignment of 16 bytes.
 """
 
 import struct
@@ -23,7 +23,7 @@ ALIGNMENT = 16
 VERSION = 1
 SUBGRAPH = 0
 ONLINE = -1
-"""The offset of what TFLM places itself: constants (not at all), variables, unused tensors."""
+"""The offset of tensors that TFLM places itself: constants (not at all), variables, unused ones."""
 
 _HEADER_WORDS = 3
 _MAX_ARENA_BYTES = 2**31 - 1
@@ -31,10 +31,9 @@ _MAX_ARENA_BYTES = 2**31 - 1
 
 @dataclass(frozen=True)
 class OfflinePlan:
-    """A plan for TFLM: ``offsets[t]`` of every tensor of the subgraph, and how it was found.
+    """A plan for TFLM: ``offsets[t]`` of every tensor of the subgraph, and the plan behind it.
 
-    ``tensors[i]`` is the tensor of ``plan.buffers[i]``; ``arena_bytes`` is where the last of them
-    ends.
+    ``tensors[i]`` is the tensor of ``plan.buffers[i]``; ``arena_bytes`` is the end of the last one.
     """
 
     offsets: tuple[int, ...]
@@ -43,12 +42,12 @@ class OfflinePlan:
 
     @property
     def arena_bytes(self) -> int:
-        """Bytes of the arena's head that the planned tensors take."""
+        """Bytes of the arena's head for the planned tensors."""
         return self.plan.arena_bytes
 
 
 def lifetimes(graph: Graph, order: Sequence[int]) -> tuple[tuple[int, ...], tuple[Buffer, ...]]:
-    """Return the tensors that TFLM places in its head under ``order``, and the buffer of each."""
+    """Return the tensors that TFLM places in its head under ``order``, and their buffers."""
     scope = {op: step + 1 for step, op in enumerate(order)}
     last = len(graph.ops)
     inputs, outputs = set(graph.inputs), set(graph.outputs)
@@ -71,33 +70,35 @@ def lifetimes(graph: Graph, order: Sequence[int]) -> tuple[tuple[int, ...], tupl
 def plan_offline(
     graph: Graph, order: Sequence[int], options: PlanOptions | None = None
 ) -> OfflinePlan:
-    """Return offsets for the tensors of ``graph``, a file's, that runs in ``order``.
+    """Return offsets for the tensors of a file's ``graph`` that runs in ``order``.
 
-    Raises :class:`InputError` where an offset does not fit the format's 32 bits.
+    Raises :class:`InputError` if an offset exceeds the format's 32 bits.
     """
     tensors, buffers = lifetimes(graph, order)
-    found = plan(buffers, options=options or PlanOptions())
-    if found.arena_bytes > _MAX_ARENA_BYTES:
+    placed = plan(buffers, options=options or PlanOptions())
+    if placed.arena_bytes > _MAX_ARENA_BYTES:
         raise InputError(
-            f"{graph.name}: the arena of {found.arena_bytes} bytes exceeds the "
+            f"{graph.name}: the arena of {placed.arena_bytes} bytes exceeds the "
             f"{_MAX_ARENA_BYTES} that TFLM's format can address"
         )
     offsets = [ONLINE] * len(graph.tensors)
-    for tensor, offset in zip(tensors, found.offsets, strict=True):
+    for tensor, offset in zip(tensors, placed.offsets, strict=True):
         offsets[tensor] = offset
-    return OfflinePlan(tuple(offsets), tensors, found)
+    return OfflinePlan(tuple(offsets), tensors, placed)
 
 
 def encode(offsets: Sequence[int]) -> bytes:
-    """Return the metadata's bytes for the offsets of all tensors of a model's one subgraph."""
+    """Return the metadata's bytes for the offsets of all tensors of a model's only subgraph."""
     words = (VERSION, SUBGRAPH, len(offsets), *offsets)
     return struct.pack(f"<{len(words)}i", *words)
 
 
 def decode(content: bytes) -> tuple[int, ...]:
-    """Return the offsets in a metadata's bytes; :class:`InputError` where they are none."""
+    """Return the offsets in a metadata's bytes; raise :class:`InputError` if they are truncated."""
     if len(content) < 4 * _HEADER_WORDS:
-        raise InputError(f"metadata {OFFLINE_PLAN!r}: {len(content)} bytes hold no header")
+        raise InputError(
+            f"metadata {OFFLINE_PLAN!r}: {len(content)} bytes are too few for a header"
+        )
     count = struct.unpack_from("<i", content, 8)[0]
     if count < 0 or len(content) < 4 * (_HEADER_WORDS + count):
         raise InputError(
@@ -107,13 +108,13 @@ def decode(content: bytes) -> tuple[int, ...]:
 
 
 def check_offline(graph: Graph, order: Sequence[int], offsets: Sequence[int]) -> int:
-    """Check offsets as read from a file by the naive checker; return where the last tensor ends.
+    """Check a file's offsets by the naive checker; return the end of the last tensor.
 
-    Raises :class:`CheckError` where there is not one offset a tensor, a tensor that TFLM places
-    has none or one that is not aligned, or two that are live together overlap.
+    Raises :class:`CheckError` if the number of offsets is wrong, a tensor that TFLM places has none
+    or an unaligned one, or two tensors that are live together overlap.
     """
     if len(offsets) != len(graph.tensors):
-        raise CheckError(f"{len(offsets)} offsets for {len(graph.tensors)} tensors")
+        raise CheckError(f"the plan has {len(offsets)} offsets for {len(graph.tensors)} tensors")
     tensors, buffers = lifetimes(graph, order)
     for tensor in tensors:
         if offsets[tensor] < 0:

@@ -1,10 +1,9 @@
-"""What scratch of kernels adds to an offline plan: the margin an arena needs for it.
+"""The arena margin that an offline plan needs for the scratch memory of kernels.
 
-TFLM places the scratch that kernels ask for around the planned tensors, largest first, each in
-the first gap that is free in its scope. How much they ask for is theirs: the reference kernels of
-convolutions, dense layers and pools ask for none (float32 has no others); what CMSIS-NN's int8
-kernels ask for on a Cortex-M with DSP instructions (``arm_*_get_buffer_size``) each operator's file
-says (``Operator.scratch``).
+TFLM places the scratch that kernels request around the planned tensors, largest first, each in the
+first gap that is free in its scope. The reference kernels of convolutions, dense layers and pools
+request none (float32 has no others). The requests of CMSIS-NN's int8 kernels on a Cortex-M with DSP
+instructions (``arm_*_get_buffer_size``) are in each operator's file (``Operator.scratch``).
 """
 
 from collections.abc import Sequence
@@ -20,11 +19,11 @@ KERNELS = "CMSIS-NN, int8, Cortex-M with DSP"
 
 @dataclass(frozen=True)
 class Margin:
-    """What scratch makes of a plan.
+    """The effect of scratch on a plan.
 
-    ``free_bytes[s]``: the largest gap below the end of the planned tensors while the s-th op of
-    the order runs: scratch up to that is free. ``scratch_bytes[s]``: what CMSIS-NN asks for
-    there, None where that is not known. ``arena_bytes``: the head with that scratch.
+    ``free_bytes[s]``: the largest gap below the end of the planned tensors during the s-th op of
+    the order, free for scratch. ``scratch_bytes[s]``: CMSIS-NN's request there, None if unknown.
+    ``arena_bytes``: the head with that scratch.
     """
 
     free_bytes: tuple[int, ...]
@@ -49,18 +48,18 @@ def margin_of(graph: Graph, order: Sequence[int], planned: OfflinePlan) -> Margi
 
 
 def cmsis_nn_bytes(graph: Graph, op: Op) -> int | None:
-    """Return the bytes of scratch CMSIS-NN's kernel of ``op`` asks for; None where not known."""
+    """Return the scratch in bytes that CMSIS-NN's kernel of ``op`` requests, None if unknown."""
     asked = operator(op.kind).storage.scratch
     if asked is None:
         return None
-    made = graph.tensors[op.outputs[0]] if op.outputs else None
-    return asked([graph.tensors[t].shape for t in op.inputs], made)
+    result = graph.tensors[op.outputs[0]] if op.outputs else None
+    return asked([graph.tensors[t].shape for t in op.inputs], result)
 
 
 def _live_at(
     buffers: Sequence[Buffer], offsets: Sequence[int], scope: int
 ) -> list[tuple[int, int]]:
-    """Start and end of the buffers that are live in ``scope``, lowest first."""
+    """Return start and end of the buffers live in ``scope``, lowest first."""
     return sorted(
         (offset, offset + b.size_bytes)
         for b, offset in zip(buffers, offsets, strict=True)
@@ -69,7 +68,7 @@ def _live_at(
 
 
 def _gaps(taken: Sequence[tuple[int, int]], end: int) -> list[tuple[int, int]]:
-    """The free stretches below ``end``."""
+    """Return the free stretches below ``end``."""
     gaps, at = [], 0
     for start, stop in taken:
         if start > at:

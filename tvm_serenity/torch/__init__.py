@@ -1,10 +1,10 @@
-"""Exported PyTorch programs: the least peak of their nodes, in any order, with its certificate.
+"""Exported PyTorch programs: the least peak of their nodes over all orders, with a certificate.
 
 from tvm_serenity.torch import peak
 
-found = peak(torch.export.export(model, inputs))
-print(found)                        # bytes in the order given, in the best one, and the bound
-found.certificate()                 # what ``serenity check`` verifies without the search
+found = peak(torch.export.export(model, inputs)) print(found)                        # bytes in the
+given order, in the best one, and the bound found.certificate()                 # ``serenity check``
+verifies it without the search
 """
 
 from tvm_serenity.frontends.torch_nodes import BoundNodes, read_nodes

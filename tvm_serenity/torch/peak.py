@@ -15,7 +15,7 @@ from tvm_serenity.schedule.certificate import certificate
 
 @dataclass(frozen=True)
 class Peak:
-    """An exported program's nodes with their best order; bytes of tensors alive at once."""
+    """An exported program's nodes with their best order, and its live bytes."""
 
     nodes: BoundNodes
     schedule: Schedule
@@ -27,7 +27,7 @@ class Peak:
 
     @cached_property
     def given_bytes(self) -> int:
-        """The peak of the order that the program has."""
+        """The peak of the program's own order."""
         return peak_bytes(self.graph)
 
     @property
@@ -37,7 +37,7 @@ class Peak:
 
     @property
     def lower_bound_bytes(self) -> int:
-        """No order of the nodes needs less."""
+        """A lower bound on the peak of every order of the nodes."""
         return self.schedule.lower_bound_bytes
 
     @property
@@ -68,18 +68,18 @@ def peak(
 ) -> Peak:
     """Return the least peak of the nodes of a ``torch.export.ExportedProgram``.
 
-    Each node makes tensors of its own; views show what they view, and what writes to an argument
-    waits for those that read it before. Parameters, buffers and constants do not count; inputs of
-    the user do until they are last read, unless ``inputs`` is false: then they are the caller's.
-    Kernels that a compiler fuses are not known here. ``method`` and ``options`` are the
-    scheduler's. Raises :class:`UnsupportedError` on sizes that are not known, naming the node, and
-    :class:`InputError` on what is no exported program.
+    Each node produces tensors of its own. Views share their source's storage, and a node that
+    writes to an argument waits for its earlier readers. Parameters, buffers and constants do not
+    count. User inputs count until their last reader, unless ``inputs`` is false: then they belong
+    to the caller. Kernels that a compiler fuses are unknown here. ``method`` and ``options`` are
+    the scheduler's. Raises :class:`UnsupportedError` if a size is unknown (it names the node), and
+    :class:`InputError` if ``exported`` is not an exported program.
     """
     if not hasattr(exported, "graph_signature"):
-        what = type(exported).__name__
-        raise InputError(f"peak takes what torch.export.export returns, not {what}")
+        kind = type(exported).__name__
+        raise InputError(f"peak needs the result of torch.export.export, not a {kind}")
     role = Role.ACTIVATION if inputs else Role.EXTERNAL
-    found = read_program(exported, role)
-    # Tensors numbered as in the text form: a certificate then holds for the file that it is in.
-    nodes = replace(found, graph=text.parse(text.dump(found.graph)))
+    nodes_read = read_program(exported, role)
+    # Tensors are numbered as in the text form, so that a certificate holds for the written file.
+    nodes = replace(nodes_read, graph=text.parse(text.dump(nodes_read.graph)))
     return Peak(nodes, schedule(nodes.graph, method, options or Options()))

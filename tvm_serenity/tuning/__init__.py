@@ -1,1 +1,1 @@
-"""Forms of kernels measured on this machine: tiles, and TVM's own schedule, in alternation."""
+"""Measures forms of kernels on this machine: tiles and TVM's own schedule, in alternation."""

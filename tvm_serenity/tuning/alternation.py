@@ -1,9 +1,9 @@
-"""Forms of one kernel run in turns on the same arguments: the seconds of each, with care.
+"""Measures several forms of one kernel in turns on the same arguments, robust against load.
 
-On a machine that other work uses, runs one after the other differ by what else goes on, and of many
-forms the least is often the one that was lucky. So the usual form takes a turn in every round, and
-another one is said to take its least seconds, or its median share of the usual one's turn in the
-same round, whichever is more. The fastest few of the first rounds go on.
+On a busy machine consecutive runs differ by the load, and the fastest of many forms is often the
+lucky one. So the default form takes a turn in every round. The time of another form is its least
+seconds, or its median share of the default form's turn in the same round, whichever is more. Only
+the fastest few forms of the first rounds continue.
 """
 
 import math
@@ -26,14 +26,15 @@ from tvm_serenity.validation.report import EXACT
 from tvm_serenity.validation.tolerances import FUSED
 
 ROUNDS, FIRST, FINALISTS = 30, 3, 4
-"""Rounds in all, the first ones of all forms, and how many forms beside the usual one go on."""
+"""Number of rounds, of first rounds with all forms, and of forms that continue beside the default.
+"""
 LEAST_MS = 3
-"""Milliseconds of one turn, by which short kernels are repeated."""
+"""Minimum milliseconds of one turn; short kernels are repeated."""
 
 
 @dataclass(frozen=True)
 class Turns:
-    """The forms of one kernel, compiled as they are placed in an arena; the usual one first."""
+    """The forms of one kernel, compiled as in an arena; the default form first."""
 
     case: Case
     target: tvm.target.Target
@@ -42,16 +43,16 @@ class Turns:
 
     @staticmethod
     def of(case: Case, forms: Sequence[tirx.PrimFunc], target: tvm.target.Target) -> "Turns":
-        """Compile ``forms`` of the kernel of ``case``, as the pipeline would for ``target``."""
+        """Compile ``forms`` of the kernel of ``case``, as the pipeline does for ``target``."""
         math_in_vectors = names_processor(target)
-        made = tuple(in_vectors(form) if math_in_vectors else form for form in forms)
-        functions = {f"form{i}": placeable(form) for i, form in enumerate(made)}
-        functions["plain"] = made[0]
+        variants = tuple(in_vectors(form) if math_in_vectors else form for form in forms)
+        functions = {f"form{i}": placeable(form) for i, form in enumerate(variants)}
+        functions["plain"] = variants[0]
         named = {name: f.with_attr("global_symbol", name) for name, f in functions.items()}
-        return Turns(case, target, made, tvm.compile(tvm.IRModule(named), target=target).jit())
+        return Turns(case, target, variants, tvm.compile(tvm.IRModule(named), target=target).jit())
 
     def seconds(self, rounds: int = ROUNDS) -> list[float]:
-        """Return the seconds of each form; infinite of those that did not go on."""
+        """Return the seconds of each form; infinite for forms that did not continue."""
         every = dict(enumerate(self._arguments()))
         turns: dict[int, list[float]] = {index: [] for index in every}
         for number in range(rounds):
@@ -69,7 +70,7 @@ class Turns:
         return float(timed(*arguments).results[0])
 
     def same(self, index: int, seed: int) -> bool:
-        """Return whether a form computes what the usual one does: integers to the bit."""
+        """Return whether a form's results equal the default form's: integers bit by bit."""
         tolerance = FUSED if compat.contracts(self.target) else EXACT
         case = replace(self.case, made=self.kernels[index], signature=self._signature(index))
         functions = self.built["plain"], self.built[f"form{index}"]
@@ -79,7 +80,7 @@ class Turns:
         return replace(self.case.signature, workspace_bytes=workspace_of(self.kernels[index]))
 
     def _arguments(self) -> list[list[Any]]:
-        """The tensors of a call of each form: the network's constants, random inputs, scratch."""
+        """Return the tensors of a call of each form: constants, random inputs, scratch."""
         drawn = next(input_sets(self.case.parameters(), 0, ("random",)))
         given: Mapping[int, Array] = {
             **self.case.constants,
@@ -99,6 +100,6 @@ class Turns:
 
 
 def careful(usual: Sequence[float], other: Sequence[float]) -> float:
-    """Return the seconds of a form, of its turns and those of the usual one in the same rounds."""
+    """Return the seconds of a form, from its turns and the default form's in the same rounds."""
     shares = [mine / its for mine, its in zip(other, usual, strict=True)]
     return max(min(other), min(usual) * statistics.median(shares))

@@ -1,7 +1,7 @@
-"""Tilings measured on the machine, by TVM's MetaSchedule with its XGBoost cost model.
+"""Measures tilings on this machine, by TVM's MetaSchedule with its XGBoost cost model.
 
-The space holds the register tiles of ``kernels.tile``, with and without vectors: every point is a
-lean schedule. MetaSchedule copies kernels through TVM's JSON form, which crashes TVM 0.27 under
+The space holds the register tiles of ``kernels.tile``, with and without vectors; every point is a
+lean schedule. MetaSchedule copies kernels through TVM's JSON form, which crashes TVM 0.27 with
 apache-tvm-ffi 0.1.15.
 """
 
@@ -25,13 +25,13 @@ from tvm_serenity.kernels.tile import Tiling, tiled, tiling_for
 from tvm_serenity.tuning.workers import builder, runner
 
 CHANNELS, COLUMNS = 32, 8
-"""The largest tile that is tried."""
+"""The largest tile of the search."""
 POPULATION = 32
-"""Tiles drawn for the cost model to choose from; a kernel has about a hundred in all."""
+"""Number of tiles drawn for the cost model; a kernel has about a hundred in total."""
 
 
 def check_parts() -> None:
-    """Raise :class:`MissingPartError` where MetaSchedule or its cost model cannot run."""
+    """Raise :class:`MissingPartError` if MetaSchedule or its cost model cannot run."""
     try:
         import xgboost  # noqa: F401
     except ImportError:
@@ -42,24 +42,25 @@ def check_parts() -> None:
 def searched(
     kernel: tirx.PrimFunc, target: tvm.target.Target, trials: int, seed: int = 0
 ) -> dict[Tiling, float]:
-    """Return up to ``trials`` tiles of a kernel and the least seconds of each, the fastest first.
+    """Return up to ``trials`` tiles of a kernel with their least seconds, the fastest first.
 
-    ``kernel``: a PrimFunc in block form that :func:`spaces` has tiles for.
+    ``kernel``: a PrimFunc in block form for which :func:`spaces` has tiles.
     """
     logger = logging.getLogger("tvm.s_tir.meta_schedule")
     logger.setLevel(logging.WARNING)
     for handler in [h for h in logger.handlers if h.get_name() is None]:
-        logger.removeHandler(handler)  # of others: MetaSchedule sets its own up, by their names
-    found: dict[Tiling, float] = {}
+        # another library's: MetaSchedule sets up its own handlers by name
+        logger.removeHandler(handler)
+    seconds: dict[Tiling, float] = {}
     for record in _search(_workload(kernel), target, trials, seed):
         if record.run_secs:
             tile = _tiling_of(record.trace)
-            found[tile] = min(found.get(tile, math.inf), *(float(s) for s in record.run_secs))
-    return dict(sorted(found.items(), key=lambda pair: pair[1]))
+            seconds[tile] = min(seconds.get(tile, math.inf), *(float(s) for s in record.run_secs))
+    return dict(sorted(seconds.items(), key=lambda pair: pair[1]))
 
 
 def check_serialisation() -> None:
-    """Raise :class:`MissingPartError` under a version of tvm-ffi that crashes TVM."""
+    """Raise :class:`MissingPartError` if the installed tvm-ffi crashes TVM."""
     version = metadata.version("apache-tvm-ffi")
     if tuple(int(part) for part in version.split(".")[:3]) >= (0, 1, 15):
         raise MissingPartError(
@@ -69,7 +70,7 @@ def check_serialisation() -> None:
 
 
 def evolution() -> Any:
-    """Return MetaSchedule's search, with a population as small as the spaces are."""
+    """Return MetaSchedule's search with a small population, as the spaces are small."""
     from tvm.s_tir import meta_schedule as ms
 
     return ms.search_strategy.EvolutionarySearch(
@@ -81,7 +82,7 @@ def evolution() -> Any:
 
 
 def _search(module: tvm.IRModule, target: tvm.target.Target, trials: int, seed: int) -> list[Any]:
-    """Measure tiles of one kernel; return MetaSchedule's records."""
+    """Return MetaSchedule's records of the measured tiles of one kernel."""
     from tvm.s_tir import meta_schedule as ms
 
     vectors = tiling_for(target).vector
@@ -109,7 +110,7 @@ def _search(module: tvm.IRModule, target: tvm.target.Target, trials: int, seed: 
 
 
 def _tiling_of(trace: s_tir.Trace) -> Tiling:
-    """The tile a trace decided on."""
+    """Return the tile that a trace chose."""
     sizes = [[int(v) for v in decision] for decision in trace.decisions.values()]
     vector = any(inst.kind.name == "Vectorize" for inst in trace.insts)
     columns = sizes[0][-1] if len(sizes) > 1 else 1
@@ -118,7 +119,7 @@ def _tiling_of(trace: s_tir.Trace) -> Tiling:
 
 @contextmanager
 def _without_intrinsics() -> Iterator[None]:
-    """Spare MetaSchedule the import of all hardware intrinsics, 40 s of parsing: none is used."""
+    """Skip MetaSchedule's import of all hardware intrinsics, which takes 40 s and is not needed."""
     name = "tvm.s_tir.tensor_intrin"
     if name in sys.modules:
         yield
@@ -132,21 +133,21 @@ def _without_intrinsics() -> Iterator[None]:
 
 
 def spaces(kernel: tirx.PrimFunc, target: tvm.target.Target) -> int:
-    """Return how many forms of tiles fit a kernel: none, scalars, scalars and vectors."""
+    """Return the number of tile spaces of a kernel: none, scalars, or scalars and vectors."""
     if not may_change(kernel):
         return 0
     return len(_designs(s_tir.Schedule(_workload(kernel)), tiling_for(target).vector))
 
 
 def _designs(schedule: s_tir.Schedule, vectors: bool) -> list[Any]:
-    """The spaces of a kernel: tiles of scalars, and of vectors where the machine has them."""
+    """Return the spaces of a kernel: scalar tiles, and vector tiles if the machine has vectors."""
     inline_stages(schedule)
-    found = []
+    designs = []
     for vector in (True, False) if vectors else (False,):
         copy = schedule.copy()
         if tiled(copy, Tiling(CHANNELS, COLUMNS, vector), sample=True):
-            found.append(copy)
-    return found
+            designs.append(copy)
+    return designs
 
 
 def _workload(kernel: tirx.PrimFunc) -> Any:
@@ -154,5 +155,5 @@ def _workload(kernel: tirx.PrimFunc) -> Any:
 
 
 def _counted(target: tvm.target.Target) -> Any:
-    """The target with its number of cores, which MetaSchedule asks for: one."""
+    """Return the target with one core, a number that MetaSchedule requires."""
     return tvm.target.Target({**target.export(), "num-cores": 1})

@@ -1,15 +1,16 @@
-"""What ``serenity tune`` does: forms of kernels, measured in alternation with the usual one.
+"""``serenity tune``: measures forms of kernels in alternation with the default form.
 
-1. Tiles of kernels of sums: the best that TVM's MetaSchedule (``tuning.search``) finds, and those
-   of other shapes that registers hold (``shapes``), which kernels are made in parts of where they
-   do not divide it: MetaSchedule draws divisors alone.
-2. Tiles of packed layers, of the columns and vectors that registers of their unit hold: all of
-   them, or as many as there are trials, those of the fewest estimated cycles first. There are some
-   thirty at most, which need no cost model. Weights are packed for the unit, whatever the tile.
-3. TVM's own schedule of the same kernel, with its scratch; not of packed layers: TVM has none.
+1. Tiles of reduction kernels: the best that TVM's MetaSchedule (``tuning.search``) finds, and tiles
+   of other shapes that fit the registers (``shapes``). MetaSchedule draws divisors alone; a kernel
+   is split into parts for a tile that does not divide it.
+2. Tiles of packed layers, of all columns and vectors that fit the registers of their unit; at most
+   ``trials`` of them, by estimated cycles. There are about thirty, which need no cost model.
+   Weights are packed for the unit, whatever the tile.
+3. TVM's own schedule of the same kernel, with its scratch; not of packed layers, for which TVM has
+   none.
 
-A form is kept where it takes at most ``CLEAR`` of the usual one's time and computes the same:
-integers bit for bit, floats within ``validation.tolerances.FUSED``.
+A form is kept if it takes at most ``CLEAR`` of the default form's time and its results are equal:
+integers bit by bit, floats within ``validation.tolerances.FUSED``.
 """
 
 import math
@@ -35,14 +36,14 @@ from tvm_serenity.tuning.search import check_parts, searched, spaces
 from tvm_serenity.validation.kernels import Case, cases
 
 FINALISTS = 3
-"""Tiles of a search that are measured in alternation."""
+"""Number of tiles of a search that are measured in alternation."""
 
 Notify = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class TunedKernel:
-    """A kernel and what was found of it; how many forms were measured beside the usual one."""
+    """A kernel with its measured forms, and the number of forms beside the default one."""
 
     kernel: str
     key: str
@@ -53,18 +54,18 @@ class TunedKernel:
 def tune(
     made: Prepared, trials: int, seed: int = 0, notify: Notify = lambda _text: None
 ) -> list[TunedKernel]:
-    """Return what was measured of each distinct kernel of ``made``, of up to ``trials`` tiles each.
+    """Return the measurements of each distinct kernel of ``made``, of up to ``trials`` tiles each.
 
-    ``made``: prepared with nothing known (``tuned="none"``), in the tiles of its target.
+    ``made`` is prepared without known measurements (``tuned="none"``), in the tiles of its target.
     """
     if trials < 1:
-        raise InputError(f"--trials {trials}: at least 1")
+        raise InputError(f"--trials {trials}: write 1 or more")
     check_parts()
-    found, every = [], distinct(made)
+    measured, every = [], distinct(made)
     for index, case in enumerate(every):
         notify(f"{case.kernel} ({index + 1} of {len(every)})")
-        found.append(_tuned(case, made.target, trials, seed))
-    return found
+        measured.append(_tuned(case, made.target, trials, seed))
+    return measured
 
 
 def distinct(made: Prepared) -> list[Case]:
@@ -75,9 +76,9 @@ def distinct(made: Prepared) -> list[Case]:
 def raced(
     case: Case, tiles: Sequence[Tiling | Tile | None], target: tvm.target.Target, seed: int = 0
 ) -> Measured:
-    """Return the seconds of a kernel's usual form, and the forms of ``tiles`` that are kept.
+    """Return the seconds of a kernel's default form, and the kept forms of ``tiles``.
 
-    Of forms that are faster than each other, only those are kept that need less scratch.
+    A form slower than another kept form is kept only if it needs less scratch.
     """
     kernel = case.reference
     usual = lean(kernel, tiling_for(target))
@@ -93,30 +94,30 @@ def raced(
 
 
 def _kept(turns: Turns, forms: Sequence[tuple[Any, Any]], seed: int) -> Measured:
-    """The usual form's seconds, and the forms that are clearly faster and compute the same."""
+    """Return the default form's seconds, and the forms that are clearly faster and equal."""
     usual, *seconds = turns.seconds()
     kept: list[Form] = []
     for index in sorted(range(len(forms)), key=lambda i: seconds[i]):
         tile, made = forms[index]
-        found = Form(tile, seconds[index], workspace_of(made))
-        if found.seconds > CLEAR * usual or any(_covers(k, found) for k in kept):
+        candidate = Form(tile, seconds[index], workspace_of(made))
+        if candidate.seconds > CLEAR * usual or any(_covers(k, candidate) for k in kept):
             continue
         if turns.same(index + 1, seed):
-            kept.append(found)
+            kept.append(candidate)
     return Measured(usual, tuple(kept))
 
 
 def shapes(tiling: Tiling) -> list[Tiling]:
-    """Return other tiles of vectors that the registers of a target hold: twice as many as lanes."""
-    found = []
+    """Return other vector tiles that fit the registers of a target: twice as many as lanes."""
+    tiles = []
     for vectors in (1, 2, 4):
         most = (2 * tiling.lanes - vectors - 1) // vectors
         widths = sorted({most, most * 3 // 4, most // 2}, reverse=True)
-        found += [
+        tiles += [
             replace(tiling, channels=vectors * tiling.lanes, columns=w, most_columns=w)
             for w in widths
         ]
-    return found
+    return tiles
 
 
 def _tuned(case: Case, target: tvm.target.Target, trials: int, seed: int) -> TunedKernel:
@@ -127,14 +128,14 @@ def _tuned(case: Case, target: tvm.target.Target, trials: int, seed: int) -> Tun
 
 
 def _covers(faster: Form, other: Form) -> bool:
-    """Whether a faster form needs no more scratch either."""
+    """Return whether a faster form needs no more scratch either."""
     return faster.scratch_bytes <= other.scratch_bytes
 
 
 def _tiles(
     kernel: Any, target: tvm.target.Target, trials: int, seed: int
 ) -> tuple[Sequence[Any], int]:
-    """The tiles to be measured in alternation, and how many were tried."""
+    """Return the tiles to measure in alternation, and the number of tiles tried."""
     if kind_of(kernel) == Packed.__name__:
         tiles = tiles_of(spec_of(kernel))[1 : trials + 1]
         return tiles, len(tiles)

@@ -1,7 +1,7 @@
 """A builder and a runner for MetaSchedule that work in this process.
 
-Its own start processes for each kernel, which import TVM first: seconds a kernel. What is tried
-here are tiles of lean schedules, which neither crash nor hang.
+MetaSchedule's own ones start a process for each kernel, which imports TVM first: seconds per
+kernel. The tiles measured here are lean schedules, which neither crash nor hang.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from tvm.ir.utils import derived_object
 from tvm_serenity.validation.inputs import Parameter, drawn
 
 NUMBER, LEAST_MS = 3, 5
-"""Runs of a trial at least, and milliseconds of them."""
+"""Minimum runs of a trial, and their minimum milliseconds."""
 
 
 def builder(folder: Path) -> Any:
@@ -22,12 +22,12 @@ def builder(folder: Path) -> Any:
     from tvm.s_tir import meta_schedule as ms
 
     class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
-        """It."""
+        """A MetaSchedule builder without child processes."""
 
         count = 0
 
         def build(self, build_inputs: list[ms.builder.BuilderInput]) -> list[Any]:
-            """Return where each candidate's library lies, or what stopped it."""
+            """Return the path of each candidate's library, or its error."""
             results = []
             for given in build_inputs:
                 Builder.count += 1
@@ -48,14 +48,14 @@ def runner() -> Any:
     from tvm.s_tir import meta_schedule as ms
 
     class Future(ms.runner.PyRunnerFuture):  # type: ignore[misc]
-        """What was measured already."""
+        """The result of a finished measurement."""
 
         def __init__(self, seconds: list[float]) -> None:
             super().__init__()
             self.seconds = seconds
 
         def done(self) -> bool:
-            """Return that it is."""
+            """Return True: the measurement is finished."""
             return True
 
         def result(self) -> Any:
@@ -63,7 +63,7 @@ def runner() -> Any:
             return ms.runner.RunnerResult(self.seconds, None)
 
     class Runner(ms.runner.PyRunner):  # type: ignore[misc]
-        """It."""
+        """A MetaSchedule runner without child processes."""
 
         def run(self, runner_inputs: list[ms.runner.RunnerInput]) -> list[Any]:
             """Return the seconds of each library."""

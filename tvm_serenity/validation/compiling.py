@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache as once
+from functools import partial
 from importlib import resources
 from math import inf
 from pathlib import Path
@@ -25,6 +26,7 @@ from tvm_serenity.relax.compiled import functions_of
 from tvm_serenity.relax.objects import Notify, TargetOf
 from tvm_serenity.search.deadline import seconds_left, within
 from tvm_serenity.system import cache
+from tvm_serenity.system.counted import Counted
 from tvm_serenity.validation.kernels import Case, KernelComparison, cases, validate_kernels
 from tvm_serenity.validation.report import EXACT, Tolerance
 from tvm_serenity.validation.steps import steps_of
@@ -136,7 +138,8 @@ def validated(
         for batch in _batches(new, len(new) if limit_s == inf else TOGETHER):
             if limit_s != inf and seconds_left() <= 0:
                 break
-            counts = _compare(batch, machine, folder, seed)
+            told = partial(_told, notify, compared, len(new))
+            counts = _compare(batch, machine, folder, seed, told)
             for pair, count in zip(batch, counts, strict=True):
                 if kept is not None:
                     kept.put(pair.key, str(count).encode())
@@ -186,8 +189,17 @@ def _batches(pairs: Sequence[_Pair], size: int) -> Iterator[Sequence[_Pair]]:
     return (pairs[i : i + size] for i in range(0, len(pairs), size or 1))
 
 
+def _told(notify: Notify, before: int, total: int, count: int) -> None:
+    """Say how many kernels of ``total`` are equal: ``count`` of this batch, and those before."""
+    notify(Counted("validating kernels", before + count, total))
+
+
 def _compare(
-    pairs: Sequence[_Pair], machine: tvm.target.Target, folder: Path, seed: int
+    pairs: Sequence[_Pair],
+    machine: tvm.target.Target,
+    folder: Path,
+    seed: int,
+    said: Callable[[int], None],
 ) -> list[int]:
     """Compare kernels; return the number of input sets each was compared on.
 
@@ -197,7 +209,7 @@ def _compare(
     references = {pair.case.kernel: pair.case.reference for pair in pairs}
     how = KernelComparison(str(machine), same(machine), seed, folder)
     return validate_kernels(
-        [pair.case for pair in pairs], *both_forms(references, named, machine), how
+        [pair.case for pair in pairs], *both_forms(references, named, machine), how, said
     )
 
 

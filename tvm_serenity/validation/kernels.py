@@ -86,7 +86,7 @@ def cases(plain: tvm.IRModule, made: tvm.IRModule) -> list[Case]:
         if name is None or LEAN in (plain[name].attrs or {}):
             continue
         if name.name_hint not in called:
-            continue  # a lean kernel that moves nothing has become a view
+            continue  # a lean kernel that moves no byte has become a view
         pair = plain[name], _named(made, name.name_hint)
         key = tuple(compat.structural_key(compat.anonymous(f)) for f in pair)
         if key not in found:
@@ -155,14 +155,16 @@ def validate_kernels(
     reference: Callable[[str], Function],
     made: Callable[[str], Function],
     how: KernelComparison,
+    said: Callable[[int], None] = lambda _count: None,
 ) -> list[int]:
     """Compare all kernels; return the number of input sets for each.
 
-    ``reference`` and ``made`` return compiled kernels by name. The first difference is written to a
-    reproducer and raised as :class:`WrongResultError`.
+    ``reference`` and ``made`` return compiled kernels by name. ``said`` is told the number of equal
+    kernels after each. The first difference is written to a reproducer and raised as
+    :class:`WrongResultError`.
     """
     sets: list[int] = []
-    # looked up here, as the first look-up links the library: the child would do it for itself
+    # the first look-up links the library: do it before the fork
     functions = [(reference(case.kernel), made(case.kernel)) for case in found]
 
     def work() -> Iterator[tuple[int, Wrong | None, Any]]:
@@ -174,6 +176,7 @@ def validate_kernels(
             if wrong is not None:
                 _refuse(found[len(sets)], wrong, inputs, how)
             sets.append(count)
+            said(len(sets))
     except Death as death:
         case = found[len(sets)]
         _refuse(case, _wrong(case, str(death)), next(_sets(case, how.seed)), how)

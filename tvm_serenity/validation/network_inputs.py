@@ -28,7 +28,7 @@ def allowed_inputs(module: tvm.IRModule, function: str = "main") -> dict[int, Ra
     """Return the allowed range of each integer parameter that is an index, by position."""
     types = [dtype for _, _, dtype in parameters_of(module[function])]
     if any(np.dtype(dtype).kind in "iu" and dtype[-1] != "8" for dtype in types):
-        return input_ranges(module, function)  # 8 bits index nothing, as importers go
+        return input_ranges(module, function)  # importers never index by 8-bit values
     return {}
 
 

@@ -116,7 +116,7 @@ class _Kernel:
         if allowed is None:
             return
         own = [x for x in loads if x.source.same_as(store.buffer)]
-        if own:  # a running sum: each term gets its part
+        if own:  # a running sum: divide the range among its terms
             steps = max((_elements(x.source) for x in loads if x not in own), default=1)
             allowed = Range(min(allowed.low, 0), allowed.high // steps)
         self.narrow(store.value, allowed, store.buffer)
@@ -160,7 +160,7 @@ class _Kernel:
             return _ANY
         low = min(max(allowed.low, 0), allowed.high)
         start = self._bounds(value, variables, Range(low, low)).low
-        if -(2**31) < start < allowed.low:  # an index with something taken off
+        if -(2**31) < start < allowed.low:  # an index minus a constant
             low += allowed.low - start
         high = low + allowed.high - allowed.low
         if allowed.holds(self._bounds(value, variables, Range(low, high))):
@@ -185,7 +185,7 @@ class _Kernel:
             low = min(max(tried.low, int(limits.min)), int(limits.max) - 1)
             high = max(low, min(tried.high, int(limits.max) - 1)) + 1
             analyzer.bind(variable, tvm.ir.Range(tirx.const(low, dtype), tirx.const(high, dtype)))
-        with suppress(tvm.error.InternalError):  # a shift by what no shift is: nothing is simpler
+        with suppress(tvm.error.InternalError):  # an invalid shift amount: keep the expression
             value = analyzer.simplify(value)
         found = analyzer.const_int_bound(value)
         return Range(int(found.min_value), int(found.max_value))

@@ -181,7 +181,7 @@ def read_reproducer(path: Path) -> tuple[dict[str, Any], list[Array]]:
             inputs = [file[f"{INPUT}{i}"] for i in range(len(file.files) - 1)]
     except (OSError, ValueError, KeyError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: no reproducer ({reason})") from None
+        raise InputError(f"{path}: not a reproducer ({reason})") from None
     return case, inputs
 
 

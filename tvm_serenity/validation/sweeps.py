@@ -58,7 +58,7 @@ def _counting(parameter: Parameter, begin: int, first: bool) -> Array:
     limits: Range = limits_of(parameter)
     step = _step(parameter) if kind.itemsize <= 2 else 1
     at = np.arange(count) + begin
-    if first and parameter.shape:  # the first of a row does not count
+    if first and parameter.shape:  # the first of each row is set below
         columns = parameter.shape[-1]
         at = np.arange(count) - np.arange(count) // columns - 1 + begin
     made = limits.low + at * step % (limits.high - limits.low + 1)

@@ -1,7 +1,7 @@
 """Networks built from their published definitions, as Relax modules with seeded weights.
 
-``NAMES`` lists them; ``build("swiftnet")`` or ``build("randwire?n=64&seed=7")`` builds one.
-Listing them imports no TVM.
+``NAMES`` lists them; ``build("swiftnet")`` or ``build("randwire?n=64&seed=7")`` builds one. Listing
+them imports no TVM.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ NAMES: dict[str, ZooEntry] = {
 
 
 def build(spec: str) -> IRModule:
-    """The module that ``spec`` names: "name" or "name?param=value&...", with or without "zoo:".
+    """Return the module of ``spec``: "name" or "name?param=value&...", "zoo:" in front or not.
 
-    One function ``main``: the network's inputs are its parameters (batch 1; float32, int8 with
-    ``quantised=1``), its weights
-    constants, its operators the bindings of one dataflow block, a convolution's bias and relu
-    bindings of their own. The same spec gives the same module and the same weights.
-    InputError where the name, a parameter or a value is not one that is allowed.
+    It has one function ``main``. Its parameters are the network's inputs (batch 1; float32, or int8
+    with ``quantised=1``), its constants the weights. Each operator is a binding of one dataflow
+    block; bias and relu of a convolution are bindings of their own. The same spec gives the same
+    module and weights. Raises :class:`InputError` if the name, a parameter or a value is not
+    allowed.
     """
     name, _, query = spec.removeprefix(ZOO).partition("?")
     if name not in NAMES:
-        raise InputError(f"the zoo has no network {name!r}: allowed are {', '.join(NAMES)}")
+        raise InputError(f"the zoo has no network {name!r}; choose one of {', '.join(NAMES)}")
     entry = NAMES[name]
     values = entry.values(_pairs(query))
     from tvm_serenity.zoo.net import NetBuilder, module
@@ -55,6 +55,6 @@ def _pairs(query: str) -> dict[str, str]:
     for part in filter(None, query.split("&")):
         name, equals, value = part.partition("=")
         if not equals or name in pairs:
-            raise InputError(f"{part!r}: allowed are parameters as name=value, each once")
+            raise InputError(f"zoo parameter {part!r}: write each parameter once, as name=value")
         pairs[name] = value
     return pairs

@@ -1,8 +1,9 @@
-"""Cells found by architecture search: a notation for genotypes, and the networks stacked of them.
+"""Cells found by architecture search: a notation for genotypes, and networks stacked from them.
 
-A cell has two inputs, 0 = the output of the cell before the previous one and 1 = of the previous
-one. Its nodes 2, 3, ... each add up two operators' results; its output concatenates some nodes.
-One node a word: "sep3(0)+skip(2)" adds a separable 3x3 convolution of input 0 to node 2.
+A cell has two inputs, 0 = the output of the cell before the previous one and 1 = that of the
+previous one. Its nodes 2, 3, ... each add the results of two operators; its output concatenates
+some nodes. A word is one node: "sep3(0)+skip(2)" adds a separable 3x3 convolution of input 0 to
+node 2.
 
 Operators (F channels in, F channels out; BatchNorm folded into the convolution before it):
     skip        identity; with stride 2, ``reduce``
@@ -10,8 +11,8 @@ Operators (F channels in, F channels out; BatchNorm folded into the convolution 
     sepK        twice: relu, depthwise KxK, 1x1 convolution; the stride is in the first
     dil3        relu, depthwise 3x3 with dilation 2, 1x1 convolution
     1x7-7x1     relu, 1x7 convolution, 7x1 convolution
-Source of the notation's meaning: Liu et al., DARTS, 2019, section 2.1 and the code published with
-it (github.com/quark0/darts, cnn/operations.py and cnn/model.py).
+Source of the notation's meaning: Liu et al., DARTS, 2019, section 2.1 and its published code
+(github.com/quark0/darts, cnn/operations.py and cnn/model.py).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recipe:
-    """One kind of cell: for each node two (operator, input) pairs, and the nodes concatenated."""
+    """A kind of cell: two (operator, input) pairs per node, and the concatenated nodes."""
 
     nodes: tuple[tuple[tuple[str, int], ...], ...]
     concat: tuple[int, ...]
@@ -38,7 +39,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class CellStep:
-    """One cell of a stack: its recipe, its channels F, the stride of its operators on inputs."""
+    """A cell of a stack: its recipe, its channels F, and the stride of operators on its inputs."""
 
     recipe: Recipe
     channels: int
@@ -46,7 +47,7 @@ class CellStep:
 
 
 def recipe(words: str, concat: tuple[int, ...]) -> Recipe:
-    """The recipe in the notation of the module, one word a node."""
+    """Return the recipe of a text in the notation of this module, one word per node."""
     return Recipe(
         tuple(
             tuple((op, int(arg)) for op, arg in re.findall(r"([\w-]+)\((\d)\)", word))
@@ -57,7 +58,7 @@ def recipe(words: str, concat: tuple[int, ...]) -> Recipe:
 
 
 def cell(net: NetBuilder, step: CellStep, before: NetTensor, previous: NetTensor) -> NetTensor:
-    """The output of one cell: both inputs brought to F channels and one size, then the nodes."""
+    """Return the output of a cell: projects both inputs to F channels and one size."""
     fit = project if before.height == previous.height else reduce
     with net.scope("in0"):
         first = fit(net, before, step.channels)
@@ -67,7 +68,7 @@ def cell(net: NetBuilder, step: CellStep, before: NetTensor, previous: NetTensor
 
 
 def nodes(net: NetBuilder, step: CellStep, first: NetTensor, second: NetTensor) -> NetTensor:
-    """The output of one cell whose inputs already have F channels and one size."""
+    """Return the output of a cell whose inputs already have F channels and one size."""
     states = [first, second]
     for number, operands in enumerate(step.recipe.nodes, start=2):
         with net.scope(f"n{number}"):
@@ -82,7 +83,7 @@ def nodes(net: NetBuilder, step: CellStep, first: NetTensor, second: NetTensor) 
 def stack(
     net: NetBuilder, steps: Iterable[CellStep], before: NetTensor, previous: NetTensor
 ) -> NetTensor:
-    """The output of the last of several cells, each fed by the two cells before it."""
+    """Return the output of the last of several cells; each reads the two cells before it."""
     for number, step in enumerate(steps):
         with net.scope(f"cell{number}"):
             before, previous = previous, cell(net, step, before, previous)
@@ -90,14 +91,14 @@ def stack(
 
 
 def project(net: NetBuilder, x: NetTensor, channels: int) -> NetTensor:
-    """relu, 1x1 convolution."""
+    """Return relu, then a 1x1 convolution of ``x``."""
     return net.conv(net.relu(x), channels)
 
 
 def reduce(net: NetBuilder, x: NetTensor, channels: int) -> NetTensor:
-    """Half the size without dropping pixels: two strided 1x1 convolutions, one pixel apart.
+    """Return ``x`` at half the size: two strided 1x1 convolutions, one pixel apart.
 
-    Where the size is odd, the second one reads zeros beyond the edge.
+    No pixel is dropped. If the size is odd, the second convolution reads zeros beyond the edge.
     """
     x = net.relu(x)
     odd = (x.height % 2, x.width % 2)
@@ -109,7 +110,7 @@ def reduce(net: NetBuilder, x: NetTensor, channels: int) -> NetTensor:
 
 
 def separable(net: NetBuilder, x: NetTensor, channels: int, window: Window) -> NetTensor:
-    """relu, depthwise convolution, 1x1 convolution."""
+    """Return relu, a depthwise convolution, then a 1x1 convolution of ``x``."""
     return net.conv(net.depthwise(net.relu(x), window, bias=False), channels)
 
 

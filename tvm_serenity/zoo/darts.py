@@ -1,7 +1,7 @@
 """DARTS, second order (V2): Liu, Simonyan and Yang, ICLR 2019, figures 4 and 5, section 3.
 
-Two stride-2 stems (ImageNet) or one 3x3 convolution (CIFAR-10), then cells in a row, of which the
-ones after one and after two thirds halve the size and double the channels.
+Two stride-2 stems (ImageNet) or one 3x3 convolution (CIFAR-10), then a sequence of cells. The cells
+after one third and after two thirds halve the size and double the channels.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _normal_cell(net: NetBuilder, channels: int, size: int, preprocess: int) -> 
 
 def _own(cells: int, width: int, image: int) -> tuple[ZooParameter, ...]:
     return (
-        ZooParameter("cells", cells, "cells in all, the two reductions included", 3, 100),
+        ZooParameter("cells", cells, "number of cells, with the two reductions", 3, 100),
         channels(width, "channels F of the first cells"),
         image_size(image),
     )

@@ -1,4 +1,4 @@
-"""What the zoo knows of a network before building it: its name, its source, its parameters."""
+"""The description of a zoo network before it is built: name, source and parameters."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Value = int | float | str | None
 
 @dataclass(frozen=True)
 class ZooParameter:
-    """One parameter of a network: a number within [low, high], or one of ``choices``.
+    """A parameter of a network: a number within [low, high], or one of ``choices``.
 
-    A default of None leaves the choice to the network; ``help`` then says which it makes.
+    With a default of None the network chooses; ``help`` then says what it chooses.
     """
 
     name: str
@@ -31,14 +31,14 @@ class ZooParameter:
 
     @property
     def allowed(self) -> str:
-        """What a value may be, in words."""
+        """The allowed values in words."""
         if self.choices:
             return " or ".join(self.choices)
         word = "an integer" if self.kind is int else "a number"
         return f"{word} from {self.low} to {self.high}"
 
     def parse(self, text: str) -> Value:
-        """The value that ``text`` stands for; InputError names what is allowed."""
+        """Return the value of ``text``; raise :class:`InputError` if it is not allowed."""
         if self.choices:
             if text in self.choices:
                 return text
@@ -53,27 +53,27 @@ class ZooParameter:
 
 
 def choice(name: str, choices: tuple[str, ...], help: str) -> ZooParameter:
-    """A parameter with a few values; the first is the default."""
+    """Return a parameter with a few values; the first is the default."""
     return ZooParameter(name, choices[0], help, choices=choices)
 
 
 def switch(name: str, default: int, help: str) -> ZooParameter:
-    """A parameter that is 0 or 1."""
+    """Return a parameter that is 0 or 1."""
     return ZooParameter(name, default, help, 0, 1)
 
 
 def image_size(default: int) -> ZooParameter:
-    """Height and width of the image that enters a whole network."""
+    """Return the parameter for height and width of the image of a full network."""
     return ZooParameter("size", default, "height and width of the image", 32, 4096)
 
 
 def size(default: int, of: str) -> ZooParameter:
-    """Height and width of what enters a part of a network."""
+    """Return the parameter for height and width of the input of a part of a network."""
     return ZooParameter("size", default, f"height and width of {of}", 2, 4096)
 
 
 def channels(default: int, help: str, low: int = 2) -> ZooParameter:
-    """The width of the network."""
+    """Return the parameter for the width of the network."""
     return ZooParameter("channels", default, help, low, 4096)
 
 
@@ -88,8 +88,9 @@ COMMON = (
 class ZooEntry:
     """One network of the zoo.
 
-    ``build`` writes the network on a ``Net``, given the values of the entry's own parameters by
-    name, and returns its output. ``params`` lists them and the ones every network has.
+    ``build`` writes the network with a ``NetBuilder``, given the values of the entry's own
+    parameters by name, and returns its output. ``params`` lists these and the parameters of every
+    network.
     """
 
     name: str
@@ -104,12 +105,12 @@ class ZooEntry:
         return self.own + COMMON
 
     def values(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """A value for every parameter: the given text parsed, else the default."""
+        """Return a value for every parameter: the given text, parsed, or the default."""
         known = {param.name: param for param in self.params}
         for name in given:
             if name not in known:
                 raise InputError(
-                    f"{self.name} has no parameter {name}: allowed are {', '.join(known)}"
+                    f"{self.name} has no parameter {name}; choose among {', '.join(known)}"
                 )
         return {
             name: param.parse(given[name]) if name in given else param.default

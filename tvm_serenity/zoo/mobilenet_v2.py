@@ -23,14 +23,14 @@ BLOCKS = (
 
 
 def _channels(base: int, width: float) -> int:
-    """``base * width`` as a multiple of 8, and not below 90 % of it, as in the published code."""
+    """Return ``base * width`` as a multiple of 8, at least 90 % of it, as in the published code."""
     wanted = base * width
     rounded = max(8, int(wanted + 4) // 8 * 8)
     return rounded + 8 if rounded < 0.9 * wanted else rounded
 
 
 def _window(extent: int, stride: int) -> Window:
-    """A 3x3 window padded as TensorFlow's SAME: the odd row at the end."""
+    """Return a 3x3 window padded as TensorFlow's SAME: the odd row is at the end."""
     total = max(0, (-(-extent // stride) - 1) * stride + 3 - extent)
     before, after = total // 2, total - total // 2
     return Window((3, 3), (stride, stride), (before, before, after, after))
@@ -76,7 +76,7 @@ ENTRIES = (
             image_size(224),
             ZooParameter("width", 1.0, "factor on the channels", 0.1, 4, kind=float),
             ZooParameter("classes", 1000, "outputs", 2, 100000),
-            switch("quantised", 0, "1: int8, in the form a quantised file is imported in"),
+            switch("quantised", 0, "1: int8, in the form of an imported quantized file"),
         ),
     ),
 )

@@ -1,13 +1,13 @@
-"""The hand that writes networks down: a Relax function, one binding an operator, seeded weights.
+"""Writes networks as a Relax function: one binding per operator, with seeded weights.
 
-Networks are written against ``NetBuilder`` alone, so that a definition reads like its paper and
-importing one costs nothing: only this module imports TVM, and only ``zoo.build`` imports it.
+Networks are written with ``NetBuilder`` alone, so that a definition reads like its paper and
+imports no TVM: only this module imports TVM, and only ``zoo.build`` imports this module.
 
-The weights stand for a trained network whose batch normalisations are folded into the
-convolutions. A folded normalisation gives every channel about unit variance, whatever comes in;
-the same is reached here by following the mean square of every feature map (``NetTensor.moment``)
-and scaling each weight by it (He et al., 2015, section 2.2, with the mean square that sums and
-concatenations really have). So no activation overflows or dies out, however deep the network.
+The weights stand for a trained network whose batch normalisations are folded into the convolutions.
+A folded normalisation gives every channel about unit variance for any input. This module achieves
+the same by tracking the mean square of every feature map (``NetTensor.moment``) and scaling each
+weight by it (He et al., 2015, section 2.2, with the actual mean square of sums and concatenations).
+So no activation overflows or vanishes, however deep the network.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.zoo.weights import WeightStream
 from tvm_serenity.zoo.window import POINT, Window
 
-_BIAS = 0.1  # half the range of the biases
+_BIAS = 0.1  # half of the range of the biases
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class NetTensor:
 
 
 class NetBuilder:
-    """Appends operators to a dataflow block; each method returns the ``NetTensor`` it produces.
+    """Appends operators to a dataflow block; each method returns the ``NetTensor`` of its result.
 
-    ``layout`` is "NCHW" or "NHWC"; the weights of a seed have the same values in both.
+    ``layout`` is "NCHW" or "NHWC"; a seed gives the same weights in both.
     """
 
     def __init__(self, builder: relax.BlockBuilder, layout: str, seed: int) -> None:
@@ -61,7 +61,7 @@ class NetBuilder:
         self._prefix = ""
 
     def input(self, name: str, channels: int, size: int) -> NetTensor:
-        """A parameter of ``main`` of ``channels`` maps of ``size`` x ``size``."""
+        """Return a parameter of ``main`` with ``channels`` maps of ``size`` x ``size``."""
         extent = {"N": 1, "C": channels, "H": size, "W": size}
         var = relax.Var(name, relax.TensorType([extent[a] for a in self._layout], "float32"))
         self.params.append(var)
@@ -74,7 +74,7 @@ class NetBuilder:
         yield
         self._prefix = outer
 
-    # Layers with weights: a mean square of 1 comes out.
+    # Layers with weights: their results have a mean square of 1.
 
     def conv(
         self,
@@ -84,7 +84,7 @@ class NetBuilder:
         groups: int = 1,
         bias: bool = True,
     ) -> NetTensor:
-        """A convolution; the sum with its bias is a binding of its own."""
+        """Return a convolution; its bias is added by a binding of its own."""
         name = "conv" if groups == 1 else "dwconv"
         fan_in = x.channels // groups * math.prod(window.kernel)
         weight = self._weights.uniform(
@@ -107,11 +107,11 @@ class NetBuilder:
         return self._add_bias(y, name) if bias else y
 
     def depthwise(self, x: NetTensor, window: Window, bias: bool = True) -> NetTensor:
-        """A depthwise convolution of multiplier 1."""
+        """Return a depthwise convolution of multiplier 1."""
         return self.conv(x, x.channels, window, x.channels, bias)
 
     def dense(self, x: NetTensor, units: int) -> NetTensor:
-        """A fully connected layer on a vector."""
+        """Return a fully connected layer on a vector."""
         weight = self._weights.uniform((x.channels, units), half_range(x.channels, x.moment))
         return self._add_bias(
             self._emit(relax.op.matmul(x.var, self._constant(weight, 1)), "dense", 1.0), "dense"
@@ -124,34 +124,34 @@ class NetBuilder:
         return self._emit(relax.op.add(x.var, self._bias_constant(bias)), f"{name}_bias", 1.0)
 
     def _constant(self, weight: np.ndarray[Any, Any], axis: int) -> Any:
-        """Weights with their output channels along ``axis``, as an operand."""
+        """Return weights with their output channels along ``axis``, as an operand."""
         return relax.const(weight)
 
     def _bias_constant(self, bias: np.ndarray[Any, Any]) -> Any:
-        """The bias of the layer whose weights were the last made, as an operand."""
+        """Return the bias of the layer whose weights were created last, as an operand."""
         return relax.const(bias)
 
     # Operators without weights
 
     def relu(self, x: NetTensor) -> NetTensor:
-        """max(x, 0)."""
+        """Return max(x, 0)."""
         return self._emit(relax.op.nn.relu(x.var), "relu", x.moment / 2)
 
     def relu6(self, x: NetTensor) -> NetTensor:
-        """min(max(x, 0), 6)."""
+        """Return min(max(x, 0), 6)."""
         return self._emit(relax.op.clip(x.var, 0, 6), "relu6", x.moment / 2)
 
     def add(self, x: NetTensor, y: NetTensor) -> NetTensor:
-        """The sum of two features of one shape."""
+        """Return the sum of two features of one shape."""
         return self._emit(relax.op.add(x.var, y.var), "add", x.moment + y.moment)
 
     def scale(self, x: NetTensor, factor: float) -> NetTensor:
-        """``x`` times a constant."""
+        """Return ``x`` times a constant."""
         call = relax.op.multiply(x.var, relax.const(factor, "float32"))
         return self._emit(call, "scale", x.moment * factor * factor)
 
     def weighted_sum(self, xs: Sequence[NetTensor]) -> NetTensor:
-        """The sum of features times positive weights: sigmoids of values in [-1, 1)."""
+        """Return the sum of features times positive weights: sigmoids of values in [-1, 1)."""
         logits = self._weights.uniform((len(xs),), 1.0)
         terms = [
             self.scale(x, 1 / (1 + math.exp(-float(logit))))
@@ -160,22 +160,22 @@ class NetBuilder:
         return reduce(self.add, terms)
 
     def average(self, xs: Sequence[NetTensor]) -> NetTensor:
-        """The mean of features of one shape."""
+        """Return the mean of features of one shape."""
         return xs[0] if len(xs) == 1 else self.scale(reduce(self.add, xs), 1 / len(xs))
 
     def concat(self, xs: Sequence[NetTensor]) -> NetTensor:
-        """The features one after the other along the channels."""
+        """Return the features concatenated along the channels."""
         moment = sum(x.channels * x.moment for x in xs) / sum(x.channels for x in xs)
         call = relax.op.concat([x.var for x in xs], axis=self._channel_axis)
         return self._emit(call, "concat", moment)
 
     def max_pool(self, x: NetTensor, window: Window) -> NetTensor:
-        """Max pooling; padding never wins."""
-        # The largest of several values: their mean square about doubles.
+        """Return max pooling; padding never wins."""
+        # The maximum of several values has about twice their mean square.
         return self._pool(relax.op.nn.max_pool2d, x, window, 2 * x.moment)
 
     def avg_pool(self, x: NetTensor, window: Window) -> NetTensor:
-        """Average pooling; padding is not counted."""
+        """Return average pooling; padding does not count."""
         return self._pool(relax.op.nn.avg_pool2d, x, window, x.moment)
 
     def _pool(
@@ -185,26 +185,26 @@ class NetBuilder:
         return self._emit(call, "pool", moment)
 
     def mean(self, x: NetTensor) -> NetTensor:
-        """Global average pooling: the vector of the channels' means."""
+        """Return global average pooling: the vector of the channels' means."""
         return self._emit(relax.op.mean(x.var, self._spatial_axes), "mean", x.moment)
 
     def flatten(self, x: NetTensor) -> NetTensor:
-        """A 1 x 1 feature as a vector."""
+        """Return a 1 x 1 feature as a vector."""
         return self._emit(relax.op.reshape(x.var, (1, x.channels)), "flatten", x.moment)
 
     def shift(self, x: NetTensor) -> NetTensor:
-        """``x`` without its first row and its first column."""
+        """Return ``x`` without its first row and its first column."""
         call = relax.op.strided_slice(
             x.var, self._spatial_axes, begin=[1, 1], end=[x.height, x.width]
         )
         return self._emit(call, "shift", x.moment)
 
     def split(self, x: NetTensor) -> NetTensor:
-        """A split into one part: a copy."""
+        """Return a split into one part: a copy."""
         return self._emit(relax.op.split(x.var, 1, axis=self._channel_axis), "split", x.moment)
 
     def softmax(self, x: NetTensor) -> NetTensor:
-        """The softmax of a vector."""
+        """Return the softmax of a vector."""
         return self._emit(relax.op.nn.softmax(x.var), "softmax", 1.0)
 
     def _emit(self, call: relax.Expr, name: str, moment: float) -> NetTensor:
@@ -218,7 +218,7 @@ class NetBuilder:
 
 
 def half_range(fan_in: int, moment: float) -> float:
-    """Weights uniform in [-r, r) have variance r^2 / 3; fan_in * moment * r^2 / 3 shall be 1."""
+    """Return r for weights uniform in [-r, r), so that fan_in * moment * r^2 / 3 is 1."""
     return math.sqrt(3 / (fan_in * moment))
 
 
@@ -228,7 +228,7 @@ def module(
     seed: int,
     kind: type[NetBuilder] = NetBuilder,
 ) -> IRModule:
-    """The module whose ``main`` returns what ``write`` wrote on a ``kind``: one dataflow block."""
+    """Return the module whose ``main`` returns the result of ``write``, as one dataflow block."""
     builder = relax.BlockBuilder()
     try:
         with builder.function("main"):
@@ -237,7 +237,7 @@ def module(
                 output = builder.emit_output(write(net).var, "output")
             builder.emit_func_output(output, net.params)
     except InputError:
-        builder._end_block()  # a builder given up with a block open complains on standard error
+        builder._end_block()  # a builder with an open block would print an error
         raise
-    # emit_output binds an alias; without it every binding is an operator.
+    # emit_output binds an alias; without the alias every binding is an operator.
     return relax.transform.CanonicalizeBindings()(builder.get())

@@ -1,8 +1,8 @@
-"""Networks in int8: the same definitions, written as a quantised file is imported.
+"""Networks in int8: the same definitions, in the form of an imported quantized file.
 
-Every value a kernel stores is quantised and dequantised again; weights are int8 with a scale a
+Every value that a kernel stores is quantized and dequantized; weights are int8 with a scale per
 channel, biases int32 with the product of the scales. ``SerenityQuantize`` turns this into integer
-kernels. Scales come from the mean squares that ``NetBuilder`` follows, without calibration data.
+kernels. Scales follow from the mean squares that ``NetBuilder`` tracks, without calibration data.
 """
 
 import math
@@ -17,7 +17,7 @@ from tvm_serenity.zoo.net import NetBuilder, NetTensor
 from tvm_serenity.zoo.window import POINT, Window
 
 SPREAD = 4.0
-"""A linear value reaches this many times its root mean square before it is clamped."""
+"""A linear value is clamped at this multiple of its root mean square."""
 SIX = 6.0
 
 
@@ -27,12 +27,12 @@ class QuantisedNet(NetBuilder):
     def __init__(self, builder: relax.BlockBuilder, layout: str, seed: int) -> None:
         super().__init__(builder, layout, seed)
         self._kept: dict[Any, tuple[NetTensor, float]] = {}
-        self._limits: dict[Any, tuple[float, int]] = {}  # scale and zero point a value shall have
+        self._limits: dict[Any, tuple[float, int]] = {}  # scale and zero point required of a value
         self._source_scale = 1.0
         self._weight_scales: Any = None
 
     def input(self, name: str, channels: int, size: int) -> NetTensor:
-        """An int8 parameter, as its real values."""
+        """Return an int8 parameter, as its real values."""
         known = super().input(name, channels, size)
         var = relax.Var(name, relax.TensorType(known.var.ty.shape, "int8"))
         self.params[-1] = var
@@ -43,7 +43,7 @@ class QuantisedNet(NetBuilder):
         return real
 
     def stored(self, x: NetTensor) -> NetTensor:
-        """The stored values of ``x``, as an output of the network."""
+        """Return the stored values of ``x``, as an output of the network."""
         real = self._stored(x)
         scale, zero = self._limits[real.var]
         return self._emit(_quantised(real.var, scale, zero), "output", x.moment)
@@ -56,46 +56,46 @@ class QuantisedNet(NetBuilder):
         groups: int = 1,
         bias: bool = True,
     ) -> NetTensor:
-        """A convolution of stored values."""
+        """Return a convolution of stored values."""
         return super().conv(self._stored(x), channels, window, groups, bias)
 
     def dense(self, x: NetTensor, units: int) -> NetTensor:
-        """A dense layer of stored values."""
+        """Return a dense layer of stored values."""
         return super().dense(self._stored(x), units)
 
     def relu6(self, x: NetTensor) -> NetTensor:
-        """min(max(x, 0), 6), stored with all of int8 for 0 to 6."""
+        """Return min(max(x, 0), 6), stored with the full int8 range for 0 to 6."""
         y = super().relu6(x)
         self._limits[y.var] = (SIX / 255, -128)
         return y
 
     def add(self, x: NetTensor, y: NetTensor) -> NetTensor:
-        """The sum of stored values."""
+        """Return the sum of stored values."""
         return super().add(self._stored(x), self._stored(y))
 
     def mean(self, x: NetTensor) -> NetTensor:
-        """The channels' means of stored values, within the same limits."""
+        """Return the channels' means of stored values, with the same scale."""
         return self._like(x, super().mean(self._stored(x)))
 
     def max_pool(self, x: NetTensor, window: Window) -> NetTensor:
-        """Max pooling of stored values, within the same limits."""
+        """Return max pooling of stored values, with the same scale."""
         return self._like(x, super().max_pool(self._stored(x), window))
 
     def avg_pool(self, x: NetTensor, window: Window) -> NetTensor:
-        """Average pooling of stored values, within the same limits."""
+        """Return average pooling of stored values, with the same scale."""
         return self._like(x, super().avg_pool(self._stored(x), window))
 
     def concat(self, xs: Sequence[NetTensor]) -> NetTensor:
-        """Stored values joined along the channels, within limits of their own."""
+        """Return stored values concatenated along the channels, with a scale of their own."""
         return super().concat([self._stored(x) for x in xs])
 
     def softmax(self, x: NetTensor) -> NetTensor:
-        """The softmax as int8: scale 1/256, zero point -128."""
+        """Return the softmax as int8: scale 1/256, zero point -128."""
         y = super().softmax(self._stored(x))
         return self._emit(_quantised(y.var, 1 / 256, -128), "output", y.moment)
 
     def _stored(self, x: NetTensor) -> NetTensor:
-        """The real values of ``x`` as they are stored; quantised when first asked for."""
+        """Return the real values of ``x`` as stored; they are quantized at the first request."""
         if x.var not in self._kept:
             scale, zero = self._limits.setdefault(x.var, (_linear_scale(x), 0))
             stored = self._emit(_quantised(x.var, scale, zero), "stored", x.moment)
@@ -106,7 +106,7 @@ class QuantisedNet(NetBuilder):
         return real
 
     def _like(self, x: NetTensor, y: NetTensor) -> NetTensor:
-        """``y``, to be stored as ``x`` is."""
+        """Return ``y`` with the scale of ``x``."""
         self._limits[y.var] = self._limits[x.var]
         return y
 

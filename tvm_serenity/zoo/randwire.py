@@ -1,17 +1,17 @@
-"""RandWire: stages wired at random (Xie, Kirillov, Girshick, He, ICCV 2019, section 3).
+"""RandWire: randomly wired stages (Xie, Kirillov, Girshick, He, ICCV 2019, section 3).
 
-A node sums its inputs with positive weights (sigmoids), then relu, separable 3x3 convolution,
-BatchNorm. Nodes without a predecessor read the stage's input with stride 2 and bring it to the
-stage's channels; the nodes without a successor are averaged into the stage's output. The weight of
-a node with one input is left out: relu and convolution are positively homogeneous, so it is part
-of the convolution's weights.
+A node sums its inputs with positive weights (sigmoids), then applies relu, a separable 3x3
+convolution and BatchNorm. Nodes without a predecessor read the stage's input with stride 2 and
+project it to the stage's channels; the nodes without a successor are averaged into the stage's
+output. A node with one input has no weight: relu and convolution are positively homogeneous, so the
+weight is part of the convolution's.
 
 ``randwire-cifar10`` and ``-cifar100`` are the networks in SERENITY's table 1 (MLSys 2020), which
 gives multiply-accumulates and weights (111.0 M, 1.2 M; 160.0 M, 4.7 M) and, in figure 10, two and
 three cells, but no layers. Built here: the small regime of Xie et al. (C = 78, WS(32, 4, 0.75),
-channels doubled from stage to stage, 1280 features before the classifier) on 32 x 32 images, with
-one 3x3 convolution in front. That comes within 8 % of those counts; the rest is up to the graphs,
-which decide how many nodes read a stage's narrower input.
+channels doubled from stage to stage, 1280 features before the classifier) on 32 x 32 images, after
+one 3x3 convolution. That comes within 8 % of those counts; the rest depends on the graphs, which
+decide how many nodes read a stage's narrower input.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SOURCE = "Xie et al., Exploring Randomly Wired Neural Networks for Image Recogn
 def _stage(
     net: NetBuilder, x: NetTensor, wiring: list[list[int]], channels: int, stride: int
 ) -> NetTensor:
-    """The output of one stage; ``wiring`` has the predecessors of every node."""
+    """Return the output of one stage; ``wiring`` lists the predecessors of every node."""
     nodes: list[NetTensor] = []
     for number, predecessors in enumerate(wiring):
         with net.scope(f"n{number}"):

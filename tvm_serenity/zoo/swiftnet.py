@@ -1,18 +1,18 @@
-"""SwiftNet (Zhang, Yang, Jiang et al., 2019), the network SERENITY and Liberis & Lane measured.
+"""SwiftNet (Zhang, Yang, Jiang et al., 2019), which SERENITY and Liberis & Lane measured.
 
-The graph is that of the file its authors handed in to the Visual Wake Words challenge of 2019
-(github.com/newwhitecheng/vwwc19-submission, vwwc-224/submission-uint8.lite, 85 operators), here in
-float32 with weights of our own. The cells below are written one operator a line, in the file's
-order, which is a topological order:
+The graph is that of the authors' file for the Visual Wake Words challenge of 2019
+(github.com/newwhitecheng/vwwc19-submission, vwwc-224/submission-uint8.lite, 85 operators), in
+float32 with seeded weights. The cells below list one operator per line, in the file's topological
+order:
 
     NUMBER  KIND  INPUTS...
 
-NUMBER is the operator's index in the file and names its output; ``x`` is what enters the cell, the
-last line is what leaves it. KIND is one of
+NUMBER is the operator's index in the file and names its output; ``x`` is the input of the cell, the
+last line its output. KIND is one of
     cN   1x1 convolution to N channels, relu          dw    3x3 depthwise convolution, relu
     lN   1x1 convolution to N channels (linear)       cat   concatenation along the channels
     add  sum of two tensors, relu
-The file states no activations: quantisation to [0, 6] clamps instead. A relu stands where the
+The file states no activations, because quantization to [0, 6] clamps. A relu is used where the
 file's tensor is named "activation" (for sums and all convolutions but the linear ones).
 """
 
@@ -118,7 +118,7 @@ STEM = Window((7, 7), (4, 4), (1, 1, 2, 2))  # padded as TensorFlow's SAME: the 
 
 
 def _cell(net: NetBuilder, table: str, x: NetTensor) -> NetTensor:
-    """The output of the cell that ``table`` lists, entered by ``x``."""
+    """Return the output of the cell in ``table`` with input ``x``."""
     values = {"x": x}
     output = x
     for line in table.split("\n"):
@@ -146,17 +146,17 @@ def _stem(net: NetBuilder, image: NetTensor) -> NetTensor:
     return net.max_pool(net.relu(net.conv(y, 32)), POOL)
 
 
-def _whole(net: NetBuilder, size: int, split: int) -> NetTensor:
+def _full_network(net: NetBuilder, size: int, split: int) -> NetTensor:
     image = net.input("image", 3, size)
     with net.scope("stem"):
         y = _stem(net, net.split(image) if split else image)
     y = net.max_pool(_cell(net, CELL_A, y), POOL)
     y = net.max_pool(_cell(net, CELL_B, y), POOL)
-    y = _whole_pool(net, _cell(net, CELL_C, y))
+    y = _global_pool(net, _cell(net, CELL_C, y))
     return net.softmax(net.dense(net.flatten(y), 2))
 
 
-def _whole_pool(net: NetBuilder, x: NetTensor) -> NetTensor:
+def _global_pool(net: NetBuilder, x: NetTensor) -> NetTensor:
     extent = (x.height, x.width)
     return net.avg_pool(x, Window(extent, extent))
 
@@ -165,7 +165,7 @@ def _single(net: NetBuilder, size: int, pool: int, table: str, channels: int) ->
     y = _cell(net, table, net.input("x", channels, size))
     if not pool:
         return y
-    return _whole_pool(net, y) if table is CELL_C else net.max_pool(y, POOL)
+    return _global_pool(net, y) if table is CELL_C else net.max_pool(y, POOL)
 
 
 def _entry(letter: str, table: str, channels: int, extent: int) -> ZooEntry:
@@ -187,10 +187,10 @@ ENTRIES = (
         "swiftnet",
         "SwiftNet for Visual Wake Words, three irregular cells, 224 x 224",
         _SOURCE,
-        _whole,
+        _full_network,
         (
             image_size(224),
-            switch("split", 1, "0: without the file's first operator, a copy of the input"),
+            switch("split", 1, "0: leave out the file's first operator, a copy of the input"),
         ),
     ),
     _entry("A", CELL_A, 32, 28),

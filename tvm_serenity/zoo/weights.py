@@ -11,7 +11,7 @@ MAX_WEIGHTS = 1 << 27  # elements of all constants together: 512 MiB of float32
 
 
 class WeightStream:
-    """One stream of float32 constants: the same seed and the same draws give the same values."""
+    """A stream of float32 constants; the same seed and draws give the same values."""
 
     def __init__(self, seed: int) -> None:
         # RandomState is the one generator whose stream NumPy keeps frozen.
@@ -19,12 +19,12 @@ class WeightStream:
         self._drawn = 0
 
     def uniform(self, shape: tuple[int, ...], half_range: float) -> np.ndarray[Any, Any]:
-        """An array uniform in [-half_range, half_range); InputError beyond ``MAX_WEIGHTS``."""
+        """Return an array uniform in [-half_range, half_range), at most ``MAX_WEIGHTS`` in all."""
         self._drawn += math.prod(shape)
         if self._drawn > MAX_WEIGHTS:
             raise InputError(
-                f"the network has more than the {MAX_WEIGHTS} weights allowed: "
-                "lower its channels, cells or n"
+                f"the network has more than the {MAX_WEIGHTS} weights allowed; lower its channels, "
+                "cells or n"
             )
         values = self._random.random_sample(shape) * 2.0 - 1.0
         return (values * half_range).astype(np.float32)

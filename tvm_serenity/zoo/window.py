@@ -17,6 +17,6 @@ POINT = Window()
 
 
 def same(kernel: int, stride: int = 1, dilation: int = 1) -> Window:
-    """The window of an odd square kernel, padded alike on all sides: n in, ceil(n / stride) out."""
+    """Return an odd square window, padded equally on all sides: n in, ceil(n / stride) out."""
     margin = kernel // 2 * dilation
     return Window((kernel, kernel), (stride, stride), (margin,) * 4, dilation)

@@ -1,6 +1,7 @@
-"""Random directed acyclic graphs, as Xie et al. (ICCV 2019, section 3.2) wire networks with.
+"""Random directed acyclic graphs for the wiring of networks (Xie et al., ICCV 2019, section 3.2).
 
-An undirected graph of networkx' generators, every edge directed from its lower to its higher node.
+Each graph is an undirected graph of networkx' generators, with every edge directed from its lower
+to its higher node.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ _DEFAULT_P = {"ws": 0.75, "er": 0.2, "ba": 0.0}  # Xie et al., section 4.1
 class Wiring:
     """A random graph: ``model`` "ws" (k, p), "er" (p) or "ba" (m), of ``n`` nodes.
 
-    ws: Watts-Strogatz, a ring of ``k`` neighbours, each edge rewired with probability ``p``;
-    er: Erdos-Renyi, each edge there with probability ``p``, drawn again until connected;
-    ba: Barabasi-Albert, each new node joined to ``m`` others. ``p`` None: the paper's choice.
+    ws: Watts-Strogatz, a ring of ``k`` neighbours, each edge rewired with probability ``p``; er:
+    Erdos-Renyi, each edge exists with probability ``p``, drawn again until connected; ba:
+    Barabasi-Albert, each new node joined to ``m`` others. ``p`` None: the paper's choice.
     """
 
     n: int = 32
@@ -32,15 +33,16 @@ class Wiring:
     m: int = 5
 
     def predecessors(self, seed: int) -> list[list[int]]:
-        """For every node, the nodes with an edge to it, ascending, all of lower index.
+        """Return, for every node, the nodes with an edge to it, ascending, all of lower index.
 
-        InputError where the parameters describe no connected graph of at most ``MAX_EDGES`` edges.
+        Raises :class:`InputError` if the parameters give no connected graph of at most
+        ``MAX_EDGES`` edges.
         """
         self._check()
-        found: list[list[int]] = [[] for _ in range(self.n)]
+        predecessors: list[list[int]] = [[] for _ in range(self.n)]
         for a, b in self._draw(random.Random(seed)).edges:
-            found[max(a, b)].append(min(a, b))
-        return [sorted(nodes) for nodes in found]
+            predecessors[max(a, b)].append(min(a, b))
+        return [sorted(nodes) for nodes in predecessors]
 
     def _probability(self) -> float:
         return _DEFAULT_P[self.model] if self.p is None else self.p
@@ -56,7 +58,9 @@ class Wiring:
             "ba": (self.n - self.m) * self.m,
         }[self.model]
         if edges > MAX_EDGES:
-            raise InputError(f"about {edges:.0f} edges: a random graph may have up to {MAX_EDGES}")
+            raise InputError(
+                f"about {edges:.0f} edges are too many; a random graph may have up to {MAX_EDGES}"
+            )
 
     def _draw(self, rng: random.Random) -> Any:
         import networkx as nx
@@ -71,5 +75,5 @@ class Wiring:
             if nx.is_connected(graph):
                 return graph
         raise InputError(
-            f"{_TRIES} {self.model} graphs were not connected: raise k or p, or lower n"
+            f"{_TRIES} random {self.model} graphs were not connected; raise k or p, or lower n"
         )

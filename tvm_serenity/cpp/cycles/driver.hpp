@@ -1,5 +1,5 @@
-// Follows an emulated program by a hook that is called before each instruction, and prices it on
-// several pipelines at once. Nothing of the emulator is linked: its functions come as addresses.
+// Follows an emulated program by a hook before each instruction, and prices it on several pipelines
+// at once. The emulator is not linked: its functions are passed as addresses.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace cycles {
 
-// The functions of the emulator that are called, and its numbers of r0 to pc.
+// The emulator's functions to call, and its numbers of the registers r0 to pc.
 struct Emulator {
   int (*reg_read)(void*, int, void*);
   int (*stop)(void*);
@@ -19,7 +19,7 @@ struct Emulator {
   std::array<int, 16> registers;
 };
 
-// What one call of an operator took.
+// The cost of one call of an operator.
 struct Segment {
   u32 entry;
   u64 instructions;

@@ -1,4 +1,4 @@
-// Memories behind wait states, read buffers, prefetch, caches and ports that are shared.
+// Memories with wait states, read buffers, prefetch, caches and shared ports.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace cycles {
 
-// A cache of lines that are filled by sectors, least recently used lines leave first.
+// A cache whose lines are filled by sectors; the least recently used line is evicted.
 class Cache {
  public:
   u32 line_bytes, sector_bytes, sets, ways;
@@ -91,7 +91,7 @@ struct Memories {
     return -1;
   }
 
-  // When an instruction's word at `address` is there that is asked for at `start`.
+  // Return when an instruction's word at `address`, requested at `start`, has arrived.
   u64 fetch(u32 address, u64 start) {
     const int m = find(address);
     if (m < 0 || memories[m].immediate()) return start + 1;
@@ -115,7 +115,7 @@ struct Memories {
     return there;
   }
 
-  // Cycles that a load from `address` waits beyond its own, asked for at `start`.
+  // Return the extra cycles of a load from `address`, requested at `start`.
   u64 load(u32 address, u64 start) {
     const int m = find(address);
     if (m < 0 || memories[m].immediate()) return 0;
@@ -129,7 +129,7 @@ struct Memories {
     return read(memory, cache, start) - start - 1;
   }
 
-  // A store leaves by the write buffer: it waits for nothing, but may take a line in.
+  // A store goes through the write buffer: it does not wait, but may fill a line.
   void store(u32 address, u64 start) {
     const int m = find(address);
     if (m < 0) return;
@@ -143,7 +143,7 @@ struct Memories {
  private:
   Cache* cache_of(int index) { return index < 0 ? nullptr : &caches[index]; }
 
-  // Read what a sector takes; the word that was asked for comes first.
+  // Read a sector; the requested word comes first.
   u64 read(Memory& memory, const Cache* cache, u64 start) {
     if (memory.port >= 0) start = std::max(start, port_free[memory.port]);
     const u64 there = start + memory.read_cycles;

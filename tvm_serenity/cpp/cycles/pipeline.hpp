@@ -1,4 +1,4 @@
-// What an instruction takes on a core: in order with one or two issued a cycle.
+// The cycles of an instruction on an in-order core that issues one or two per cycle.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ namespace cycles {
 
 // In the order of tvm_serenity.cycles.core.PIPELINE.
 struct Core {
-  bool dual;                // two a cycle
+  bool dual;                // issues two per cycle
   u32 fetch_bytes, fetch_words;  // a fetch's, and how many are held ahead
   u32 load_overlap;         // cycles less for a load or store after an independent load
   u32 address_hazard;       // cycles more for an address from the instruction before
@@ -69,7 +69,7 @@ class Pipeline {
     ++fetched_;
   }
 
-  // When the words of the instruction at `pc` are there.
+  // Return when the words of the instruction at `pc` have arrived.
   u64 arrival(u32 pc, u32 size) {
     const u32 first = pc / core_.fetch_bytes, last = (pc + size - 1) / core_.fetch_bytes;
     while (fetched_ <= last) fetch_one(0);

@@ -1,4 +1,4 @@
-// One instruction as the timing models see it: what the Python side decoded, in plain fields.
+// One instruction for the timing models: the fields that the Python side decoded.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A network as the order search sees it: what each op accesses does not depend on the order.
+// The network of the order search: the accesses of each op do not depend on the order.
 #pragma once
 
 #include <algorithm>

@@ -1,13 +1,13 @@
-// All capacities in one pass, where the policy is a stack algorithm (Mattson et al. 1970): what a
-// cache of c slots holds is contained in what one of c + 1 slots holds. Dropping dead blocks keeps
-// that: a dropped block leaves a hole, and the first hole takes what would be pushed further down.
+// All capacities in one pass, for policies that are stack algorithms (Mattson et al. 1970): the content
+// of a cache of c slots is a subset of that of c + 1 slots. Dropping dead blocks preserves this: a
+// dropped block leaves a hole, and the first hole takes the block that would be pushed further down.
 #pragma once
 
 #include "offchip/trace.hpp"
 
 namespace offchip {
 
-// `slots` ascending, each at least 1; one answer for each. Blocks take one slot each.
+// Return one result for each of `slots`, which ascend from 1. Blocks take one slot each.
 // Throws TooLate.
 std::vector<Traffic> sweep_min(const Trace& trace, const std::vector<std::int64_t>& slots,
                                const Late& late);

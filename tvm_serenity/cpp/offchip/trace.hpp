@@ -1,4 +1,4 @@
-// The trace all simulators read, and what they answer. docs/offchip.md states the model.
+// The trace that all simulators read, and their result. docs/offchip.md defines the model.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@ namespace offchip {
 
 using Bytes = std::int64_t;
 
-// Whether the time is over; asked in every long loop. Throws where the caller was interrupted.
+// Return whether the time is up; every long loop asks. Throws if the caller was interrupted.
 using Late = std::function<bool()>;
-struct TooLate {};  // what has no answer before its end throws
+struct TooLate {};  // thrown by functions without a partial result
 
 enum Kind : std::uint8_t { kRead = 1, kWrite = 2, kModify = 3 };  // modify: part of a block
 
@@ -34,7 +34,7 @@ struct Traffic {
 
 enum After : std::uint8_t { kStays, kDropped, kFlushed };
 
-// For each access the index of the block's next one, or `count`.
+// Return, for each access, the index of the block's next access, or `count`.
 inline std::vector<std::int32_t> next_accesses(const Trace& trace) {
   std::vector<std::int32_t> next(trace.count);
   std::vector<std::int32_t> seen(trace.blocks, std::int32_t(trace.count));
@@ -45,8 +45,8 @@ inline std::vector<std::int32_t> next_accesses(const Trace& trace) {
   return next;
 }
 
-// What becomes of a block after an access whose block is next accessed at `next`: content that is
-// overwritten or never read again is dropped without a write, an output is written and dropped.
+// Return the fate of a block after an access whose block is next accessed at `next`: content that is
+// overwritten or never read again is dropped without a write; an output is written and dropped.
 inline After after(const Trace& trace, std::int32_t block, std::int32_t next) {
   if (next == trace.count) return trace.kept[block] ? kFlushed : kDropped;
   return trace.kind[next] == kWrite ? kDropped : kStays;

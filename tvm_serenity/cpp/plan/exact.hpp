@@ -1,4 +1,4 @@
-// Whether a placement within a capacity exists: a complete search over canonical placements.
+// Decides whether a placement within a capacity exists, by complete search over canonical placements.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace plan {
 
-// Each may be switched off; docs/planner.md says why each loses nothing.
+// Each rule may be switched off; docs/planner.md proves that it loses no placement.
 struct Rules {
   bool stack = true;      // the lowest of a section and all above it fit the capacity
   bool first = true;      // who can be lowest in a section
   bool suffix = true;     // the late ones of a section must fit above the earliest of them
   bool dominance = true;  // no hole that a buffer under the same roof would fill
   bool twins = true;      // equal buffers in index order
-  bool split = true;      // independent stretches of time are searched apart
+  bool split = true;      // independent stretches of time are searched separately
   bool memo = true;       // states that failed before
 };
 
@@ -24,7 +24,7 @@ enum class Verdict { kPlaced, kImpossible, kStopped };
 
 // Which section is worked at: that of the lowest candidate, first or fullest, or the tightest.
 enum class Focus { kLowest, kFullest, kTightest };
-// Who is tried first where several candidates are equally low.
+// The candidate that is tried first if several are equally low.
 enum class Priority { kArea, kLifetime, kSize, kStart, kEnd, kWide, kTall, kPressure };
 constexpr int kFocuses = 3, kPriorities = 8;
 
@@ -36,8 +36,7 @@ struct Strategy {
   std::uint64_t seed = 0;
 };
 
-// The search recurses once a buffer; larger instances are searched by a loop without rules split
-// and memo.
+// The search recurses once per buffer; larger instances use a loop without the rules split and memo.
 constexpr int kMaxDepth = 6000;
 
 class Exact {

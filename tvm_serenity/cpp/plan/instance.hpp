@@ -1,4 +1,4 @@
-// The placement problem as the native searches see it.
+// The placement problem of the native searches.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct Partner {
   bool anywhere;
 };
 
-// A buffer that may start `rise` above the start of one that reaches further up.
+// A buffer that may start `rise` above the start of a buffer that overlaps it from below.
 struct Above {
   int other;
   Bytes rise;
@@ -40,8 +40,8 @@ struct Instance {
   bool meets(int i, int j) const { return lower[i] < upper[j] && lower[j] < upper[i]; }
 };
 
-// A limit shared by all parts of a run. tick() is cheap; it counts a step, asks the clock and the
-// interrupt callback now and then, and remembers a stop.
+// A limit that all parts of a run share. tick() is cheap: it counts a step, checks the clock and the
+// interrupt callback regularly, and remembers a stop.
 class Limit {
  public:
   explicit Limit(std::uint64_t steps) : steps_(steps) {}
@@ -51,7 +51,7 @@ class Limit {
     return stopped_ || ((ticks_ & 255) == 0 && poll());
   }
   bool now() { return stopped_ || poll(); }
-  virtual bool interrupted() const { return false; }  // nobody waits for an answer any more
+  virtual bool interrupted() const { return false; }  // Ctrl-C came
 
  protected:
   virtual bool check() = 0;  // whether to stop
@@ -75,7 +75,7 @@ inline std::uint64_t mix(std::uint64_t x) {
 
 Bytes arena_of(const Instance& instance, const std::vector<Bytes>& offsets);
 
-// For each section, the sizes of what is live in it.
+// Return, for each section, the bytes of the buffers live in it.
 std::vector<Bytes> live_bytes(const Instance& instance);
 
 }  // namespace plan

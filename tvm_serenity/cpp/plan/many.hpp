@@ -7,8 +7,8 @@
 
 namespace plan {
 
-// The same as place_in_order where no buffers may share bytes, quicker on many: it looks at those
-// that are live with a buffer alone. Empty where the limit came first.
+// Return place_in_order's result for buffers that must not share bytes, faster on many: it compares
+// only buffers that are live together. Empty if the limit came first.
 std::vector<Bytes> place_among_many(const Instance& instance, const std::vector<int>& order,
                                     Limit& limit);
 

@@ -1,4 +1,4 @@
-// Placements pushed up and down again, until they take no less.
+// Pushes placements up and down again until the arena does not shrink any more.
 #pragma once
 
 #include <vector>
@@ -14,8 +14,8 @@ namespace plan {
 // Buffers must not share bytes; what is fixed stays.
 std::vector<Bytes> turned_twice(const Instance& instance, std::vector<Bytes> offsets, Limit& limit);
 
-// The same again and again, until the arena is no larger than `goal`, gets no smaller, or the limit
-// comes. Returns the best placement.
+// Repeat this until the arena is at most `goal`, does not shrink, or the limit comes. Return the best
+// placement.
 std::vector<Bytes> settle(const Instance& instance, std::vector<Bytes> offsets, Bytes goal,
                           Limit& limit);
 

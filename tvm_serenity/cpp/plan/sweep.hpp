@@ -1,4 +1,4 @@
-// Placements of many buffers made in one pass through time, in O(n log n).
+// Placements of many buffers in one pass through time, in O(n log n).
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace plan {
 
-// The best of several such placements, the first one whatever the limit says, but none where Ctrl-C
-// comes before it. Buffers must not share bytes nor be fixed.
+// Return the best of several such placements. The first ignores the limit, but not Ctrl-C. Buffers
+// must neither share bytes nor be fixed.
 std::vector<Bytes> sweep(const Instance& instance, Limit& limit);
 
 }  // namespace plan

@@ -1,4 +1,4 @@
-// When a search stops without an answer, and how it reports on the way.
+// The limits at which a search stops without an answer, and its progress reports.
 #pragma once
 
 #include <chrono>
@@ -18,12 +18,12 @@ struct Limits {
   std::size_t memory_bytes = SIZE_MAX;
   std::function<void(std::uint64_t states)> poll;  // every 50 ms; may throw to interrupt
 
-  // Called at every state; looks at the clock at every 64th.
+  // Called at every state; checks the clock at every 64th.
   bool out_of_time(std::uint64_t done) {
     return ++calls_ & 63 ? false : late(done);
   }
 
-  // The same, looking at the clock at once.
+  // The same, with an immediate check of the clock.
   bool late(std::uint64_t done) {
     const auto now = Clock::now();
     if (poll && now - last_poll_ > std::chrono::milliseconds(50)) {

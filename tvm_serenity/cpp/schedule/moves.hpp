@@ -1,4 +1,4 @@
-// The states of the search and the moves from one (rules R1 and R2 of docs/search.md).
+// The states of the search and their moves (rules R1 and R2 of docs/search.md).
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ struct Rules {
   bool visited = true;  // R5
 };
 
-// A downset of ops that have run, and what follows from it.
+// A downset of finished ops, with values derived from it.
 struct Node {
   std::vector<Word> set;
   std::vector<Word> complete;  // closures inside the set
@@ -22,8 +22,8 @@ struct Node {
 };
 
 struct Move {
-  Bytes live;    // of the state it leads to
-  Bytes key;     // the most it needs on the way
+  Bytes live;    // live bytes of the next state
+  Bytes key;     // the largest need during the move
   int id;        // a closure, or an op where R1 is off
   int last;      // the op that must run last, or -1
   bool commits;  // R2: no other move needs to be tried

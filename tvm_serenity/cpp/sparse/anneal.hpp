@@ -1,5 +1,5 @@
-// Connection Reordering (section IV of the paper): simulated annealing of the order. Blocks, moves
-// that are not the paper's, can be mixed in.
+// Connection Reordering (section IV of the paper): simulated annealing of the order. Block moves,
+// which are not in the paper, can be mixed in.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct Annealed {
   std::string limit;  // "", "time" or "interrupt"
 };
 
-// Called a few times a second; false: stop.
+// Called a few times per second; returns false to stop.
 using Report = std::function<bool(std::int64_t iterations, std::int64_t best)>;
 
 Annealed anneal(const Network& net, const std::vector<int>& start, const Rule& rule,

@@ -1,9 +1,9 @@
-// The I/Os of an order under MIN, kept up to date by what a move changes.
+// The I/Os of an order under MIN, updated incrementally after each move.
 //
-// After a move, old and new schedule run side by side along the order. Only their difference is
-// held: the values in fast memory in one of them and not in the other. Where there is none, what
-// follows is skipped up to the next connection at which something that changed begins or ends. A
-// connection where neither begins or ends, and where both give up the same values, costs a look.
+// After a move, the old and the new schedule run side by side along the order. Only their difference
+// is stored: the values in fast memory in one of them alone. Without a difference, the simulation
+// skips to the next connection at which a changed interval begins or ends. A connection without such
+// a begin or end, where both schedules evict the same values, costs one check.
 #pragma once
 
 #include <cstdint>

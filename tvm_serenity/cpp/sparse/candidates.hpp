@@ -1,8 +1,8 @@
-// What the schedules of two orders both have in fast memory: which interval of it ends last.
+// The intervals that two orders' schedules both hold in fast memory, and which one ends last.
 //
-// MIN gives up what ends last. So of the intervals that span a point, those it will give up later
-// end after all that it keeps, and the first of them to be given up ends last. Where the old
-// schedule soon gives up an interval that both have, this is the one; else its ends are scanned.
+// MIN evicts the interval that ends last. So of the intervals that span a point, those that it will
+// evict later end after all that it keeps, and the first of them to be evicted ends last. If the old
+// schedule soon evicts an interval that both hold, it is this one; else the ends are scanned.
 #pragma once
 
 #include "sparse/difference.hpp"

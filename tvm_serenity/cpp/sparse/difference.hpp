@@ -1,4 +1,4 @@
-// What the schedules of two orders have in fast memory at one point, as far as they differ.
+// The difference in fast memory between the schedules of two orders at one point.
 #pragma once
 
 #include <vector>

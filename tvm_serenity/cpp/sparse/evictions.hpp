@@ -1,8 +1,8 @@
-// Which intervals MIN gives up, where, and what that costs; changes can be taken back.
+// The intervals that MIN evicts, where it does so, and their cost; changes can be undone.
 //
-// From one use of a neuron to its next one its value is kept or not: an interval, named by the use
-// that ends it. Where more than M - 3 kept intervals span a connection (two values are its ends,
-// one is the connection itself), those that end last are given up.
+// Between two uses of a neuron its value is kept or not: this is an interval, named by the use that
+// ends it. If more than M - 3 kept intervals span a connection (two values are its ends, one is the
+// connection itself), those that end last are evicted.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Greedy residency: which neuron to load next, so that much can be computed and soon let go.
+// Greedy residency: loads the neuron next that allows most computation and early evictions.
 #pragma once
 
 #include <vector>
@@ -15,14 +15,14 @@ struct Weights {
 };
 
 struct Greed {
-  int room = 2;  // neurons held at once
+  int room = 2;  // capacity in neurons
   Weights weights;
-  double noise = 0;  // added to the scores, the same for a neuron all along
+  double noise = 0;  // added to the scores; constant per neuron
   std::uint64_t seed = 0;
 };
 
-// An order of all connections: loads the neuron of the best score, uses every connection both of
-// whose ends are held, and so on. When full, the value that is cheapest to lose leaves.
+// Return an order of all connections: load the neuron of the best score, use every connection with
+// both ends in memory, and repeat. When the memory is full, evict the value of least cost.
 std::vector<int> greedy(const Network& net, const Greed& options, const Poll& poll);
 
 }  // namespace sparse

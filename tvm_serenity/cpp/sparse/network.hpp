@@ -1,4 +1,4 @@
-// A sparse feed-forward network as its connections, and what all searches of this family share.
+// A sparse feed-forward network as a list of connections, and helpers that the searches share.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ struct Rows {
   const int* end(int neuron) const { return connection.data() + first[neuron + 1]; }
 };
 
-// Called now and then by what takes long; throws to stop it.
+// Called regularly by long-running code; throws to stop it.
 using Poll = std::function<void()>;
 
-// The same numbers on every machine (Steele, Lea and Flood 2014).
+// A random generator with the same numbers on every machine (Steele, Lea and Flood 2014).
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}

@@ -1,4 +1,4 @@
-// A set of positions and the next member from a position on.
+// A set of positions that finds the next member from a position on.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// The I/Os of an order under write-aware MIN, kept up to date while stretches of it are permuted.
+// The I/Os of an order under write-aware MIN, updated incrementally after permutations of stretches.
 //
-// Checkpoints hold the content of fast memory every few positions. After a permutation of the
-// stretch [low, high] the simulation restarts at the last checkpoint before anything differs:
-// before `low`, and before the first eviction that now chooses another value. It ends at the first
-// checkpoint after `high` with the old content: from there on, content and future are the old ones.
+// Checkpoints hold the content of fast memory every few positions. After a permutation of the stretch
+// [low, high], the simulation restarts at the last checkpoint before any difference: before `low`, and
+// before the first eviction that now chooses another value. It ends at the first checkpoint after
+// `high` with the old content, because from there on content and future are unchanged.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A set of small integers whose largest member is found in as many steps as there are levels.
+// A set of small integers that finds its largest member in one step per level.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// An order as an array and as the list of each neuron's uses, and the moves of Connection
-// Reordering on them: the cost of a move is what moves, not what lies in between.
+// An order as an array and as lists of each neuron's uses, with the moves of Connection Reordering:
+// a move costs time for the moved connections alone, not for those in between.
 //
-// A use is named by its connection here: 2 * connection + side. A move is tried without a new
-// array: moved connections stand in rows, a row in the gap before a position of the old order.
-// Labels order all connections as tried, moved or not.
+// A use is numbered by its connection: 2 * connection + side. A move is tried without a new array:
+// moved connections form rows, each in the gap before a position of the old order. Labels order all
+// connections as tried, moved or not.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from tvm_serenity.boards import Board, MemoryRegion, board, names
-from tvm_serenity.firmware.place.memory_map import Placed, Room, rooms
+from tvm_serenity.firmware.place.memory_map import MemoryMap, Room, rooms
 from tvm_serenity.memory import LiveRange
 
 
@@ -52,7 +52,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Way:
+class Attempt:
     """A way in which a network was tried: its arena, and whether that fits.
 
     Where it cannot be built so, ``reason`` says why, and there is no arena.
@@ -72,7 +72,7 @@ class Way:
 
 def fit(
     target: Board,
-    placed: Placed,
+    placed: MemoryMap,
     constant_bytes: int,
     stack_bytes: int,
     code_bytes: int | None = None,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import tvm
 
-from tvm_serenity.firmware.board.fit import Way
-from tvm_serenity.firmware.place.memory_map import Placed
+from tvm_serenity.firmware.board.fit import Attempt
+from tvm_serenity.firmware.place.memory_map import MemoryMap
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.relax.compiled import compiled_here
 from tvm_serenity.relax.constant_channels import FoldedChannels
@@ -52,7 +52,7 @@ class Compiled:
     region: BoundGraph
     sources: tuple[Source, ...]
     tensors: tuple[int | None, ...]
-    placed: Placed
+    placed: MemoryMap
     peak_bytes: int
     lower_bound_bytes: int
     kept_float: tuple[str, ...]
@@ -60,7 +60,7 @@ class Compiled:
     choices: "tuple[KernelChoice, ...]"
     compiled_here: Mapping[str, Any] = field(default_factory=dict)
     chosen: Choice | None = None
-    tried: tuple[Way, ...] = ()
+    tried: tuple[Attempt, ...] = ()
     moved: SlidingStep | None = None
 
     @cached_property

@@ -9,15 +9,15 @@ import tvm
 
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.check.calls import check
-from tvm_serenity.firmware.compile.banded import banded_program, sources
+from tvm_serenity.firmware.compile.banded_program import banded_program, sources
 from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.compile.interface import interface
 from tvm_serenity.firmware.compile.outputs import with_every_output
 from tvm_serenity.firmware.compile.unsplit import compiled, kernels_of
 from tvm_serenity.firmware.emit.table import tables
 from tvm_serenity.firmware.isa import Extensions
-from tvm_serenity.firmware.place.bands import Lying, on_board
-from tvm_serenity.firmware.place.memory_map import Placed, Room, largest, rooms
+from tvm_serenity.firmware.place.bands import BandPlacement, on_board
+from tvm_serenity.firmware.place.memory_map import MemoryMap, Room, largest, rooms
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.select.choices import as_called, of_rows
 from tvm_serenity.firmware.select.rows import RowKernels, UncutError, row_kernels
@@ -48,7 +48,7 @@ from tvm_serenity.sliding.described import steps_of
 
 
 @dataclass(frozen=True)
-class Maker:
+class NetworkCompiler:
     """A network (``module``: Relax, fresh) that is compiled for a board in one way or in several.
 
     What several ways have in common is made once. ``settings`` are those of all of them.
@@ -108,7 +108,7 @@ class Maker:
             overlap=overlap,
         )
 
-    def whole(self, how: Settings) -> Compiled:
+    def unsplit(self, how: Settings) -> Compiled:
         """Return the network compiled operator by operator; ``how`` says all that differs."""
         made = compiled(self.module, self.ready(how.rewrite), self.name, self.board, how)
         of_region = {tensor: i for i, tensor in enumerate(made.tensors)}
@@ -125,22 +125,22 @@ class Maker:
             kernels = in_tiles(kernels, chosen.recomputed.tiles)
         alignment = self.board.core.alignment_bytes
         room = rooms(self.board, self.settings.stack_bytes)
-        placed, lying = on_board(best, room, alignment, self.settings.search_seconds)
+        placed, placement = on_board(best, room, alignment, self.settings.search_seconds)
         network = kernels.network
         known = interface(self.module).of_tensors(network.inputs, kernels.rows.results)
 
-        def program(taken: RowKernels, found: Lying) -> Program:
+        def program(taken: RowKernels, found: BandPlacement) -> Program:
             return banded_program(taken, best, self.name, found, alignment, known)
 
-        return self.from_rows(kernels, chosen, placed, lying, program)
+        return self.from_rows(kernels, chosen, placed, placement, program)
 
     def from_rows(
         self,
         kernels: RowKernels,
         chosen: Choice,
-        placed: Placed,
-        lying: Lying,
-        program: Callable[[RowKernels, Lying], Program],
+        placed: MemoryMap,
+        placement: BandPlacement,
+        program: Callable[[RowKernels, BandPlacement], Program],
     ) -> Compiled:
         """Return a network in rows compiled, with faster kernels where there is room for them.
 
@@ -151,8 +151,10 @@ class Maker:
         met = placed.fits and settings.allows(sum(placed.arena_bytes.values()))
         room = rooms(self.board, settings.stack_bytes)
         more = self._more_room(placed, room) if settings.grows and met else {}
-        taken, placed, lying = upgraded_in_bands(kernels, best, placed, lying, alignment, more)
-        written = program(taken, lying)
+        taken, placed, placement = upgraded_in_bands(
+            kernels, best, placed, placement, alignment, more
+        )
+        written = program(taken, placement)
         made = Compiled(
             program=written,
             lowered=kernels.rows.lowered,
@@ -169,7 +171,7 @@ class Maker:
         )
         return with_every_output(made, interface(self.module), kernels.rows.results)
 
-    def _more_room(self, placed: Placed, room: Sequence[Room]) -> dict[str, int]:
+    def _more_room(self, placed: MemoryMap, room: Sequence[Room]) -> dict[str, int]:
         """The bytes that each arena may have where faster kernels want them.
 
         What a limit on all of them leaves is the largest one's.
@@ -182,7 +184,7 @@ class Maker:
         return {main: min(of_main, held[main] + limit - sum(held.values()))}
 
 
-def by_rows(maker: Maker) -> Compiled:
+def by_rows(maker: NetworkCompiler) -> Compiled:
     """Return the network in bands: of as many rows as was asked for, else the coarsest that fit."""
     settings = maker.settings
     network = maker.rows(settings.overlap).network
@@ -230,7 +232,7 @@ def loose(module: tvm.IRModule, settings: Settings) -> str:
     return "computed in float" if off or rounds_less(module["main"]) else ""
 
 
-def _again(maker: Maker, plain: Choice, factor: float, most_bytes: int) -> Choice:
+def _again(maker: NetworkCompiler, plain: Choice, factor: float, most_bytes: int) -> Choice:
     """The better of ``plain`` and the same with chains of layers in tiles.
 
     Where no number of rows was asked for and ``plain`` fits, nothing is computed again.

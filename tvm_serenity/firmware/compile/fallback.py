@@ -13,9 +13,9 @@ import tvm
 
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import InputError, UnsupportedError
-from tvm_serenity.firmware.board.fit import Way, constants_fit
+from tvm_serenity.firmware.board.fit import Attempt, constants_fit
 from tvm_serenity.firmware.compile.compiled import Compiled
-from tvm_serenity.firmware.compile.driver import Maker, by_rows
+from tvm_serenity.firmware.compile.driver import NetworkCompiler, by_rows
 from tvm_serenity.firmware.compile.sliding import in_steps
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.options.memory import BEST
@@ -24,7 +24,7 @@ from tvm_serenity.rows.described import rows_text
 
 
 @dataclass(frozen=True, kw_only=True)
-class WholeWay:
+class UnsplitStrategy:
     """What is done to a network that is not in bands: fields as those of :class:`Settings`."""
 
     rewritten: bool = False
@@ -58,13 +58,13 @@ class WholeWay:
         )
 
 
-WHOLE_WAYS = (
-    WholeWay(),
-    WholeWay(in_place=True),
-    WholeWay(rewritten=True),
-    WholeWay(rewritten=True, in_place=True),
-    WholeWay(in_place=True, overlap=True),
-    WholeWay(rewritten=True, in_place=True, overlap=True),
+UNSPLIT_STRATEGIES = (
+    UnsplitStrategy(),
+    UnsplitStrategy(in_place=True),
+    UnsplitStrategy(rewritten=True),
+    UnsplitStrategy(rewritten=True, in_place=True),
+    UnsplitStrategy(in_place=True, overlap=True),
+    UnsplitStrategy(rewritten=True, in_place=True, overlap=True),
 )
 """What there is to try, the plain one first; writing over needs no more than in place alone."""
 
@@ -76,12 +76,12 @@ def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> C
     whole, with "needed" in the first way that fits, or else in the one of the least arena. Where
     the constants alone are more than the flash it stays whole: no way has less of them.
     """
-    maker = Maker(module, name, board, settings)
+    maker = NetworkCompiler(module, name, board, settings)
     if settings.sliding is not None:
         return _as_asked(in_steps, maker)
     if settings.only_rows:
         return _as_asked(by_rows, maker)
-    made = maker.whole(settings)
+    made = maker.unsplit(settings)
     flash_is_enough = constants_fit(board, made.program.constant_bytes)
     if settings.rows == OFF or _fits(made, settings) or not flash_is_enough:
         return made
@@ -90,7 +90,7 @@ def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> C
     return _first_that_fits(maker, made)
 
 
-def _as_asked(work: Callable[[Maker], Compiled], maker: Maker) -> Compiled:
+def _as_asked(work: Callable[[NetworkCompiler], Compiled], maker: NetworkCompiler) -> Compiled:
     """Return a network in rows; where it has none, the error names the options that want them."""
     try:
         return work(maker)
@@ -101,9 +101,9 @@ def _as_asked(work: Callable[[Maker], Compiled], maker: Maker) -> Compiled:
         raise InputError(f"{error}; build it without {asked}") from None
 
 
-def way_of(settings: Settings) -> WholeWay:
+def way_of(settings: Settings) -> UnsplitStrategy:
     """Return what ``settings`` ask for."""
-    return WholeWay(
+    return UnsplitStrategy(
         rewritten=bool(settings.rewrite),
         in_place=settings.in_place,
         overlap=settings.overlap,
@@ -121,7 +121,7 @@ def how_in_bands(made: Compiled, arriving: bool = False, overlap: bool = False) 
     return f"bands of {rows} row{'s' * (rows != '1')}{more}"
 
 
-def _first_that_fits(maker: Maker, plain: Compiled) -> Compiled:
+def _first_that_fits(maker: NetworkCompiler, plain: Compiled) -> Compiled:
     settings = maker.settings
     first = way_of(settings).how
     tried = [(_way(first, plain, settings), plain)]
@@ -139,10 +139,10 @@ def _first_that_fits(maker: Maker, plain: Compiled) -> Compiled:
     return replace(best, tried=(*(way for way, _ in tried), *refused))
 
 
-def _others(maker: Maker) -> Iterator[tuple[Way, Compiled | None]]:
+def _others(maker: NetworkCompiler) -> Iterator[tuple[Attempt, Compiled | None]]:
     """The ways after the plain one, each compiled when it is asked for."""
     settings = maker.settings
-    for way in WHOLE_WAYS:
+    for way in UNSPLIT_STRATEGIES:
         if way.keeps(settings):
             yield from _whole(maker, way)
     try:
@@ -151,31 +151,33 @@ def _others(maker: Maker) -> Iterator[tuple[Way, Compiled | None]]:
         how = how_in_bands(made, overlap=settings.overlap)
         yield _way(how, made, settings), made
     except (InputError, UnsupportedError) as error:
-        yield Way("bands of rows", reason=str(error)), None
+        yield Attempt("bands of rows", reason=str(error)), None
 
 
-def _whole(maker: Maker, way: WholeWay) -> Iterator[tuple[Way, Compiled | None]]:
+def _whole(
+    maker: NetworkCompiler, way: UnsplitStrategy
+) -> Iterator[tuple[Attempt, Compiled | None]]:
     """The network so; nothing if that is as it is, or the same as without rewriting."""
     settings = maker.settings
     try:
         asked = way.settings(settings)
     except InputError as error:
-        yield Way(way.how, reason=str(error)), None
+        yield Attempt(way.how, reason=str(error)), None
         return
     rewrite = asked.rewrite
     if asked == settings or (rewrite != settings.rewrite and not _rewrites(maker, rewrite)):
         return
-    made = maker.whole(asked)
+    made = maker.unsplit(asked)
     yield _way(way.how, made, settings), made
 
 
-def _rewrites(maker: Maker, rewrite: str) -> bool:
+def _rewrites(maker: NetworkCompiler, rewrite: str) -> bool:
     """Whether rewriting is looked at: the model's own order is kept as it is."""
     return maker.settings.order == BEST and maker.changes(rewrite)
 
 
-def _way(how: str, made: Compiled, settings: Settings) -> Way:
-    return Way(how, sum(made.placed.arena_bytes.values()), _fits(made, settings))
+def _way(how: str, made: Compiled, settings: Settings) -> Attempt:
+    return Attempt(how, sum(made.placed.arena_bytes.values()), _fits(made, settings))
 
 
 def _fits(made: Compiled, settings: Settings) -> bool:

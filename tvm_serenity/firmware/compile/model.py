@@ -23,7 +23,7 @@ Model: TypeAlias = (
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedModel:
     """A model as a Relax module, the file it is from, if it is known, and what a runtime is given.
 
     That is ``runtime_file``: the file, or of one with several signatures what was read of it.
@@ -34,7 +34,7 @@ class Opened:
     runtime_file: str | None
 
 
-def opened(model: "Model", settings: Settings) -> Opened:
+def opened(model: "Model", settings: Settings) -> OpenedModel:
     """Return a model as a Relax module, and where it is from.
 
     Raises :class:`InputError` for sizes and a signature of what is no file.
@@ -51,7 +51,7 @@ def opened(model: "Model", settings: Settings) -> Opened:
 
         how = settings.dynamic_range
         made = to_relax(file, settings.dims, integers, stand_ins=True, dynamic_range=how)
-        return Opened(made, str(file.path), str(runtime_file(file)))
+        return OpenedModel(made, str(file.path), str(runtime_file(file)))
     if settings.dims:
         raise InputError(f"{name or 'the model'}: only dimensions of a file have names")
     if settings.opaque:
@@ -64,9 +64,9 @@ def opened(model: "Model", settings: Settings) -> Opened:
     from tvm_serenity.frontends.relax import to_relax
 
     if name is not None:
-        return Opened(zoo.build(name), name, name)
+        return OpenedModel(zoo.build(name), name, name)
     module = model if isinstance(model, tvm.IRModule) else to_relax(model, integers=integers)
-    return Opened(module, settings.model, settings.model)
+    return OpenedModel(module, settings.model, settings.model)
 
 
 def _check_opaque(file: ModelFile, settings: Settings) -> None:

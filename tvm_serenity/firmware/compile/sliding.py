@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.firmware.compile.banded import ProgramMaker
+from tvm_serenity.firmware.compile.banded_program import BandedMaker
 from tvm_serenity.firmware.compile.compiled import Compiled
-from tvm_serenity.firmware.compile.driver import Maker
+from tvm_serenity.firmware.compile.driver import NetworkCompiler
 from tvm_serenity.firmware.compile.interface import interface
 from tvm_serenity.firmware.incremental import KeptRows, Moving, State
-from tvm_serenity.firmware.place.bands import Lying
-from tvm_serenity.firmware.place.memory_map import Placed, Room, largest, rooms
+from tvm_serenity.firmware.place.bands import BandPlacement
+from tvm_serenity.firmware.place.memory_map import MemoryMap, Room, largest, rooms
 from tvm_serenity.firmware.program import Bands, Fed, Place, Program
 from tvm_serenity.firmware.select.rows import RowKernels
 from tvm_serenity.firmware.settings import Settings
@@ -23,7 +23,7 @@ from tvm_serenity.sliding.check import check_windows
 from tvm_serenity.sliding.choose import curve, within_bytes
 
 
-def in_steps(maker: Maker) -> Compiled:
+def in_steps(maker: NetworkCompiler) -> Compiled:
     """Return the network as one step of a window that moves by ``settings.sliding`` rows.
 
     All that can be is kept, or as much as leaves the least work within the board's memory.
@@ -38,7 +38,7 @@ def in_steps(maker: Maker) -> Compiled:
     room = rooms(maker.board, settings.stack_bytes)
     found = _fitting(window, kernels, settings, settings.most_bytes(largest(room)))
     check_windows(found, reads)
-    placed, lying = _lying(found, room)
+    placed, placement = _placement(found, room)
     network, best = kernels.network, found.streaming
     known = interface(maker.module).of_tensors(network.inputs, kernels.rows.results)
     for f, made in found.steady.states:
@@ -47,15 +47,15 @@ def in_steps(maker: Maker) -> Compiled:
             raise InputError(f"{name}: is an output and a state; --sliding keeps states apart")
     given = {window.source: known[network.inputs[0]]}
 
-    def program(taken: RowKernels, lying: Lying) -> Program:
-        made = _StepMaker(taken, found, _in_all_rows(found, lying), states)
+    def program(taken: RowKernels, placement: BandPlacement) -> Program:
+        made = _StepMaker(taken, found, _in_all_rows(found, placement), states)
         name, alignment = maker.name, maker.board.core.alignment_bytes
         program = made.program(name, alignment, {**known, **given})
         outputs = program.outputs[: len(program.outputs) - len(states)]
         return replace(program, inputs=(), outputs=outputs)
 
     chosen = Choice(best, True, (best,), best.seconds)
-    return replace(maker.from_rows(kernels, chosen, placed, lying, program), moved=found)
+    return replace(maker.from_rows(kernels, chosen, placed, placement, program), moved=found)
 
 
 def _fitting(
@@ -71,7 +71,7 @@ def _fitting(
     return (within_bytes(points, most) or points[-1]).step
 
 
-def _lying(found: SlidingStep, room: Sequence[Room]) -> tuple[Placed, Lying]:
+def _placement(found: SlidingStep, room: Sequence[Room]) -> tuple[MemoryMap, BandPlacement]:
     """A step in the first memory that holds all of it."""
     best = found.streaming
     fitting = [one for one in room if best.arena_bytes <= one.arena_bytes]
@@ -83,17 +83,17 @@ def _lying(found: SlidingStep, room: Sequence[Room]) -> tuple[Placed, Lying]:
             scratch[r.workspace_of] = Place(region, offset)
     arena = {region: best.arena_bytes}
     regions = (region,) * len(best.ranges)
-    placed = Placed(best.ranges, regions, tuple(best.plan.offsets), arena, bool(fitting))
-    return placed, Lying(tensors, scratch, arena)
+    placed = MemoryMap(best.ranges, regions, tuple(best.plan.offsets), arena, bool(fitting))
+    return placed, BandPlacement(tensors, scratch, arena)
 
 
-def _in_all_rows(found: SlidingStep, lying: Lying) -> Lying:
+def _in_all_rows(found: SlidingStep, placement: BandPlacement) -> BandPlacement:
     """The same with a workspace for every row of a layer, where those that are made have one each.
 
     Rows that no step makes are given that of the first one: nothing looks for it.
     """
     by_rows = {}
-    for layer, places in lying.by_rows.items():
+    for layer, places in placement.by_rows.items():
         known = found.steady.network.layers[layer]
         made = found.steady.made[known.outputs[0]]
         if len(places) > 1 and not known.sums:
@@ -101,16 +101,20 @@ def _in_all_rows(found: SlidingStep, lying: Lying) -> Lying:
             height = found.steady.network.rows(known.outputs[0])
             places = tuple(each.get(y, places[0]) for y in range(height))
         by_rows[layer] = places
-    return replace(lying, by_rows=by_rows)
+    return replace(placement, by_rows=by_rows)
 
 
-class _StepMaker(ProgramMaker):
+class _StepMaker(BandedMaker):
     """Rows that stay lie in blocks; rows that a step neither makes nor keeps lie nowhere."""
 
     def __init__(
-        self, kernels: RowKernels, found: SlidingStep, lying: Lying, states: Sequence[int]
+        self,
+        kernels: RowKernels,
+        found: SlidingStep,
+        placement: BandPlacement,
+        states: Sequence[int],
     ) -> None:
-        super().__init__(kernels, found.streaming, lying)
+        super().__init__(kernels, found.streaming, placement)
         self.found = found
         self.steady = found.steady
         pairs = zip(found.steady.states, states, strict=True)
@@ -129,18 +133,18 @@ class _StepMaker(ProgramMaker):
         kept = []
         own = {state.tensor for state in self.states}
         for f in (f for f in self.found.blocks if f not in own):
-            stores = (self.lying.tensors[t].offset_bytes for t in self.found.stores.get(f, ()))
+            stores = (self.placement.tensors[t].offset_bytes for t in self.found.stores.get(f, ()))
             kept.append(KeptRows(f, *self.steady.spans[f], self.steady.shifts[f], tuple(stores)))
         return Moving(self.steady.step, self.steady.steps_to_fill, tuple(kept), self.states)
 
     def bands(self, feature: int) -> Bands:
         """A place for every row; of those that lie nowhere the arena's start, which none reads."""
         root = self.found.shown.get(feature, feature)
-        height, region = self.network.rows(feature), next(iter(self.lying.arena_bytes))
+        height, region = self.network.rows(feature), next(iter(self.placement.arena_bytes))
         late = self.steady.spans[feature][0] > 0  # of an input whose first rows nothing reads
         if (feature in self.network.contiguous and not late) or root != feature:
             block = self.found.blocks.get(root, self.made.get((root, 0)))
-            place = Place(region, 0) if block is None else self.lying.tensors[block]
+            place = Place(region, 0) if block is None else self.placement.tensors[block]
             return Bands((place,), height, height)
         return Bands(tuple(self.row(feature, y, region) for y in range(height)), height)
 
@@ -148,8 +152,8 @@ class _StepMaker(ProgramMaker):
         """Where a row lies."""
         first, end = self.steady.spans[feature]
         if first <= y < end:
-            block = self.lying.tensors[self.found.blocks[feature]]
+            block = self.placement.tensors[self.found.blocks[feature]]
             far = (y - first) * self.network.features[feature].row_bytes
             return Place(block.region, block.offset_bytes + far)
         made = self.made.get((feature, y))
-        return Place(region, 0) if made is None else self.lying.tensors[made]
+        return Place(region, 0) if made is None else self.placement.tensors[made]

@@ -11,8 +11,8 @@ from tvm_serenity import compat
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.c_names import identifier
-from tvm_serenity.firmware.compile.assembly import assembled
 from tvm_serenity.firmware.compile.compiled import Compiled
+from tvm_serenity.firmware.compile.unsplit_program import assembled
 from tvm_serenity.firmware.place.memory_map import largest, place, rooms, with_unread
 from tvm_serenity.firmware.place.overlap import Permissions, least_need, ordered
 from tvm_serenity.firmware.select.choices import as_called, of_unsplit

@@ -90,7 +90,8 @@ add_library({name}_model STATIC {sources})
 add_library({name}::model ALIAS {name}_model)
 set_target_properties({name}_model PROPERTIES C_STANDARD 11)
 # A product that is added is rounded twice, as the model's own runtime does.
-target_compile_options({name}_model PRIVATE -O2 -ffp-contract=off -ffunction-sections -fdata-sections)
+target_compile_options({name}_model PRIVATE
+  -O2 -ffp-contract=off -ffunction-sections -fdata-sections)
 target_include_directories({name}_model PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
 target_link_libraries({name}_model PUBLIC m)
 

@@ -22,6 +22,7 @@ from tvm_serenity.firmware.emit import (
 )
 from tvm_serenity.firmware.emit.c import file
 from tvm_serenity.firmware.emit.calls import about
+from tvm_serenity.firmware.emit.origin import about_origin, with_licence
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.options.memory import STACK_BYTES
 
@@ -53,8 +54,9 @@ def project(program: Program, layout: Layout) -> Files:
     }
     for name in ("startup.c", "port.h", "port_board.c", "port_host.c"):
         text[name] = sources.support(name)
-    files = {n: t.encode() for n, t in text.items()}
-    return {**network(program, layout), **files}
+    files = with_licence({n: t.encode() for n, t in text.items()})
+    legal = about_origin(program.name, layout.metadata or {})
+    return {**network(program, layout), **files, **legal}
 
 
 def network(program: Program, layout: Layout) -> Files:
@@ -69,7 +71,8 @@ def network(program: Program, layout: Layout) -> Files:
         "weights.c": sources.weights_source(program),
         **({opaque.HEADER: opaque.opaque_header(program)} if program.users else {}),
     }
-    return {**{file(program, n): t.encode() for n, t in text.items()}, **dict(program.objects)}
+    files = with_licence({file(program, n): t.encode() for n, t in text.items()})
+    return {**files, **dict(program.objects)}
 
 
 def metadata_json(program: Program, layout: Layout) -> str:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from tvm_serenity.firmware.emit.c import C_TYPES, banner, file, join, symbol
+from tvm_serenity.firmware.emit.origin import about_origin, with_licence
 from tvm_serenity.firmware.emit.project import Files, Layout, network
 from tvm_serenity.firmware.program import Program, Tensor
 
@@ -29,7 +30,8 @@ def arduino(program: Program, layout: Layout) -> Files:
         f"src/{name}.h": f'{banner(program, "interface")}#include "{file(program, "model.h")}"\n',
         f"examples/{name}/{name}.ino": sketch(program),
     }
-    return {**made, **{path: text.encode() for path, text in texts.items()}}
+    files = with_licence({path: text.encode() for path, text in texts.items()})
+    return {**made, **files, **about_origin(name, layout.metadata or {})}
 
 
 def sketch(program: Program) -> str:

@@ -1,6 +1,7 @@
 """A Zephyr module."""
 
 from tvm_serenity.firmware.emit.c import SOURCES, file
+from tvm_serenity.firmware.emit.origin import about_origin, with_licence
 from tvm_serenity.firmware.emit.project import Files, Layout, network
 from tvm_serenity.firmware.program import Program
 
@@ -21,4 +22,5 @@ def zephyr(program: Program, layout: Layout) -> Files:
         "  zephyr_library_compile_options(-ffp-contract=off)\n"
         "  zephyr_include_directories(src)\nendif()\n",
     }
-    return {**made, **{name: text.encode() for name, text in texts.items()}}
+    files = with_licence({name: text.encode() for name, text in texts.items()})
+    return {**made, **files, **about_origin(program.name, layout.metadata or {})}

@@ -104,11 +104,30 @@ def largest_sums(weights: npt.NDArray[np.int8], bias: Array, dtype: str) -> npt.
 
 @dataclass(frozen=True)
 class Rounding:
-    """How sums become stored values: the library's name of it, multipliers and shifts."""
+    """How sums become stored values: rounded ``once`` or twice, multipliers and shifts.
 
-    name: str
+    ``small``: sums can be doubled without overflow, and are all shifted to the right.
+    """
+
+    once: bool
+    small: bool
     multipliers: npt.NDArray[np.int32]
     shifts: npt.NDArray[np.int8]
+
+    @property
+    def name(self) -> str:
+        """The library's name of it."""
+        return f"ROUND_{'ONCE' if self.once else 'TWICE'}{'_SMALL' * self.small}"
+
+    @property
+    def once_small(self) -> bool:
+        """Whether small sums are rounded once."""
+        return self.once and self.small
+
+    @property
+    def twice_small(self) -> bool:
+        """Whether small sums are rounded twice."""
+        return self.small and not self.once
 
     @property
     def step(self) -> int:
@@ -126,16 +145,13 @@ def rounding(
 
     ``largest`` bounds each output's |sum|.
     """
-    names = {"tflite": "ROUND_TWICE", "single": "ROUND_ONCE"}
-    if kind not in names:
+    if kind not in ("tflite", "single"):
         return None
-    name = names[kind]
     small = min(shifts) >= LEAST_SHIFT and max(shifts) < 0 and int(largest.max(initial=0)) < SMALL
-    if small:
-        name += "_SMALL"
     if len(set(zip(values, shifts, strict=True))) == 1:
         values, shifts = values[:1], shifts[:1]
-    return Rounding(name, np.asarray(values, np.int32), np.asarray(shifts, np.int8))
+    multipliers, places = np.asarray(values, np.int32), np.asarray(shifts, np.int8)
+    return Rounding(kind == "single", small, multipliers, places)
 
 
 @dataclass(frozen=True)

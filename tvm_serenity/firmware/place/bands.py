@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tvm_serenity.firmware.place.memory_map import Placed, Room, spread
+from tvm_serenity.firmware.place.memory_map import MemoryMap, Room, spread
 from tvm_serenity.firmware.program import Place
 from tvm_serenity.graph import Role
 from tvm_serenity.memory import LiveRange
@@ -13,7 +13,7 @@ from tvm_serenity.rows.stream import Streaming
 
 
 @dataclass(frozen=True)
-class Lying:
+class BandPlacement:
     """Where the bands of a split network lie: its tensors, and the workspace of its operators.
 
     ``by_rows``: the workspace of layers whose kernels make rows, in one place or in one each band,
@@ -26,24 +26,24 @@ class Lying:
     by_rows: Mapping[int, tuple[Place, ...]] = field(default_factory=dict)
 
 
-def in_region(streaming: Streaming, region: str) -> Lying:
+def in_region(streaming: Streaming, region: str) -> BandPlacement:
     """Return the bands in one arena, that of ``region``, as they were planned."""
     regions = (region,) * len(streaming.ranges)
     arena = {region: streaming.arena_bytes}
-    placed = Placed(streaming.ranges, regions, streaming.plan.offsets, arena, True)
-    lying = _lying(streaming.banded, placed)
+    placed = MemoryMap(streaming.ranges, regions, streaming.plan.offsets, arena, True)
+    placement = _placement(streaming.banded, placed)
     fixed = input_offsets(streaming.banded, streaming.input_base)
     held = {t: Place(region, offset) for t, offset in fixed.items()}
-    return replace(lying, tensors={**lying.tensors, **held}, arena_bytes=arena)
+    return replace(placement, tensors={**placement.tensors, **held}, arena_bytes=arena)
 
 
 def on_board(
     streaming: Streaming, room: Sequence[Room], alignment: int, time_limit_s: float
-) -> tuple[Placed, Lying]:
+) -> tuple[MemoryMap, BandPlacement]:
     """Return the bands in the first memory that holds all of them, else spread over all.
 
     An input is one block, also where it is spread. Where nothing fits, the one arena is reported
-    as lying in the main memory.
+    as placement in the main memory.
     """
     whole = [one for one in room if streaming.arena_bytes <= one.arena_bytes]
     if not whole and len(room) > 1:
@@ -51,13 +51,13 @@ def on_board(
         alignments = [alignment_of(streaming.banded, r, alignment) for r in ranges]
         found = spread(ranges, room, alignments, time_limit_s)
         if found is not None:
-            return found, _lying(streaming.banded, found)
+            return found, _placement(streaming.banded, found)
     region = (whole or list(room))[0].region.name
-    lying = in_region(streaming, region)
+    placement = in_region(streaming, region)
     regions = (region,) * len(streaming.ranges)
     offsets = tuple(streaming.plan.offsets)
-    placed = Placed(streaming.ranges, regions, offsets, dict(lying.arena_bytes), bool(whole))
-    return placed, lying
+    placed = MemoryMap(streaming.ranges, regions, offsets, dict(placement.arena_bytes), bool(whole))
+    return placed, placement
 
 
 def _with_whole_inputs(streaming: Streaming) -> list[LiveRange]:
@@ -75,7 +75,7 @@ def _with_whole_inputs(streaming: Streaming) -> list[LiveRange]:
     return found
 
 
-def _lying(banded: Banded, placed: Placed) -> Lying:
+def _placement(banded: Banded, placed: MemoryMap) -> BandPlacement:
     tensors, scratch = {}, {}
     for found, region, offset in zip(placed.ranges, placed.regions, placed.offsets, strict=True):
         if found.workspace_of is not None:
@@ -87,7 +87,7 @@ def _lying(banded: Banded, placed: Placed) -> Lying:
             if band.feature not in banded.network.contiguous:  # the bands of a whole input
                 at += (band.first - first) * banded.network.features[band.feature].row_bytes
             tensors[tensor] = Place(region, at)
-    return Lying(tensors, scratch, placed.arena_bytes, _of_bands(banded, scratch))
+    return BandPlacement(tensors, scratch, placed.arena_bytes, _of_bands(banded, scratch))
 
 
 def _of_bands(banded: Banded, scratch: Mapping[int, Place]) -> dict[int, tuple[Place, ...]]:

@@ -42,7 +42,7 @@ def largest(room: Sequence[Room]) -> int:
 
 
 @dataclass(frozen=True)
-class Placed:
+class MemoryMap:
     """Where every live range is: a region's name and an offset each; ``fits`` if all have room.
 
     ``proved``: they have, or no other placement gives them room.
@@ -62,10 +62,10 @@ def place(
     room: Sequence[Room],
     alignment: int,
     time_limit_s: float | None = 10.0,
-) -> Placed:
+) -> MemoryMap:
     """Return ``ranges`` placed on ``room``; ``whole`` is their plan in one arena.
 
-    Where nothing fits, the one arena is reported as lying in the main region.
+    Where nothing fits, the one arena is reported as placement in the main region.
     """
     kept = tuple(ranges)
     for one in room:
@@ -85,7 +85,7 @@ def spread(
     room: Sequence[Room],
     alignments: Sequence[int],
     time_limit_s: float | None,
-) -> Placed | None:
+) -> MemoryMap | None:
     """Return ``ranges`` placed over all of ``room``, None where no such place was found."""
     return _over_all(ranges, _planned(ranges, room, alignments, time_limit_s))
 
@@ -104,16 +104,20 @@ def _planned(
     return plan(buffers, options=PlanOptions(regions=regions, time_limit_s=time_limit_s))
 
 
-def _over_all(ranges: Sequence[LiveRange], found: Plan) -> Placed | None:
+def _over_all(ranges: Sequence[LiveRange], found: Plan) -> MemoryMap | None:
     if not found.offsets:
         return None
     sizes = {name: size for name, size in found.region_bytes.items() if size}
-    return Placed(tuple(ranges), tuple(found.regions), tuple(found.offsets), sizes, True)
+    return MemoryMap(tuple(ranges), tuple(found.regions), tuple(found.offsets), sizes, True)
 
 
 def with_unread(
-    placed: Placed, unread: Sequence[LiveRange], given: AbstractSet[int], main: Room, alignment: int
-) -> Placed:
+    placed: MemoryMap,
+    unread: Sequence[LiveRange],
+    given: AbstractSet[int],
+    main: Room,
+    alignment: int,
+) -> MemoryMap:
     """Return ``placed`` with a place for inputs that nothing reads.
 
     They are in place with the other inputs, the tensors ``given``, and may be overwritten from the
@@ -130,7 +134,7 @@ def with_unread(
         taken.append((offsets[-1], offsets[-1] + one.size_bytes))
     ends = [o + r.size_bytes for r, o in zip(unread, offsets, strict=True)]
     arena = max([placed.arena_bytes.get(name, 0), *ends])
-    return Placed(
+    return MemoryMap(
         (*placed.ranges, *unread),
         (*placed.regions, *(name for _ in unread)),
         (*placed.offsets, *offsets),
@@ -139,6 +143,6 @@ def with_unread(
     )
 
 
-def _single(ranges: tuple[LiveRange, ...], whole: Plan, name: str, fits: bool) -> Placed:
+def _single(ranges: tuple[LiveRange, ...], whole: Plan, name: str, fits: bool) -> MemoryMap:
     names = (name,) * len(ranges)
-    return Placed(ranges, names, tuple(whole.offsets), {name: whole.arena_bytes}, fits)
+    return MemoryMap(ranges, names, tuple(whole.offsets), {name: whole.arena_bytes}, fits)

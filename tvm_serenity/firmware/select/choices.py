@@ -56,7 +56,7 @@ class KernelChoice:
 
     operator: str
     kernel: str
-    computed_results: str
+    made_by: str
     workspace_bytes: int
     candidates: tuple[KernelCandidate, ...] = ()
     others: tuple[str, ...]
@@ -66,7 +66,7 @@ class KernelChoice:
         return {
             "operator": self.operator,
             "kernel": self.kernel,
-            "computed_results": self.computed_results,
+            "made_by": self.made_by,
             "workspace_bytes": self.workspace_bytes,
             "candidates": [asdict(candidate) for candidate in self.candidates],
             "others": list(self.others),
@@ -177,7 +177,7 @@ def _choice(
     return KernelChoice(
         operator=operator,
         kernel=kernel,
-        computed_results=by,
+        made_by=by,
         workspace_bytes=workspace,
         candidates=candidates,
         others=tuple(others),

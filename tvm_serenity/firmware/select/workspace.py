@@ -9,8 +9,8 @@ a layer at one place, or else that of each at its own, which stands in the table
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tvm_serenity.firmware.place.bands import Lying
-from tvm_serenity.firmware.place.memory_map import Placed
+from tvm_serenity.firmware.place.bands import BandPlacement
+from tvm_serenity.firmware.place.memory_map import MemoryMap
 from tvm_serenity.firmware.program import Kernel, Place
 from tvm_serenity.firmware.select.code_size import LayerOptions, without_little_use
 from tvm_serenity.firmware.select.lowered import LoweredLayer
@@ -111,7 +111,7 @@ def _leaner(
 class _FreeSpace:
     """Live ranges with their places, and the bytes that an arena may have in each region."""
 
-    placed: Placed
+    placed: MemoryMap
     alignment: int
     room: Mapping[str, int]
 
@@ -154,11 +154,11 @@ class _FreeSpace:
 def upgraded_in_bands(
     kernels: RowKernels,
     streaming: Streaming,
-    placed: Placed,
-    lying: Lying,
+    placed: MemoryMap,
+    placement: BandPlacement,
     alignment: int,
     room: Mapping[str, int],
-) -> tuple[RowKernels, Placed, Lying]:
+) -> tuple[RowKernels, MemoryMap, BandPlacement]:
     """Return ``kernels`` with the faster ones that find room among the bands, and their places.
 
     ``room``: the bytes that arenas of regions may have, where that is more than they have.
@@ -198,8 +198,8 @@ def upgraded_in_bands(
             bytes_to = place.offset_bytes + (used.workspace_bytes if used else 0)
             ends[place.region] = max(ends[place.region], bytes_to)
     placed = replace(placed, arena_bytes=ends)
-    lying = replace(lying, arena_bytes=ends, by_rows={**lying.by_rows, **places})
-    return replace(kernels, code=_shared(code)), placed, lying
+    placement = replace(placement, arena_bytes=ends, by_rows={**placement.by_rows, **places})
+    return replace(kernels, code=_shared(code)), placed, placement
 
 
 def _rows(kernels: RowKernels, layer: int) -> int:

@@ -1,7 +1,7 @@
-"""The formats of model files: one record each, which every command and entry point goes by.
+"""The formats of model files: one record each, which all commands and entry points use.
 
     format_at("model.tflite").runtime       # by the suffix of a path; None for no model file
-    format_of(load("model.tflite")).rows    # of a model that was read
+    format_of(load("model.tflite")).rows    # by a loaded model
 
 A format is a file here and a line in ``MODULES``.
 """
@@ -34,7 +34,7 @@ MODULES = (
     "pt2",
     "text",
 )
-"""Formats by name, which is that of their file here, as well as ``ModelFile.format``."""
+"""Formats by name: the name of the file here, and ``ModelFile.format``."""
 
 
 def _record(name: str) -> Format:
@@ -48,9 +48,9 @@ def all_formats() -> tuple[Format, ...]:
 
 
 def format_at(path: str | os.PathLike[str]) -> Format | None:
-    """Return the format of a file by the suffix of its path, None where there is none."""
+    """Return the format of a file by the suffix of its path, None if it is unknown."""
     suffix = Path(path).suffix.lower()
-    if suffix[1:] in MODULES:  # most are named so: the other records need not be read
+    if suffix[1:] in MODULES:  # the suffix is the format's name: no other record is imported
         found = _record(suffix[1:])
         if suffix in found.suffixes:
             return found
@@ -58,34 +58,34 @@ def format_at(path: str | os.PathLike[str]) -> Format | None:
 
 
 def format_of(model: Any) -> Format | None:
-    """Return the format that ``model`` was read from, None for what is no :class:`ModelFile`."""
+    """Return the format that ``model`` was read from, None unless it is a :class:`ModelFile`."""
     name = getattr(model, "format", None)
     return _record(name) if isinstance(name, str) and name in MODULES else None
 
 
 def compiles(model: Any) -> bool:
-    """Return whether the format of a model has operators that can be compiled."""
+    """Return whether a model's format has operators that can be compiled."""
     form = format_of(model)
     return form is not None and form.to_relax is not None
 
 
 def beginning(head: bytes) -> Format | None:
-    """Return the format whose magic bytes a file has that begins with ``head``, if any."""
+    """Return the format whose magic bytes are in ``head``, the first bytes of a file, if any."""
     return next((form for form in all_formats() if form.begins(head)), None)
 
 
 def suffixes(formats: Sequence[Format] | None = None) -> str:
-    """Return the suffixes of formats, by default of all, as a list in words."""
+    """Return the suffixes of formats, by default of all, in words."""
     listed = all_formats() if formats is None else formats
     return ", ".join(suffix for form in listed for suffix in form.suffixes)
 
 
 def operation(model: Any, name: str, said: str) -> Any:
-    """Return what only some formats have: the field ``name`` of the record of ``model``'s.
+    """Return the field ``name`` of the format record of ``model``, for optional features.
 
-    ``model``: what ``load`` returned, or the path of a file. Raises :class:`InputError` with
-    ``said`` where its format has it not, or it has none; ``{files}`` there stands for the suffixes
-    of those that have it.
+    ``model``: the result of ``load``, or a path. Raises :class:`InputError` with ``said`` if the
+    format lacks the feature or there is no format; ``{files}`` in it stands for the suffixes of
+    formats that have it.
     """
     form = format_at(model) if isinstance(model, str | os.PathLike) else format_of(model)
     found = getattr(form, name, None)

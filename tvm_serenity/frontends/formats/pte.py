@@ -1,4 +1,4 @@
-"""``.pte`` files: ExecuTorch programs, read for the memory that they have planned."""
+"""``.pte`` files: ExecuTorch programs, read for their planned memory."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the record of a file format says; each is declared in a file of ``frontends.formats``."""
+"""The record of a file format, which each file of ``frontends.formats`` declares."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,25 +21,24 @@ Reader = Callable[[Path, bytes, Mapping[str, int]], ModelFile]
 class Format:
     """A format of model files.
 
-    * ``name``: as ``ModelFile.format`` says it; ``title`` in words. ``suffixes``: of its files, the
-      usual one first. ``magic``: bytes that its files have at an offset.
-    * ``read``: from a path, the file's bytes and sizes for ``--dim`` to a :class:`ModelFile`.
-    * ``read_signature``: the same of one of several entry points, by its name as ``signature``;
-      None where files have one.
-    * ``no_sizes``: why files take no sizes (``--dim``), "" where ``read`` does.
-    * ``to_relax``: from a model, sizes and how integers round to a Relax module; None where files
-      have nothing to compile: ``ModelFile.check_operators`` says what to do.
+    * ``name``: as in ``ModelFile.format``; ``title``: in words. ``suffixes``: of its files, the
+      usual one first. ``magic``: its magic bytes and their offset.
+    * ``read``: from a path, the file's bytes and the sizes of ``--dim`` to a :class:`ModelFile`.
+    * ``read_signature``: the same for the entry point ``signature``; None if files have only one.
+    * ``no_sizes``: why files take no sizes (``--dim``), "" if ``read`` takes them.
+    * ``to_relax``: from a model, sizes and a rounding of integers to a Relax module; None if files
+      cannot be compiled: ``ModelFile.check_operators`` has advice.
     * ``names_module``: the module's inputs and outputs get the names of the graph's.
     * ``runtime``: the reference runtime ("litert", "onnxruntime", "torch"), "" for none;
-      ``rounding``: how integers round as there; ``reads_integers``: the file itself says which
-      operators are computed in integers.
-    * ``written``: files are written in another order (``ModelFile.reordered`` refuses it where they
-      are not, and says what to do); ``after_order``: who follows the order of one that was.
+      ``rounding``: the rounding of integers in that runtime; ``reads_integers``: the file
+      determines which operators are computed in integers.
+    * ``written``: files can be written in another order (otherwise ``ModelFile.reordered``
+      refuses, with advice); ``after_order``: which runtimes follow the stored order.
 
-    What some formats have alone: ``rows``, the network of the file's operators by rows;
-    ``interface``, the network with a stored interface; ``causal``, the one that looks back;
-    ``offline_plan``, the file with an order and a plan for TFLM; ``allocated``, what a program has
-    planned.
+    Optional features: ``rows``, the file's network by rows; ``interface``, the network with
+    integer inputs and outputs; ``causal``, the network with rows of the past instead of padding;
+    ``offline_plan``, the file with an order and a plan for TFLM; ``allocated``, the memory that a
+    program has planned.
     """
 
     name: str
@@ -63,7 +62,7 @@ class Format:
     allocated: "Callable[[Any], Allocated] | None" = None
 
     def begins(self, head: bytes) -> bool:
-        """Whether a file that begins with ``head`` is of this format by its magic bytes."""
+        """Return whether the first bytes of a file have this format's magic bytes."""
         if self.magic is None:
             return False
         at, word = self.magic

@@ -1,4 +1,4 @@
-"""The text form of graphs, which has no operators to compute."""
+"""The text form of graphs, whose operators cannot be compiled."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -3,9 +3,9 @@
     mod = to_relax("model.tflite")          # or .onnx, or a torch.export.ExportedProgram
 
 The module has one entry ``main`` with static shapes and the weights as constants. Operators of a
-quantised ``.tflite`` file are read as what they are, integer kernels (``tvm_serenity.operators``);
-quantised ONNX models become ``dequantize``, float operators and ``quantize``, as TVM's importer
-makes them, which ``SerenityQuantize`` turns into the same kernels.
+quantised ``.tflite`` file become integer kernels (``tvm_serenity.operators``). Quantised ONNX
+models become ``dequantize``, float operators and ``quantize``, as in TVM's importer;
+``SerenityQuantize`` converts these to the same kernels.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_serenity import tvm_installed
 
-tvm_installed.require_relax()  # before anything that fails without
+tvm_installed.require_relax()  # before imports that fail without Relax
 
 import tvm
 from tvm import relax
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_TENSOR_BYTES", "to_relax"]
 
 MAX_TENSOR_BYTES = 2**31
-"""Larger tensors are refused: the importers compute constants in full, several times over."""
+"""The size limit of tensors in bytes: importers copy constants several times."""
 
 
 def to_relax(
@@ -50,17 +50,17 @@ def to_relax(
 ) -> tvm.IRModule:
     """Return the model ``source`` as a Relax module.
 
-    ``source`` is the path of a ``.tflite``, ``.onnx`` or ``.pt2`` file, what ``load`` returned for
-    it with the same ``dims``, or a ``torch.export`` program; ``dims`` and ``signature`` (of a path)
-    are those of ``load``. ``integers``: how integer kernels of a quantised ``.tflite``
-    file round ("tflite", "single" or "float", as in ``SerenityQuantize``); "off" leaves in float
-    what TVM's importer has in float. With ``fold_concat`` a concat of integers that only
-    convolutions read is not materialised: they read its pieces. With ``stand_ins`` an operator that
-    the user computes is a kernel of zeros for whoever calls the user's function in its place.
-    ``dynamic_range``: float operators with 8-bit weights store their activations as 8 bits while
-    they run, as "litert" does,
-    or are "float"; with ``integers="off"`` they are float. Raises :class:`InputError` for what
-    ``load`` refuses and :class:`UnsupportedError` naming the operator that cannot be converted.
+    ``source``: the path of a ``.tflite``, ``.onnx`` or ``.pt2`` file, the result of ``load`` for
+    it with the same ``dims``, or a ``torch.export`` program. ``dims`` and ``signature`` (for a
+    path) are those of ``load``. ``integers``: the rounding of integer kernels of a quantised
+    ``.tflite`` file ("tflite", "single" or "float", as in ``SerenityQuantize``); "off" keeps
+    operators in float that TVM's importer has in float. ``fold_concat``: a concatenation of
+    integers that only convolutions read is not materialised; they read its pieces.
+    ``stand_ins``: an operator that the user implements becomes a kernel of zeros, for a caller
+    that replaces it by the user's function. ``dynamic_range``: float operators with 8-bit weights
+    quantise their activations at run time ("litert") or compute in "float"; with
+    ``integers="off"`` they compute in float. Raises :class:`InputError` as ``load`` does, and
+    :class:`UnsupportedError` with the name of an operator that cannot be converted.
     """
     if isinstance(source, str | os.PathLike):
         model: Any = load(source, dims, signature=signature)
@@ -77,7 +77,7 @@ def to_relax(
     try:
         model.check_operators(integers != OFF)
         if form.to_relax is None:
-            raise UnsupportedError(f"a {form.title} file has nothing that can be compiled")
+            raise UnsupportedError(f"a {form.title} file has no operators that can be compiled")
         if not stand_ins:
             _check_not_opaque(model)
         _check_sizes(model.graph)
@@ -104,19 +104,19 @@ def _check_sizes(graph: Graph) -> None:
 
 
 def _checked(mod: tvm.IRModule) -> tvm.IRModule:
-    """``mod`` with its entry checked to have static shapes throughout, its constants in place."""
+    """Return ``mod`` after the check that all shapes are static, with constants folded."""
     mod = with_moved_constants(mod)
     main = mod["main"]
     bindings = [b.var for block in main.body.blocks for b in block.bindings]
     for var in (*main.params, *bindings):
         if not _is_static(var.ty):
             label = dict((main.attrs or {}).get(OPERATORS, {})).get(var.name, f"value {var.name!r}")
-            raise UnsupportedError(f"{label}: its shape is known at run time only; {SIZED}")
+            raise UnsupportedError(f"{label}: its shape is known only at run time; {SIZED}")
     return mod
 
 
 def _named(mod: tvm.IRModule, graph: Graph) -> tvm.IRModule:
-    """``mod`` with the names that the file gives its inputs and outputs."""
+    """Return ``mod`` with the file's names of inputs and outputs."""
     for attribute, tensors in ((INPUTS, graph.inputs), (OUTPUTS, graph.outputs)):
         names = [graph.tensors[t].name for t in tensors]
         mod["main"] = mod["main"].with_attr(attribute, names)

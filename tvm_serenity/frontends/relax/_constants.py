@@ -1,7 +1,7 @@
-"""Constants that are only moved: transposed, reshaped or converted once, here; static shapes.
+"""Folding of transposed, reshaped and converted constants, and of static shapes.
 
-TVM's ``FoldConstant`` builds and runs a kernel for each of them, which is most of the time it
-takes to compile a network of many linear layers.
+TVM's ``FoldConstant`` builds and runs a kernel for each of them, which dominates the compile time
+of a network with many linear layers.
 """
 
 from collections.abc import Callable
@@ -32,11 +32,11 @@ _MOVES: dict[MemoryUse, Callable[[Array, Any], Array]] = {
     MemoryUse.TURNED: _transposed,
     MemoryUse.COPY: _reshaped,
 }
-"""What moves a constant, by what its operator does: takes the array and the call."""
+"""The numpy function of each moving operator, given the array and the call."""
 
 
 def with_moved_constants(mod: tvm.IRModule) -> tvm.IRModule:
-    """Return ``mod`` with every transposed or reshaped constant of ``main`` as a constant."""
+    """Return ``mod`` with each transposed or reshaped constant of ``main`` folded."""
     main = mod["main"]
     known: dict[Any, Any] = {}
     blocks = [_block(block, known) for block in main.body.blocks]
@@ -50,7 +50,7 @@ def with_moved_constants(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 def _block(block: relax.DataflowBlock, known: dict[Any, Any]) -> Any:
-    """``block`` with what is known bound to its value; ``known`` gains it."""
+    """Return ``block`` with known values bound; ``known`` collects them."""
     bindings = []
     for binding in block.bindings:
         moved = _moved(binding, known)
@@ -62,7 +62,7 @@ def _block(block: relax.DataflowBlock, known: dict[Any, Any]) -> Any:
 
 
 def _shape(shape: relax.Expr) -> Any:
-    """A shape as a constant, None where an extent is not known."""
+    """Return a shape as a constant, None if an extent is unknown."""
     extents = getattr(shape.ty, "values", None)
     if extents is None or not all(isinstance(e, tvm.tirx.IntImm) for e in extents):
         return None

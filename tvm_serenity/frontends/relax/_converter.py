@@ -1,4 +1,4 @@
-"""What operators of a ``.tflite`` file are read through: TVM's converter, as far as it is used."""
+"""The interface of TVM's ``.tflite`` converter, as far as operators use it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Integers:
-    """How quantised operators are read: their rounding, or "off" for float; see ``to_relax``."""
+    """The treatment of quantised operators.
+
+    Their rounding, or "off" for float; see ``to_relax``.
+    """
 
     rounding: str = "tflite"
     fold_concat: bool = True
@@ -33,16 +36,16 @@ class Integers:
 
     @property
     def on_the_fly(self) -> bool:
-        """Whether float activations of 8-bit weights are stored as integers while they run."""
+        """Whether float activations with 8-bit weights are quantised at run time."""
         return self.dynamic_range == LITERT and self.rounding != OFF
 
 
 @dataclass(frozen=True)
 class ReadOperator:
-    """An operator of a file as it was read; its inputs by their numbers, constants with values.
+    """An imported operator; its inputs by number, and the values of constants.
 
-    An input that is left out has the number -1. ``states`` are the inputs that are states, with
-    what they hold before the first run. ``reference`` computes the record in numpy.
+    An omitted input has the number -1. ``states``: the inputs that are states, with their initial
+    values. ``reference``: computes the record in numpy.
     """
 
     kind: str
@@ -54,7 +57,7 @@ class ReadOperator:
 
 
 class Wrapper(Protocol):
-    """A tensor of an operator, -1 where it is left out; ``qnn_params`` where it is quantised."""
+    """A tensor of an operator, -1 if omitted; ``qnn_params`` if it is quantised."""
 
     tensor_idx: int
     tensor: "tflite.Tensor"
@@ -63,7 +66,7 @@ class Wrapper(Protocol):
 
 
 class TfliteModel(Protocol):
-    """The file: its bytes, its graph, how it is read, and what was read so far."""
+    """The file: its bytes, its graph, the import options, and the imported operators."""
 
     data: bytes
     graph: Graph
@@ -79,7 +82,7 @@ class ExpressionTable(Protocol):
     """The expressions of tensors by name."""
 
     def set_expr(self, name: str, expr: relax.Expr, force_override: bool = False) -> None:
-        """Say what expression a tensor is."""
+        """Set the expression of a tensor."""
 
 
 class Converter(Protocol):
@@ -96,7 +99,7 @@ class Converter(Protocol):
         """Return the results of an operator."""
 
     def get_tensors(self, indices: Iterable[int]) -> Sequence[Wrapper]:
-        """Return tensors by their numbers."""
+        """Return tensors by number."""
 
     def get_tensor_expr(self, tensor: Wrapper) -> relax.Expr:
         """Return the expression of a tensor, which may be a constant of the file."""
@@ -105,19 +108,19 @@ class Converter(Protocol):
         """Return the value of a constant."""
 
     def get_tensor_type_str(self, tensor_type: int) -> str:
-        """Return numpy's name of a type of the file."""
+        """Return numpy's name of a tensor type."""
 
     def has_expr(self, input_tensor_idx: int) -> bool:
-        """Return whether a tensor is computed, or is an input of the network."""
+        """Return whether a tensor is computed or is an input of the network."""
 
     def weights_alone(self, inputs: Sequence[Wrapper], outputs: Sequence[Wrapper]) -> bool:
-        """Return whether other inputs than the first are quantised, and nothing else is."""
+        """Return whether only inputs after the first are quantised."""
 
     def dequantise_weights(self, weights: Sequence[Wrapper]) -> None:
-        """Make floats of quantised constants."""
+        """Convert quantised constants to floats."""
 
     def dequantize(self, expr: relax.Expr, tensor: Wrapper) -> relax.Expr:
         """Return the real numbers of stored values."""
 
     def quantize(self, expr: relax.Expr, tensor_to_quantize: Wrapper) -> relax.Expr:
-        """Return real numbers as a tensor stores them."""
+        """Return real numbers quantised as a tensor."""

@@ -1,8 +1,8 @@
-"""What the three importers share: refusals that say why, and nothing on the terminal.
+"""Error handling that the three importers share.
 
-What TVM itself says of a model it cannot import (its intermediate form, names of its own variables,
-types of Python) helps no one who wrote the model. A refusal names the operator, what it makes, what
-it reads and what can be done; TVM's text is dropped.
+TVM's messages on models that it cannot import (its intermediate form, variable names, Python types)
+do not help the author of the model. A refusal names the operator, its result, its inputs and a
+remedy; TVM's text is dropped.
 """
 
 import gc
@@ -22,13 +22,12 @@ from tvm_serenity.frontends.model_file import with_remedy
 
 
 def run_importer(convert: Callable[[], tvm.IRModule]) -> tvm.IRModule:
-    """Return ``convert()``; whatever it raises becomes an :class:`UnsupportedError`.
+    """Return ``convert()``; convert any exception to an :class:`UnsupportedError`.
 
-    A constant that was found to be wrong stays a :class:`WrongResultError`.
-
-    TVM's importers print what stops them, warn of deprecated parts, and where one stops halfway
-    its block builder complains on the native standard error when it is freed. All that is
-    dropped; the exception is freed before, so that its frames do not keep the builder alive.
+    A :class:`WrongResultError` for a wrong constant passes through. TVM's importers print errors
+    and warnings, and after an error their block builder complains on standard error when it is
+    freed. All of that is dropped; the exception is freed first, because its frames keep the builder
+    alive.
     """
     kind: type[SerenityError] = UnsupportedError
     with _native_errors_dropped(), redirect_stdout(StringIO()), warnings.catch_warnings():
@@ -39,20 +38,20 @@ def run_importer(convert: Callable[[], tvm.IRModule]) -> tvm.IRModule:
             reason, kind = str(error), WrongResultError
         except SerenityError as error:
             reason = str(error)
-        except Exception:  # the importers assert and raise all kinds
+        except Exception:  # the importers assert and raise any type
             reason = (
                 "TVM cannot import the model, for no operator alone; save it in another version"
             )
-        gc.collect()  # the converter refers to itself
+        gc.collect()  # the converter is in a reference cycle
     raise kind(reason)
 
 
 @contextmanager
 def placed(where: str, form: Callable[[], str]) -> Iterator[None]:
-    """Say of what is raised within that it stops the operator ``where``.
+    """Add to errors raised within that they stop the operator ``where``.
 
-    Reasons of our own follow it; of others, which TVM or Python raised, ``form`` says what it is
-    that has no conversion.
+    Our own reasons are kept. For other exceptions, of TVM or Python, ``form`` describes the
+    unsupported operator.
     """
     try:
         yield
@@ -60,7 +59,7 @@ def placed(where: str, form: Callable[[], str]) -> Iterator[None]:
         raise WrongResultError(f"{where}: {error}") from error
     except SerenityError as error:
         reason = str(error)
-    except Exception:  # the importers assert and raise all kinds
+    except Exception:  # the importers assert and raise any type
         reason = f"TVM's importer has no conversion of this form ({form()})"
     else:
         return
@@ -68,14 +67,14 @@ def placed(where: str, form: Callable[[], str]) -> Iterator[None]:
 
 
 def form_of(types: Iterable[relax.Type | None], options: Iterable[tuple[str, Any]] = ()) -> str:
-    """Return how messages write what an operator reads, and its options."""
+    """Return an operator's input types and options in words."""
     read = ", ".join(type_text(kind) for kind in types) or "nothing"
     said = ", ".join(f"{name}={_value_text(value)}" for name, value in options)
     return f"reads {read}" + (f" with {said}" if said else "")
 
 
 def type_text(kind: relax.Type | None) -> str:
-    """Return how messages write the type of a value: ``float32[1, 3]``."""
+    """Return the type of a value in words: ``float32[1, 3]``."""
     if kind is None:
         return "a left out input"
     if isinstance(kind, relax.TupleType):

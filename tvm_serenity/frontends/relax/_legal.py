@@ -1,4 +1,4 @@
-"""Whether TVM has a kernel for every operator of a module, asked before anything is built on it."""
+"""The check that TVM has a kernel for each operator of a module."""
 
 import tvm
 from tvm import relax
@@ -9,7 +9,10 @@ from tvm_serenity.frontends.relax._importer import form_of, run_importer
 
 
 def with_kernels(mod: tvm.IRModule) -> tvm.IRModule:
-    """Return ``mod`` as it is; :class:`UnsupportedError` names an operator without a kernel."""
+    """Return ``mod``.
+
+    Raise :class:`UnsupportedError` with the name of an operator without kernel.
+    """
     try:
         run_importer(lambda: relax.transform.LegalizeOps()(mod))
     except UnsupportedError:
@@ -18,7 +21,7 @@ def with_kernels(mod: tvm.IRModule) -> tvm.IRModule:
                 if not _has_kernel(binding):
                     raise UnsupportedError(_lacking(binding)) from None
         raise UnsupportedError(
-            f"its operators have no kernels together, though each has one alone; {REMEDY}"
+            f"its operators can be lowered individually, but not together; {REMEDY}"
         ) from None
     return mod
 
@@ -34,7 +37,7 @@ def _lacking(binding: relax.Binding) -> str:
 
 
 def _has_kernel(binding: relax.Binding) -> bool:
-    """Whether an operator has a kernel, or is none."""
+    """Return whether a binding needs no kernel, or has one."""
     call = binding.value
     if not isinstance(call, tvm.ir.Call) or not hasattr(call.op, "name"):
         return True
@@ -43,6 +46,6 @@ def _has_kernel(binding: relax.Binding) -> bool:
     try:
         alone = tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
         run_importer(lambda: relax.transform.LegalizeOps()(relax.transform.Normalize()(alone)))
-    except Exception:  # TVM raises all kinds
+    except Exception:  # TVM raises any type
         return False
     return True

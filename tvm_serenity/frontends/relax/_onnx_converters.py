@@ -1,7 +1,7 @@
-"""Conversions of ONNX operators that TVM's importer gets wrong, and forms that are refused.
+"""Conversions of ONNX operators that TVM's importer gets wrong, and refused forms.
 
-A converter takes the block builder, the inputs, the attributes and the opset, and returns the
-Relax value. ``refusal`` says why a form is not converted at all.
+A converter takes the block builder, the inputs, the attributes and the opset, and returns the Relax
+value. ``refusal`` returns why a form is not converted.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,11 +21,11 @@ Converter = Callable[[Any, Sequence[Any], Attributes, int], Any]
 
 
 _DATA_SIZED = frozenset(("AllClassNMS", "NonMaxSuppression", "NonZero", "Unique"))
-"""How many results they have, only their data decides."""
+"""Operators whose number of results depends on their data."""
 
 
 def refusal(name: str, inputs: Sequence[Any], attributes: Attributes, opset: int) -> str:
-    """Return why this form of an operator is refused, or nothing."""
+    """Return why this form of an operator is refused, or None."""
     if name in _DATA_SIZED:
         return "with as many results as its data decides"
     if name.startswith("Reduce") and 0 in shape_of(inputs[0]):
@@ -55,7 +55,7 @@ def refusal(name: str, inputs: Sequence[Any], attributes: Attributes, opset: int
 
 
 def _numbers(inputs: Sequence[Any], index: int) -> list[Any]:
-    """The values of an input that is a constant, or nothing."""
+    """Return the values of a constant input, or None."""
     value = constant(inputs, index)
     return [] if value is None else value.reshape(-1).tolist()
 
@@ -67,7 +67,7 @@ def _may_be_true(value: relax.Expr | None) -> bool:
 
 
 def _padding(attributes: Attributes, extents: Sequence[int], spans: Sequence[int]) -> list[int]:
-    """The paddings, begins before ends, that ``pads`` or ``auto_pad`` state."""
+    """Return the padding of ``pads`` or ``auto_pad``, starts before ends."""
     rank = len(extents)
     mode = attributes.get("auto_pad", b"NOTSET").decode()
     if mode == "NOTSET":
@@ -106,7 +106,7 @@ def _pool(maximum: bool) -> Converter:
         if maximum:
             if attributes["tvm_custom"]["num_outputs"] > 1:
                 raise UnsupportedError(
-                    "its second output, the places of its maxima, is read; leave it out"
+                    "its second output, the indices of its maxima, is read; remove the readers"
                 )
             return bb.emit(max_pool(x, extents, windows))
         counted = bool(attributes.get("count_include_pad", 0))
@@ -118,7 +118,7 @@ def _pool(maximum: bool) -> Converter:
 def _dropout(
     bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int
 ) -> Any:
-    """The input itself, and a mask of ones."""
+    """Return the input, and a mask of ones."""
     x = inputs[0]
     if attributes["tvm_custom"]["num_outputs"] == 1:
         return x
@@ -127,7 +127,7 @@ def _dropout(
 
 
 def _power(inputs: Sequence[Any]) -> int:
-    """The exponent where it is one number from 1 to 8, else 0."""
+    """Return the exponent if it is a constant from 1 to 8, otherwise 0."""
     if not isinstance(inputs[1], tvm.ir.GenericConst):
         return 0
     values = inputs[1].value.numpy()
@@ -138,7 +138,7 @@ def _power(inputs: Sequence[Any]) -> int:
 
 
 def _pow(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
-    """Integers by multiplication, floats by the function."""
+    """Return a power: of integers by multiplication, of floats by the function."""
     x, exponent = inputs
     if dtype_of(x).startswith(("int", "uint")):
         made = x
@@ -167,7 +167,7 @@ def _is_infinite(
 def _bit_shift(
     bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int
 ) -> Any:
-    """Shifts by the width or more give 0."""
+    """Return a shift; shifts by the width or more give 0."""
     x, by = inputs
     left = attributes["direction"] == b"LEFT"
     shifted = (relax.op.left_shift if left else relax.op.right_shift)(x, by)
@@ -180,7 +180,7 @@ def _bit_shift(
 def _local_response(
     bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int
 ) -> Any:
-    """``x / (bias + alpha / size * sum of squares)^beta`` over ``size`` channels around each."""
+    """Return ``x / (bias + alpha / size * sum of squares)^beta`` over ``size`` channels."""
     x, size = inputs[0], int(attributes["size"])
     shape, dtype = shape_of(x), dtype_of(x)
     squares = bb.emit(relax.op.multiply(x, x))
@@ -201,7 +201,7 @@ def _product(extents: Sequence[int]) -> int:
 
 
 def _transposed_padding(attributes: Attributes, shape: Sequence[int], kernel: Sequence[int]) -> Any:
-    """The paddings that ``output_shape`` asks for, by the formula of the standard."""
+    """Return the padding for ``output_shape``, by the standard's formula."""
     rank = len(kernel)
     strides = attributes.get("strides", [1] * rank)
     dilations = attributes.get("dilations", [1] * rank)
@@ -240,11 +240,11 @@ CONVERTERS: dict[str, Converter] = {
     "MaxPool": _pool(maximum=True),
     "Pow": _pow,
 }
-"""By operator; the others are TVM's."""
+"""Converters by operator; TVM converts the others."""
 
 
 def adjusted(name: str, inputs: Sequence[Any], attributes: Attributes) -> Attributes:
-    """Return the attributes of an operator with what TVM does not read made explicit."""
+    """Return an operator's attributes with those made explicit that TVM does not read."""
     if name == "ConvTranspose" and "output_shape" in attributes:
         kernel = shape_of(inputs[1])[2:]
         pads = _transposed_padding(attributes, shape_of(inputs[0])[2:], kernel)

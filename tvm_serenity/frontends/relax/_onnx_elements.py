@@ -1,7 +1,8 @@
-"""ONNX operators on elements that TVM writes as kernels, or as copies it then reduces.
+"""Conversions of elementwise ONNX operators to Relax operators.
 
-As Relax's own operators they can be fused, scheduled without a copy of every input, and turned into
-integers. A converter returns None for a form that is left to TVM.
+TVM writes them as kernels, or as reductions of stacked copies. Relax operators can be fused,
+scheduled without copies, and converted to integers. A converter returns None for a form that is
+left to TVM.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from tvm_serenity.frontends.relax._onnx_values import Attributes, constant
 
 
 def clip(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
-    """Clip of float32 between constants: the lower first, as ONNX does it."""
+    """Return Clip of float32 between constants; the lower limit applies first, as in ONNX."""
     x = inputs[0]
     if str(x.ty.dtype.dtype) != "float32":
         return None
@@ -37,7 +38,7 @@ def clip(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, 
 
 
 def pad(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
-    """Pad by a constant border of all axes; nothing is cut off."""
+    """Return Pad by a constant border on all axes; negative padding is left to TVM."""
     axes = inputs[3] if len(inputs) > 3 else None
     if attributes.get("mode", b"constant") != b"constant" or axes is not None:
         return None
@@ -56,7 +57,7 @@ def pad(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, o
 
 
 def cut(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int) -> Any:
-    """Slice before opset 10, whose bounds are attributes: TVM has the later form alone."""
+    """Return Slice before opset 10, with bounds as attributes, which TVM lacks."""
     if opset >= 10:
         return None
     starts, ends = (list(attributes[name]) for name in ("starts", "ends"))
@@ -71,14 +72,14 @@ def _pairwise(
     _: Attributes,
     opset: int,
 ) -> Any:
-    """An operator of any number of inputs, two by two."""
+    """Return an operator on any number of inputs, applied pairwise."""
     if all(isinstance(value, tvm.ir.GenericConst) for value in inputs):
         return None
     return reduce(lambda left, right: operator(bb.normalize(left), right), inputs)
 
 
 def _number(inputs: Sequence[Any], index: int, default: float) -> float | None:
-    """The number that an input is, ``default`` where it is left out; None if it is computed."""
+    """Return an input's number, ``default`` if it is omitted, None if it is computed."""
     if len(inputs) <= index or inputs[index] is None:
         return default
     found = constant(inputs, index)
@@ -94,4 +95,4 @@ ELEMENTS: dict[str, Callable[[Any, Sequence[Any], Attributes, int], Any]] = {
     "Slice": cut,
     "Sum": partial(_pairwise, relax.op.add),
 }
-"""By operator."""
+"""Converters by operator."""

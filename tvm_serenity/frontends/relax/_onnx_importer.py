@@ -1,7 +1,7 @@
-"""TVM's importer of ONNX graphs with its wrong and missing conversions replaced.
+"""TVM's importer of ONNX graphs, with wrong and missing conversions replaced.
 
-After the conversion every value is held against the type and shape that ONNX infers for it: an
-operator that becomes something else is refused by name.
+After the conversion each value is compared with the type and shape that ONNX infers; an operator
+that differs is refused by name.
 """
 
 from collections.abc import Mapping
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 class Importer(ONNXGraphImporter):  # type: ignore[misc]
-    """Converts one graph; ``shape_dict`` are the extents of its inputs."""
+    """The conversion of one graph; ``shape_dict``: the extents of its inputs."""
 
     def _check_for_unsupported_ops(self, graph: "onnx.GraphProto") -> None:
-        """Nothing: they are named before the import (``onnx_file.check_converted``)."""
+        """Do nothing: ``onnx_file.check_converted`` refused unsupported operators before."""
 
     def _construct_nodes(self, graph: "onnx.GraphProto") -> None:
-        """Convert the nodes one by one, so that what stops one names it.
+        """Convert nodes one by one, so that errors name the node.
 
-        Each result is a variable of the name that the model gives it.
+        Each result is a variable with the model's name.
         """
         for node in graph.node:
             made = next((name for name in node.output if name), "")
@@ -43,13 +43,13 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
                     self._nodes[name] = self._named(name, self._nodes[name])
 
     def _named(self, name: str, made: relax.Expr) -> Any:
-        """A result as a variable, unless it is one already, a constant or no tensor."""
+        """Return a result as a variable, unless it is one, a constant or no tensor."""
         if not isinstance(made, relax.Call) or not isinstance(made.ty, relax.TensorType):
             return made
         return self.bb.emit(made, name_hint=name)
 
     def _form(self, node: "onnx.NodeProto") -> str:
-        """What a node reads, and how it says to be computed."""
+        """Return a node's input types and attributes, in words."""
         from onnx import helper
 
         kinds = (getattr(self._nodes.get(n), "ty", None) for n in node.input)
@@ -79,7 +79,7 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
         return self.bb.normalize(_clipped(made)) if op_name == "Gather" else made
 
     def check(self, graph: "onnx.GraphProto", types: Mapping[str, Any]) -> None:
-        """Raise :class:`UnsupportedError` where a value became another type or shape."""
+        """Raise :class:`UnsupportedError` for a value whose type or shape differs from ONNX's."""
         from onnx import helper
 
         for node in graph.node:
@@ -88,7 +88,7 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
                 found = getattr(made, "ty", None)
                 if isinstance(found, relax.TensorType) and not _is_static(found):
                     raise UnsupportedError(
-                        f"operator {node.op_type} (output {name!r}): the shape of what it makes is "
+                        f"operator {node.op_type} (output {name!r}): the shape of its result is "
                         f"known at run time only; {SIZED}"
                     )
                 if kind is None or not kind.HasField("tensor_type"):
@@ -109,7 +109,7 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
 
 
 def _clipped(taken: relax.Expr) -> Any:
-    """A ``take`` that reads the first or the last element for an index outside."""
+    """Return a ``take`` that clamps indices to the first and the last element."""
     if not isinstance(taken, relax.Call) or taken.op.name != "relax.take":
         return taken
     return relax.op.take(*taken.args, axis=taken.attrs.axis, mode="clip")
@@ -122,6 +122,6 @@ def _inputs(*values: relax.Expr | None) -> Any:
 
 
 def _is_static(found: relax.TensorType) -> bool:
-    """Whether all extents are known."""
+    """Return whether all extents are known."""
     values = getattr(found.shape, "values", None)
     return values is not None and all(isinstance(v, tvm.tirx.IntImm) for v in values)

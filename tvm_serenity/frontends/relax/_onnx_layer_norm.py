@@ -1,4 +1,4 @@
-"""ONNX's LayerNormalization, all of its results, with scales that are broadcast."""
+"""ONNX's LayerNormalization with all its results and broadcast scales."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,10 @@ from tvm_serenity.frontends.relax._onnx_values import Attributes, dtype_of, shap
 def layer_norm(
     bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int
 ) -> Any:
-    """``(x - mean) / sqrt(variance + epsilon)`` times a scale, plus a bias; mean and 1 / sqrt."""
+    """Return the normalised input, its mean and its reciprocal standard deviation.
+
+    The first is ``(x - mean) / sqrt(variance + epsilon)`` times a scale, plus a bias.
+    """
     x, scale, bias = (*inputs, None)[:3]
     shape, dtype = shape_of(x), dtype_of(x)
     axis, epsilon = attributes.get("axis", -1) % len(shape), attributes.get("epsilon", 1e-5)
@@ -29,7 +32,7 @@ def layer_norm(
             made = relax.op.add(bb.emit(made), bias)
     made = bb.emit(made)
     if shape_of(made) != shape:
-        raise UnsupportedError("a scale larger than what it scales")
+        raise UnsupportedError("a divisor scale larger than its dividend's")
     if attributes["tvm_custom"]["num_outputs"] == 1:
         return made
     mean = bb.emit(relax.op.mean(x, axes, keepdims=True))

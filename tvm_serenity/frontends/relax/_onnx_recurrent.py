@@ -1,8 +1,8 @@
-"""ONNX's LSTM, GRU and RNN, step by step; TVM's importer has none of them.
+"""ONNX's LSTM, GRU and RNN, expanded step by step; TVM's importer lacks them.
 
-As the standard states them: time first (``layout`` 1: batch first), weights (directions,
-gates x hidden, features) with the gates i o f c of an LSTM and z r h of a GRU, a bias in two
-halves, one of the input's and one of the state's. Every direction leaves its last state.
+As in the standard: time first (``layout`` 1: batch first), weights (directions, gates x hidden,
+features) with gates i o f c of an LSTM and z r h of a GRU, and a bias in two halves, for the input
+and for the state. Each direction returns its last state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends.relax._parts import element
 
 Step = Callable[["_Layer", Any, Sequence[Any]], list[Any]]
-"""The next states, the first of which is the result, from a layer, an input and its states."""
+"""Returns the next states, the result first, from a layer, an input and the states."""
 
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "relu": relax.op.nn.relu,
@@ -33,8 +33,8 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 class _Layer:
     """One direction: weights (features, gates x hidden), (hidden, gates x hidden).
 
-    ``biases``: of the input's part and of the state's, or none. ``peepholes``: of an LSTM, one row
-    of numbers a gate, or none. ``attributes``: the operator's.
+    ``biases``: of the input and of the state, or none. ``peepholes``: of an LSTM, a row of numbers
+    per gate, or none. ``attributes``: the operator's.
     """
 
     emit: Callable[[Any], Any]
@@ -47,23 +47,23 @@ class _Layer:
     hidden: int
 
     def gate(self, of: relax.Var, index: int) -> Any:
-        """The columns of a gate."""
+        """Return the columns of a gate."""
         first = index * self.hidden
         return self.emit(relax.op.strided_slice(of, [1], [first], [first + self.hidden]))
 
     def activated(self, function: int, x: relax.Expr) -> Any:
-        """A function of the layer on ``x``, which is clipped before."""
+        """Return an activation of the layer on clipped ``x``."""
         limit = self.attributes.get("clip", 0.0)
         if limit:
             x = self.emit(relax.op.clip(x, -limit, limit))
         return self.emit(self.functions[function](x))
 
     def projected(self, x: relax.Expr) -> Any:
-        """The input's part of all gates."""
+        """Return the contribution of the input to all gates."""
         return self._affine(x, self.weight, self.biases[:1])
 
     def returned(self, hidden: relax.Expr) -> Any:
-        """The state's part of all gates."""
+        """Return the contribution of the state to all gates."""
         return self._affine(hidden, self.recurrent, self.biases[1:])
 
     def _affine(self, x: relax.Expr, weight: relax.Var, biases: Sequence[Any]) -> Any:
@@ -121,7 +121,7 @@ def _rnn_step(layer: _Layer, x: relax.Expr, states: Sequence[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Kind:
-    """What tells one operator from another: its step, gates, states, and usual functions."""
+    """The step, gates, states and default activations of an operator."""
 
     step: Step
     gates: int
@@ -139,9 +139,9 @@ _KINDS = {
 def recurrent(
     name: str, bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Mapping[str, Any]
 ) -> relax.Tuple:
-    """Return all states of every step, and the last states of every direction.
+    """Return the states of all steps, and the last states of all directions.
 
-    Raises :class:`UnsupportedError` for sequences of several lengths and unusual activations.
+    Raises :class:`UnsupportedError` for sequences of different lengths and unusual activations.
     """
     kind, emit = _KINDS[name], bb.emit
     given = [*inputs, *[None] * (8 - len(inputs))]
@@ -185,7 +185,7 @@ def recurrent(
 def _run(
     step: Step, layer: _Layer, parts: Sequence[Any], states: list[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """The result of every step, and the last states."""
+    """Return the result of each step, and the last states."""
     results = []
     for part in parts:
         states = step(layer, part, states)
@@ -200,7 +200,7 @@ def _swapped(emit: Callable[[Any], Any], state: relax.Expr | None) -> Any:
 def _cuts(
     emit: Callable[[Any], Any], of: tvm.ir.GenericConst | None, row: int, size: int
 ) -> list[Any]:
-    """A row of a matrix in parts of ``size``, each (1, size); none of nothing."""
+    """Return a row of a matrix in parts of ``size``, each (1, size); empty without a matrix."""
     if of is None:
         return []
     whole = emit(relax.op.strided_slice(of, [0], [row], [row + 1]))
@@ -214,13 +214,13 @@ def _check_lengths(name: str, lengths: relax.Var | None, steps: int) -> None:
         return
     constant = isinstance(lengths, tvm.ir.GenericConst)
     if not constant or (lengths.value.numpy() != steps).any():
-        raise UnsupportedError("sequences of lengths of their own; leave out sequence_lens")
+        raise UnsupportedError("sequences of different lengths; remove sequence_lens")
 
 
 def _functions(
     name: str, attributes: Mapping[str, Any], direction: int, usual: tuple[str, ...]
 ) -> list[Callable[[Any], Any]]:
-    """The functions of a direction; those with numbers of their own are refused."""
+    """Return the activations of a direction; those with parameters are refused."""
     given = [f.decode().lower() for f in attributes.get("activations", [])]
     names = given[direction * len(usual) : (direction + 1) * len(usual)] or list(usual)
     for function in names:

@@ -1,8 +1,7 @@
-"""ONNX's Resize, and the Upsample that it replaced, in all versions.
+"""ONNX's Resize, and its predecessor Upsample, in all versions.
 
-Images are resized by Relax's own operator where that maps coordinates as ONNX does: by the ratio of
-sizes. Other scales, axes and ranks are resized axis by axis: which elements a result reads, and by
-what weights, are constants.
+Relax's operator resizes images if it maps coordinates as ONNX does, by the ratio of sizes. Other
+scales, axes and ranks are resized axis by axis, with constant indices and weights.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class _Axis:
-    """An axis of ``extent`` elements that is to have ``size``, by a factor of ``scale``."""
+    """An axis of ``extent`` elements to resize to ``size``, by a factor of ``scale``."""
 
     index: int
     extent: int
@@ -31,13 +30,13 @@ class _Axis:
 
     @property
     def is_ratio(self) -> bool:
-        """Whether the factor is that of the sizes."""
+        """Whether the factor is the ratio of the sizes."""
         return abs(self.extent * float(self.scale) - self.size) <= 1e-4
 
 
 @dataclass(frozen=True)
 class _Form:
-    """How an operator maps coordinates and reads between elements."""
+    """The coordinate mapping and the interpolation of an operator."""
 
     mode: str
     coordinates: str
@@ -47,7 +46,7 @@ class _Form:
 
     @staticmethod
     def of(attributes: Attributes, old: bool) -> "_Form":
-        """The form that attributes state; ``old``: before opset 11, where all were as one."""
+        """Return the form of attributes; ``old``: before opset 11, with one mapping for all."""
 
         def text(name: str, usual: str) -> str:
             return str(attributes[name].decode()) if name in attributes else usual
@@ -62,7 +61,7 @@ class _Form:
 
 
 def upsample(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, _: int) -> Any:
-    """Upsample, whose scales are an attribute before opset 9, and an input from then on."""
+    """Return Upsample, whose scales are an attribute before opset 9, then an input."""
     stated = attributes.get("scales")
     scales = constant(inputs, 1) if stated is None else np.asarray(stated, np.float32)
     return _resized(bb, inputs[0], attributes, (scales, None), old=True)
@@ -71,7 +70,7 @@ def upsample(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attribut
 def resize(
     bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int
 ) -> Any:
-    """Resize; None where it cuts out a region, which is left to TVM."""
+    """Return Resize; None for crops, which are left to TVM."""
     if attributes.get("coordinate_transformation_mode") == b"tf_crop_and_resize":
         if "axes" in attributes or "keep_aspect_ratio_policy" in attributes:
             raise UnsupportedError("tf_crop_and_resize of some axes")
@@ -91,7 +90,7 @@ def _resized(
 ) -> Any:
     scales, sizes = (None if a is None or not a.size else a for a in asked)
     if scales is None and sizes is None:
-        raise UnsupportedError(f"to sizes that are known at run time only; {SIZED}")
+        raise UnsupportedError(f"to sizes that are known only at run time; {SIZED}")
     if attributes.get("antialias", 0):
         raise UnsupportedError("antialiased; resize without antialias")
     axes, form = _axes(shape_of(x), attributes, scales, sizes), _Form.of(attributes, old)
@@ -110,7 +109,7 @@ def _resized(
 def _axes(
     shape: Sequence[int], attributes: Attributes, scales: Array | None, sizes: Array | None
 ) -> list[_Axis]:
-    """The axes that are resized; others keep their extents."""
+    """Return the axes to resize; other axes keep their extents."""
     rank = len(shape)
     places = [int(a) % rank for a in attributes.get("axes", range(rank))]
     given = scales if scales is not None else sizes
@@ -134,7 +133,7 @@ def _axes(
 
 
 def _is_image(axes: Sequence[_Axis], form: _Form, rank: int) -> bool:
-    """Whether Relax's operator for images means the same."""
+    """Return whether Relax's image operator has the same meaning."""
     moved = [a for a in axes if a.extent != a.size or not a.is_ratio]
     shrunk = any(a.scale < 1 for a in axes)
     return (
@@ -167,7 +166,7 @@ def _image(x: relax.Expr, axes: Sequence[_Axis], form: _Form) -> Any:
 
 
 def _along(bb: relax.BlockBuilder, x: relax.Expr, axis: _Axis, form: _Form) -> Any:
-    """``x`` resized along one axis."""
+    """Return ``x`` resized along one axis."""
     at = _coordinates(axis, form.coordinates)
     if form.mode == "nearest":
         return _taken(bb, x, _nearest(at, axis, form.nearest), axis)
@@ -187,7 +186,7 @@ def _taken(bb: relax.BlockBuilder, x: relax.Expr, places: Array, axis: _Axis) ->
 
 
 def _coordinates(axis: _Axis, kind: str) -> Array:
-    """Where each result lies among the elements, as onnxruntime computes it, in float32."""
+    """Return the source position of each result, in float32 as in onnxruntime."""
     one, half = np.float32(1), np.float32(0.5)
     at, scale = np.arange(axis.size, dtype=np.float32), axis.scale
     if kind == "asymmetric":
@@ -241,4 +240,4 @@ def _cubic(at: Array, axis: _Axis, form: _Form) -> tuple[list[Array], list[Array
 
 
 RESIZES: Mapping[str, Any] = {"Resize": resize, "Upsample": upsample}
-"""By operator."""
+"""Converters by operator."""

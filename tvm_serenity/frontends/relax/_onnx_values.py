@@ -1,4 +1,4 @@
-"""What converters of ONNX operators ask of their inputs."""
+"""Queries on the inputs of ONNX operators."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ Attributes = Mapping[str, Any]
 
 
 def constant(inputs: Sequence[Any], index: int) -> Any:
-    """Return the array that an input is, None where it is left out or computed."""
+    """Return the array of an input, None if it is omitted or computed."""
     value = inputs[index] if len(inputs) > index else None
     return value.value.numpy() if isinstance(value, tvm.ir.GenericConst) else None
 
@@ -21,6 +21,6 @@ def shape_of(x: relax.Expr) -> list[int]:
 
 
 def dtype_of(x: relax.Expr) -> str:
-    """Return the type of the elements of a value, nothing of what is no tensor."""
+    """Return the element type of a value, None unless it is a tensor."""
     kind = getattr(x, "ty", None)
     return str(kind.dtype.dtype) if isinstance(kind, relax.TensorType) else ""

@@ -1,4 +1,4 @@
-"""Operators that the user computes, as calls of stand-ins that firmware replaces."""
+"""Calls of stand-ins for operators that the user implements, which firmware replaces."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def opaque_call(converter: Converter, op: "tflite.Operator", kind: str, writer: Writer) -> Any:
-    """Return what an operator makes: a tensor, or a tuple of several.
+    """Return the result of an operator: a tensor, or a tuple of several.
 
-    Inputs are passed as they are stored, constants too; what nothing makes is scratch.
+    Inputs, constants included, are passed as stored; uninitialised inputs are scratch.
     """
     lent = converter.model.lent.get(op._tab.Pos, {})
     arguments: list[Any] = []

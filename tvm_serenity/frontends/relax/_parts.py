@@ -1,4 +1,4 @@
-"""Parts of tensors that several importers cut out."""
+"""Slices of tensors that several importers need."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +9,6 @@ from tvm import relax
 def element(
     emit: Callable[[relax.Expr], Any], of: relax.Expr, index: int, axis: int = 0
 ) -> relax.Var:
-    """Return element ``index`` of ``axis``, an axis that the result does not have."""
+    """Return element ``index`` along ``axis``, an axis that the result lacks."""
     part = emit(relax.op.strided_slice(of, [axis], [index], [index + 1]))
     return emit(relax.op.squeeze(part, [axis]))

@@ -1,8 +1,8 @@
-"""Pooling windows as PyTorch and ONNX define them, over explicit paddings.
+"""Pooling windows of PyTorch and ONNX, with explicit padding.
 
-TVM's own ceiling mode adds windows that lie in the padding only and counts what is beyond it.
-Here the number of windows is computed first, the padding is what they need, and an average is
-the sum over the elements that its definition counts.
+TVM's ceiling mode adds windows that are entirely in the padding, and counts elements beyond it.
+Here the number of windows is computed first, the padding is what they need, and an average is the
+sum over the elements that its definition counts.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 @dataclass(frozen=True)
 class AxisWindow:
-    """The window of one axis; ``begin`` and ``end`` are the stated paddings."""
+    """The window along one axis; ``begin`` and ``end``: the stated padding."""
 
     size: int
     stride: int
@@ -28,11 +28,11 @@ class AxisWindow:
 
     @property
     def span(self) -> int:
-        """Elements from the first to the last that it reads."""
+        """The elements from the first to the last tap."""
         return self.dilation * (self.size - 1) + 1
 
     def count(self, extent: int) -> int:
-        """How many windows there are over ``extent`` elements."""
+        """Return the number of windows over ``extent`` elements."""
         free = extent + self.begin + self.end - self.span
         count = (-(-free // self.stride) if self.ceil else free // self.stride) + 1
         if self.ceil and (count - 1) * self.stride >= extent + self.begin:
@@ -40,12 +40,12 @@ class AxisWindow:
         return count
 
     def needed(self, extent: int) -> int:
-        """The padding at the end that the windows reach."""
+        """Return the padding at the end that the windows reach."""
         last = (self.count(extent) - 1) * self.stride + self.span
         return max(0, last - extent - self.begin)
 
     def divisors(self, extent: int, with_padding: bool) -> Any:
-        """How many elements each window counts."""
+        """Return the number of elements that each window counts."""
         starts = np.arange(self.count(extent))[:, None] * self.stride - self.begin
         taps = starts + np.arange(self.size) * self.dilation
         low, high = (-self.begin, extent + self.end) if with_padding else (0, extent)
@@ -53,9 +53,9 @@ class AxisWindow:
 
 
 def max_pool(x: relax.Expr, extents: Sequence[int], windows: Sequence[AxisWindow]) -> Any:
-    """Return the expression of the largest value of each window of ``x``, batch and channel first.
+    """Return the maximum of each window of ``x``, batch and channel first.
 
-    ``extents`` are those of its spatial axes.
+    ``extents``: of the spatial axes.
     """
     return _pool("max", x, extents, windows)
 
@@ -67,7 +67,7 @@ def average_pool(
     with_padding: bool,
     divisor: int | None = None,
 ) -> Any:
-    """Return the expression of the average of each window of ``x``, or its sum by ``divisor``."""
+    """Return the average of each window of ``x``, or its sum divided by ``divisor``."""
     if divisor is None and not with_padding and all(w.dilation == 1 for w in windows):
         return _pool("avg", x, extents, windows, count_include_pad=False)
     # divided by the size of the window

@@ -1,4 +1,4 @@
-"""Scales and zero points of a ``.tflite`` file, checked while tensors still have their names."""
+"""The check of scales and zero points in a ``.tflite`` file, by tensor name."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     import tflite
 
 INT4 = 17
-"""The number of integers of 4 bits, two in a byte, in the file."""
+"""The file's type number of 4-bit integers, two per byte."""
 _INTEGERS = {2: "int32", 3: "uint8", 4: "int64", 7: "int16", 9: "int8", INT4: "int8"}
-"""Types of tensors whose parameters are checked, by their numbers in the file."""
+"""Tensor types whose parameters are checked, by number."""
 
 
 def check_parameters(graph: "tflite.SubGraph", names: Sequence[str]) -> None:
-    """Raise :class:`InputError` naming the first tensor whose parameters make no sense."""
+    """Raise :class:`InputError` with the first tensor whose parameters are invalid."""
     for index, name in enumerate(names):
         tensor = graph.Tensors(index)
         found, dtype = tensor.Quantization(), _INTEGERS.get(tensor.Type())
@@ -30,12 +30,12 @@ def check_parameters(graph: "tflite.SubGraph", names: Sequence[str]) -> None:
         if found.ZeroPointLength():
             zeros = np.asarray(found.ZeroPointAsNumpy(), np.int64)
         shape = tuple(int(extent) for extent in np.atleast_1d(tensor.ShapeAsNumpy()))
-        axis = 0 if len(shape) == 1 else int(found.QuantizedDimension())  # vectors have one
+        axis = 0 if len(shape) == 1 else int(found.QuantizedDimension())  # vectors have one axis
         affine(name, scales, zeros, dtype, axis, shape)
 
 
 def unpacked(data: npt.NDArray[np.uint8], tensor: "tflite.Tensor") -> npt.NDArray[np.int8]:
-    """Return integers of 4 bits, the lower half of a byte first, as int8 in the tensor's shape."""
+    """Return 4-bit integers, lower half of a byte first, as int8 in the tensor's shape."""
     shape = tuple(int(extent) for extent in np.atleast_1d(tensor.ShapeAsNumpy()))
     count = int(np.prod(shape, dtype=np.int64))
     if 2 * data.size < count:
@@ -45,7 +45,7 @@ def unpacked(data: npt.NDArray[np.uint8], tensor: "tflite.Tensor") -> npt.NDArra
 
 
 def scale_of(tensor: "tflite.Tensor") -> list[float]:
-    """Return the scale and the zero point of an integer tensor of a file, or nothing."""
+    """Return the scale and the zero point of an integer tensor, or None."""
     found = tensor.Quantization()
     if found is None or tensor.Type() not in _INTEGERS or found.ScaleLength() != 1:
         return []

@@ -1,7 +1,7 @@
-"""Operators of a ``.tflite`` file, read into their records and written as Relax.
+"""Conversion of ``.tflite`` operators to records, and their emission as Relax.
 
-What an operator means, and what computes it, its file in ``tvm_serenity.operators`` says; here
-the importer's tensors become a :class:`Scene`, and kernels and plain forms become calls.
+The operator's file in ``tvm_serenity.operators`` defines meaning and computation; here the
+importer's tensors become a :class:`Scene`, and kernels and plain forms become calls.
 """
 
 from collections.abc import Mapping
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 def converted(converter: Converter, op: "tflite.Operator", kind: str) -> Any:
-    """Return the expression of an operator; None where the importer's own is right.
+    """Return the expression of an operator; None if the importer's own is right.
 
-    Quantised ones are computed in integers where there is a kernel, else as plain numbers where
-    that form works on stored values.
+    Quantised operators are computed in integers if there is a kernel, otherwise on plain numbers if
+    that form accepts stored values.
     """
     if kind in converter.model.opaque:
         return opaque_call(converter, op, kind, FileWriter(converter, op))
@@ -56,7 +56,7 @@ def converted(converter: Converter, op: "tflite.Operator", kind: str) -> Any:
 
 
 def _is_quantised(converter: Converter, op: "tflite.Operator", known: Operator) -> bool:
-    """Whether an operator has quantised tensors, other than the weights of floats."""
+    """Return whether an operator has quantised tensors, besides weights of floats."""
     given, made = converter.get_input_tensors(op), converter.get_output_tensors(op)
     if known.integers.dynamic is not None and converter.weights_alone(given, made):
         return False
@@ -66,14 +66,14 @@ def _is_quantised(converter: Converter, op: "tflite.Operator", known: Operator) 
 
 
 def _values(converter: Converter, op: "tflite.Operator") -> list[Any]:
-    """The expressions of the inputs, None of those that are left out."""
+    """Return the expressions of the inputs, None for omitted ones."""
     given = converter.get_input_tensors(op)
     found = [None if w.tensor_idx == -1 else converter.get_tensor_expr(w) for w in given]
     return [None if v is None else converter.bb.normalize(v) for v in found]
 
 
 def _in_integers(converter: Converter, op: "tflite.Operator", kind: str, known: Operator) -> Any:
-    """What computes a quantised operator; None where it has no kernel or shall have none."""
+    """Return the integer form of an operator; None if it has none or none is requested."""
     if known.integers.read is None or known.integers.compute is None:
         return None
     if known.integers.in_float and converter.model.integers.rounding == OFF:
@@ -88,13 +88,13 @@ def _in_integers(converter: Converter, op: "tflite.Operator", kind: str, known: 
 
 
 def _on_the_fly(converter: Converter, op: "tflite.Operator", kind: str, known: Operator) -> Any:
-    """What computes an operator of floats with 8-bit weights as LiteRT does; None of any other."""
+    """Return LiteRT's form of a float operator with 8-bit weights; None for others."""
     given, made = converter.get_input_tensors(op), converter.get_output_tensors(op)
     dynamic, integers = known.integers.dynamic, converter.model.integers
     if dynamic is None or not integers.on_the_fly or not converter.weights_alone(given, made):
         return None
     record = dynamic.read(scene_of(converter, op, kind))
-    if record is None:  # LiteRT has none of these types
+    if record is None:  # LiteRT has no kernel for these types
         converter.dequantise_weights(given[1:])
         return None
     if converter.model.readings is not None:
@@ -122,13 +122,13 @@ def _reading(converter: Converter, op: "tflite.Operator", kind: str, record: Any
 
 
 def _at_first(converter: Converter, wrapper: Wrapper) -> Array:
-    """What a state holds before the first run: the stored form of zero."""
+    """Return the initial value of a state: the stored form of zero."""
     held = _tensor(converter, wrapper, False)
     return np.full(held.shape, held.params.zero_point if held.params else 0, held.dtype)
 
 
 def scene_of(converter: Converter, op: "tflite.Operator", kind: str) -> Scene:
-    """Return what an operator of the file says."""
+    """Return the view of an operator that records are read from."""
     table = table_at(FileBytes(converter.model.data), op._tab.Pos)
     options = table.table(OperatorField.BUILTIN_OPTIONS)
     return Scene(
@@ -144,7 +144,7 @@ def scene_of(converter: Converter, op: "tflite.Operator", kind: str) -> Scene:
 
 
 def _intermediates(converter: Converter, op: "tflite.Operator") -> Any:
-    """The tensors within an operator that its file describes."""
+    """Return the internal tensors of an operator that its file describes."""
     held = op.IntermediatesAsNumpy() if op.IntermediatesLength() else []
     return converter.get_tensors(held)
 
@@ -156,7 +156,7 @@ def _operand(converter: Converter, wrapper: Wrapper, given: bool) -> SceneTensor
 def _tensor(converter: Converter, wrapper: Wrapper, given: bool) -> SceneTensor:
     dtype = converter.get_tensor_type_str(wrapper.tensor.Type())
     shape = tuple(int(extent) for extent in np.atleast_1d(wrapper.tensor.ShapeAsNumpy()))
-    if not wrapper.tensor.ShapeLength():  # a scalar, or a shape that the file leaves out
+    if not wrapper.tensor.ShapeLength():  # a scalar, or an omitted shape
         shape = ()
         if given:
             expr = converter.bb.normalize(converter.get_tensor_expr(wrapper))
@@ -176,7 +176,7 @@ def _params(found: Mapping[str, Any] | None, dtype: str) -> Affine | None:
 
 
 def readers(graph: Graph, tensor: int) -> list[Reader[int]] | None:
-    """Return the convolutions that read a tensor; None where anything else does."""
+    """Return the convolutions that read a tensor; None if other operators read it."""
     shape = graph.tensors[tensor].shape
     if tensor in graph.returned or shape is None or len(shape) != 4:
         return None
@@ -194,21 +194,21 @@ def readers(graph: Graph, tensor: int) -> list[Reader[int]] | None:
 
 
 class FileWriter(Writer):
-    """Writes calls for an operator of a file, whose graph says who reads what."""
+    """A writer of calls for an operator of a file, which knows the readers of each tensor."""
 
     def __init__(self, converter: Converter, op: "tflite.Operator") -> None:
         super().__init__(converter.bb)
         self.converter, self.op = converter, op
 
     def real(self, operand: int, value: Expr) -> Expr:
-        """Return the real numbers of a stored input; ``value`` where these are stored."""
+        """Return the real numbers of a stored input; ``value`` itself if it is not quantised."""
         wrapper = self.converter.get_input_tensors(self.op)[operand]
         if wrapper.qnn_params is None or compat.dtype_name(value.ty).startswith("float"):
             return value
         return self.builder.emit(self.converter.dequantize(value, wrapper))
 
     def stored(self, value: Expr, operand: int | None = None) -> Expr:
-        """Return real numbers as an input (None: the result) stores them, if it is quantised."""
+        """Return real numbers quantised as an input (None: the result), if that is quantised."""
         wrapper = self.converter.get_output_tensors(self.op)[0]
         if operand is not None:
             wrapper = self.converter.get_input_tensors(self.op)[operand]
@@ -217,7 +217,7 @@ class FileWriter(Writer):
         return self.builder.emit(self.converter.quantize(value, wrapper))
 
     def pieces(self, operand: int, axis: int) -> list[tuple[Expr, Shape]] | None:
-        """Return the tensors of a concat that only convolutions read; None for any other input."""
+        """Return the operands of a concatenation that only convolutions read, otherwise None."""
         wrapper = self.converter.get_input_tensors(self.op)[operand]
         graph, folds = self.converter.model.graph, self.converter.model.integers.fold_concat
         if not folds or not read_in_pieces(wrapper.tensor_idx, partial(readers, graph)):
@@ -225,7 +225,7 @@ class FileWriter(Writer):
         return self.joined(self.converter.get_tensor_expr(wrapper), axis)
 
     def leave(self, operand: int, value: Expr) -> Expr:
-        """Return ``value``, which is what a state is after the operator."""
+        """Record ``value`` as the new value of a state; return it."""
         state = self.converter.get_input_tensors(self.op)[operand]
         held = self.builder.emit(value)
         self.converter.exp_tab.set_expr(state.tensor.Name().decode(), held, force_override=True)

@@ -1,4 +1,4 @@
-"""How variables begin, and results that are one value as tensors of their own."""
+"""Initial values of variables, and results that need tensors of their own."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ from tvm_serenity.kernels.copied import copied
 from tvm_serenity.relax.calls import Writer, shape_of
 
 STARTED = "<started>"
-"""The state that says whether there was a run."""
+"""The state that records whether the model has run before."""
 
 
 def begin(converter: Any, variables: Variables) -> None:
-    """Write variables that are constants, and what those hold at first that no one value fills."""
+    """Emit constant variables, and the selection of initial values that are not uniform."""
     table = converter.exp_tab
     for variable in variables.constants:
         table.set_expr(variable.tensor.name, compat.constant(variable.first))
@@ -33,7 +33,7 @@ def begin(converter: Any, variables: Variables) -> None:
 
 
 def part_results(converter: Any) -> None:
-    """Copy results that are inputs, constants, or what another result is."""
+    """Copy results that are inputs, constants, or equal to another result."""
     writer, seen = Writer(converter.bb), list[Any]()
     for wrapper in converter.get_tensors(converter.subgraph.OutputsAsNumpy()):
         made = converter.bb.normalize(converter.get_tensor_expr(wrapper))

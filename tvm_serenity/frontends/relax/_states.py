@@ -1,9 +1,8 @@
-"""States of the operators of a ``.tflite`` file: parameters and results of ``main``.
+"""Operator states of a ``.tflite`` file as parameters and results of ``main``.
 
-A state comes in as an extra parameter (after the inputs of the file) and goes out as an extra
-result (after its outputs), so that the module stays a pure function; whoever runs the model feeds
-the one back into the other. ``main`` has the attribute ``STATES``: the value that fills each state
-at first, the stored form of zero.
+A state is an extra parameter (after the file's inputs) and an extra result (after its outputs), so
+that the module stays a pure function; the caller passes results back as parameters. The attribute
+``STATES`` of ``main`` has the initial value of each state, the stored form of zero.
 """
 
 from collections.abc import Sequence
@@ -19,22 +18,22 @@ if TYPE_CHECKING:
     import tflite
 
 TYPES = {name: code for code, (name, _) in enumerate(TENSOR_TYPES)}
-"""Types of tensors by their numbers in a file."""
+"""Tensor types by name: their numbers in a file."""
 
 
 def state_tensors(
     graph: "tflite.SubGraph", kinds: Sequence[str], kept: Sequence[Sequence[int]]
 ) -> list[int]:
-    """Return the tensors that are states of operators of a graph, in order.
+    """Return the tensors that are states of a graph's operators, in order.
 
-    ``kept``: of each operator, those that the file does not list.
+    ``kept``: for each operator, the states that the file does not list.
     """
     found = []
     for i, kind in enumerate(kinds):
         op, places = graph.Operators(i), operator(kind).state.inputs
         if any(op.InputsLength() <= place or op.Inputs(place) < 0 for place in places):
             raise UnsupportedError(
-                f"operator {kind} ({i}): it names no tensor for a state that it keeps; convert the "
+                f"operator {kind} ({i}): it has no tensor for a state that it keeps; convert the "
                 "network again"
             )
         found += [int(op.Inputs(place)) for place in places]
@@ -45,9 +44,9 @@ def state_tensors(
 def initial_values(
     graph: "tflite.SubGraph", states: Sequence[int], variables: Variables
 ) -> list[int]:
-    """Return what fills each state at first: the zero point, or what a variable is full of.
+    """Return the initial value of each state: its zero point, or a variable's uniform value.
 
-    Zero where no one value does: ``variables.selected``.
+    It is zero for variables without a uniform value: ``variables.selected``.
     """
     found = []
     for state in states:
@@ -61,7 +60,7 @@ def initial_values(
 
 
 def unlisted(state: Tensor) -> "tflite.Tensor":
-    """Return a state that the file does not list as a tensor of a file, without a name."""
+    """Return a state that the file does not list as an unnamed tensor of a file."""
     import flatbuffers
     import tflite
 

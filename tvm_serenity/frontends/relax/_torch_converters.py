@@ -1,7 +1,7 @@
 """Conversions of PyTorch operators that TVM's importer lacks or gets wrong.
 
-Each takes the node of the exported graph and the importer, and returns the Relax value, as
-``custom_convert_map`` of TVM's importer wants.
+Each takes a node of the exported graph and the importer, and returns the Relax value, as
+``custom_convert_map`` of TVM's importer requires.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,10 @@ Converter = Callable[[Any, Any], Any]
 
 
 class Importer(Protocol):
-    """TVM's importer: the expression of each node so far, and the function that is built."""
+    """TVM's importer.
+
+    The expression of each converted node, and the function under construction.
+    """
 
     env: Mapping["fx.Node", Any]
     block_builder: relax.BlockBuilder
@@ -41,7 +44,7 @@ def _per_axis(value: int | Sequence[int] | None, rank: int, default: Any = None)
 
 
 def _windows(node: "fx.Node", rank: int, dilated: bool) -> list[AxisWindow]:
-    """The windows of a pooling node: kernel_size, stride, padding, (dilation), ceil_mode."""
+    """Return the windows of a pooling node: kernel_size, stride, padding, (dilation), ceil_mode."""
     size = _per_axis(node.args[1], rank)
     stride = _per_axis(_argument(node, 2, "stride", None), rank, size)
     padding = _per_axis(_argument(node, 3, "padding", 0), rank)
@@ -54,7 +57,7 @@ def _windows(node: "fx.Node", rank: int, dilated: bool) -> list[AxisWindow]:
 
 
 def _batched(x: relax.Expr, rank: int, importer: Importer) -> tuple[Any, list[int], bool]:
-    """``x`` with a batch axis, its spatial extents, and whether the axis is new."""
+    """Return ``x`` with a batch axis, its spatial extents, and whether the axis was added."""
     missing = x.ty.ndim == rank + 1
     if missing:
         x = importer.block_builder.emit(relax.op.expand_dims(x, axis=0))
@@ -64,7 +67,7 @@ def _batched(x: relax.Expr, rank: int, importer: Importer) -> tuple[Any, list[in
 def _pooled(rank: int, maximum: bool, indices: bool = False) -> Converter:
     def convert(node: "fx.Node", importer: Importer) -> Any:
         if indices and any(user.args[1] == 1 and user.users for user in node.users):
-            raise UnsupportedError("the places of its maxima are read")
+            raise UnsupportedError("the indices of its maxima are read")
         emit = importer.block_builder.emit
         x, extents, added = _batched(importer.env[node.args[0]], rank, importer)
         windows = _windows(node, rank, dilated=maximum)
@@ -101,7 +104,7 @@ def _extreme(reduce: Callable[..., Any]) -> Converter:
 
 
 def _extreme_with_place(largest: bool) -> Converter:
-    """The extreme values along an axis and where they are first."""
+    """Return the extreme values along an axis and the indices of their first occurrence."""
 
     def convert(node: "fx.Node", importer: Importer) -> Any:
         emit, x = importer.block_builder.emit, importer.env[node.args[0]]
@@ -137,11 +140,11 @@ def _erfc(node: "fx.Node", importer: Importer) -> Any:
 
 
 def _adaptive_max(rank: int) -> Converter:
-    """The largest value of each of ``output_size`` windows, which may differ in size."""
+    """Return the maximum of each of ``output_size`` windows, which may differ in size."""
 
     def convert(node: "fx.Node", importer: Importer) -> Any:
         if any(user.args[1] == 1 and user.users for user in node.users):
-            raise UnsupportedError("the places of its maxima are read")
+            raise UnsupportedError("the indices of its maxima are read")
         emit, x = importer.block_builder.emit, importer.env[node.args[0]]
         for axis, size in enumerate(_per_axis(node.args[1], rank), x.ty.ndim - rank):
             extent = _shape(x)[axis]
@@ -166,7 +169,7 @@ def _adaptive_max(rank: int) -> Converter:
 
 
 def _embedding(node: "fx.Node", importer: Importer) -> Any:
-    """Rows of a table; numbers outside of it read its last row, not what lies beyond."""
+    """Return rows of a table; indices out of range read its last row."""
     emit = importer.block_builder.emit
     table, index = importer.env[node.args[0]], importer.env[node.args[1]]
     flat = emit(relax.op.reshape(index, [-1]))
@@ -175,7 +178,7 @@ def _embedding(node: "fx.Node", importer: Importer) -> Any:
 
 
 def _selected(node: "fx.Node", importer: Importer) -> Any:
-    """``x[:, i]``: the axis goes; a negative number counts from its end."""
+    """Return ``x[:, i]`` without that axis; negative indices count from the end."""
     x, axis, index = importer.env[node.args[0]], int(node.args[1]), int(node.args[2])
     axis %= x.ty.ndim
     index %= _shape(x)[axis]
@@ -183,9 +186,9 @@ def _selected(node: "fx.Node", importer: Importer) -> Any:
 
 
 def _elu(node: "fx.Node", importer: Importer) -> Any:
-    """``scale * x`` where positive, ``scale * alpha * (exp(x * input_scale) - 1)`` elsewhere.
+    """Return ``scale * x`` if positive, else ``scale * alpha * (exp(x * input_scale) - 1)``.
 
-    ELU, and what SELU and CELU are decomposed into.
+    It is ELU, and the decomposition of SELU and CELU.
     """
     emit, x = importer.block_builder.emit, importer.env[node.args[0]]
     names = ("alpha", "scale", "input_scale")
@@ -198,10 +201,10 @@ def _elu(node: "fx.Node", importer: Importer) -> Any:
 
 
 def _nearest(rank: int, exact: bool) -> Converter:
-    """The element ``floor((i + offset) * scale)`` of each axis, as PyTorch computes it in float32.
+    """Return the element ``floor((i + offset) * scale)`` of each axis, in float32 as in PyTorch.
 
-    ``scale``: extents' ratio, or the reciprocal of the factor that is stated. ``exact``: the
-    offset is a half, and 0 without.
+    ``scale``: the ratio of extents, or the reciprocal of the stated factor. ``exact``: the offset
+    is one half, otherwise 0.
     """
 
     def convert(node: "fx.Node", importer: Importer) -> Any:
@@ -223,12 +226,12 @@ def _nearest(rank: int, exact: bool) -> Converter:
 
 
 def _index(node: "fx.Node", importer: Importer) -> Any:
-    """``x[i, :, j]``: the indexed axes are taken as one, by one index."""
+    """Return ``x[i, :, j]``: the indexed axes are flattened and read by one index."""
     emit, x = importer.block_builder.emit, importer.env[node.args[0]]
     given = [None if i is None else importer.env[i] for i in node.args[1]]
     axes = [axis for axis, index in enumerate(given) if index is not None]
     if any(_dtype(given[axis]) in ("bool", "uint8") for axis in axes):
-        raise UnsupportedError("a mask, whose count its data decides")
+        raise UnsupportedError("a mask, whose number of elements depends on its data")
     shape = _shape(x)
     rest = [axis for axis in range(len(shape)) if axis not in axes]
     common = np.broadcast_shapes(*(tuple(_shape(given[axis])) for axis in axes))
@@ -248,7 +251,7 @@ def _index(node: "fx.Node", importer: Importer) -> Any:
     made = emit(relax.op.take(rows, flat, axis=0, mode="clip"))
     made = emit(relax.op.reshape(made, [*common, *tail]))
     if axes != list(range(axes[0], axes[0] + len(axes))):
-        return made  # apart: the indexed axes come first
+        return made  # separated indexed axes come first
     order = list(range(len(common), len(common) + axes[0]))
     order += range(len(common))
     order += range(len(common) + axes[0], len(common) + len(rest))
@@ -269,7 +272,7 @@ def _scatter_add(node: "fx.Node", importer: Importer) -> Any:
 
 
 def _sum(subtract: bool, swapped: bool = False) -> Converter:
-    """``a + alpha * b`` or ``a - alpha * b``, in the type PyTorch promotes both to."""
+    """Return ``a + alpha * b`` or ``a - alpha * b``, in PyTorch's promoted type."""
 
     def convert(node: "fx.Node", importer: Importer) -> Any:
         emit = importer.block_builder.emit
@@ -288,7 +291,7 @@ def _sum(subtract: bool, swapped: bool = False) -> Converter:
 
 
 def _clamp(low: int | None, high: int | None) -> Converter:
-    """Bounds at these places of the arguments; TVM's is infinite where an integer has none."""
+    """Return a clamp to arguments; TVM's bound is infinite for an integer without one."""
 
     def convert(node: "fx.Node", importer: Importer) -> Any:
         emit = importer.block_builder.emit
@@ -314,7 +317,7 @@ def _as_type(value: "fx.Node | bool | int | float", dtype: str, importer: Import
 
 
 def _prelu(node: "fx.Node", importer: Importer) -> Any:
-    """Slopes are one for all, or one a channel: the axis after the first."""
+    """Return PRELU with one slope, or one per channel: the axis after the first."""
     x, slopes = importer.env[node.args[0]], importer.env[node.args[1]]
     axis = min(1, x.ty.ndim - 1)
     if int(slopes.ty.shape[0]) == 1:
@@ -323,7 +326,7 @@ def _prelu(node: "fx.Node", importer: Importer) -> Any:
 
 
 def _adaptive_average(node: "fx.Node", importer: Importer) -> Any:
-    """Of sequences: to one element it is a mean."""
+    """Return an adaptive average pool of sequences; to one element it is a mean."""
     x, size = importer.env[node.args[0]], _per_axis(node.args[1], 1)
     if size == [1]:
         return importer.block_builder.emit(relax.op.mean(x, [-1], keepdims=True))
@@ -364,4 +367,4 @@ CONVERTERS: dict[str, Converter] = {
     "select.int": _selected,
     "scatter_add.default": _scatter_add,
 }
-"""By the name of the operator and its overload."""
+"""Converters by operator name and overload."""

@@ -1,8 +1,8 @@
-"""Conversions of ``quantized_decomposed``: programs that PyTorch's PT2E quantisers made.
+"""Conversions of ``quantized_decomposed``, the operators of PyTorch's PT2E quantisers.
 
 PyTorch computes such a program in float between ``dequantize`` and ``quantize``; scales and zero
-points are literals or buffers of the program. Each becomes Relax's operator of the same name, from
-which ``SerenityQuantize`` makes integer kernels.
+points are literals or buffers of the program. Each operator becomes Relax's operator of the same
+name, which ``SerenityQuantize`` converts to integer kernels.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def quantised_converters(program: "torch.export.ExportedProgram") -> dict[str, Converter]:
-    """Return the converters of ``program``, by the name of the operator and its overload."""
+    """Return the converters of ``program``, by operator name and overload."""
     held = _Held(program)
     found: dict[str, Converter] = {}
     for overload in ("default", "tensor", "tensor2"):
@@ -34,13 +34,11 @@ def quantised_converters(program: "torch.export.ExportedProgram") -> dict[str, C
 
 
 def _chosen(_node: "fx.Node", _importer: Importer) -> Any:
-    raise UnsupportedError(
-        "it chooses a scale at run time; quantise with scales that are calibrated"
-    )
+    raise UnsupportedError("it computes a scale at run time; quantise with calibrated scales")
 
 
 class _Held:
-    """The arrays that a program holds, by the names of its nodes."""
+    """The arrays of a program, by node name."""
 
     def __init__(self, program: "torch.export.ExportedProgram") -> None:
         signature = program.graph_signature
@@ -51,7 +49,7 @@ class _Held:
             self.arrays[name] = program.constants[kept]
 
     def values(self, argument: Any, node: "fx.Node") -> Array:
-        """The numbers of a scale or of a zero point."""
+        """Return the numbers of a scale or of a zero point."""
         if isinstance(argument, int | float):
             return np.asarray(argument)
         array = self.arrays.get(argument.name) if hasattr(argument, "name") else None
@@ -62,7 +60,10 @@ class _Held:
         return np.asarray(array.detach().numpy())
 
     def converter(self, operator: Any, per_channel: bool) -> Converter:
-        """Arguments: value, scales, zero points, (axis,) least, most, type."""
+        """Return a converter.
+
+        The arguments are value, scales, zero points, (axis,) limits, type.
+        """
 
         def convert(node: "fx.Node", importer: Importer) -> Any:
             arguments: list[Any] = list(node.args)
@@ -83,5 +84,5 @@ class _Held:
 
 
 def _one(axis: int) -> Sequence[int]:
-    """The shape of scales: a number for a tensor, an array of one axis for its channels."""
+    """Return the shape of scales: a scalar per tensor, a vector per channel."""
     return () if axis == -1 else (-1,)

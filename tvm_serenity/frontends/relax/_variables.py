@@ -1,9 +1,9 @@
-"""Resource variables of a ``.tflite`` file, which are states of ``main``.
+"""Resource variables of a ``.tflite`` file as states of ``main``.
 
-A variable that the main graph assigns is a state, and the tensor of its first handle stands for
-it; one that is only read is a constant. CALL_ONCE says what variables hold before the first run:
-what one value does not fill is selected in the first run, by a flag that is a state too. What
-CALL_ONCE does not assign is zero, as TFLM has it: of int8, its zero point.
+A variable that the main graph assigns is a state, represented by the tensor of its first handle; a
+variable that is only read is a constant. CALL_ONCE sets the initial values: values that are not
+uniform are selected in the first run, by a flag that is a state too. Variables that CALL_ONCE does
+not assign are zero, as in TFLM: for int8, the zero point.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ _INT8 = 9
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """A variable; ``handle`` is the tensor that stands for it, ``first`` what it holds at first."""
+    """A variable; ``handle``: the tensor that represents it, ``first``: its initial value."""
 
     handle: int
     tensor: Tensor
@@ -44,7 +44,7 @@ class Variable:
 
     @property
     def fill(self) -> int | None:
-        """The one value that ``first`` is full of, None where it is no whole number."""
+        """The uniform integer value of ``first``, None if there is none."""
         values = np.unique(self.first)
         if values.size != 1 or not np.isfinite(values[0]) or values[0] != int(values[0]):
             return None
@@ -54,29 +54,29 @@ class Variable:
 
 @dataclass(frozen=True)
 class Variables:
-    """The variables of a file by their handles; ``names``: the handle that each tensor means."""
+    """The variables of a file by handle; ``names``: the handle of each tensor."""
 
     found: Mapping[int, Variable] = field(default_factory=dict)
     names: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def states(self) -> list[Variable]:
-        """Those that the main graph assigns."""
+        """The variables that the main graph assigns."""
         return [v for v in self.found.values() if v.assigned]
 
     @property
     def constants(self) -> list[Variable]:
-        """Those that it reads alone."""
+        """The variables that the main graph only reads."""
         return [v for v in self.found.values() if not v.assigned]
 
     @property
     def selected(self) -> list[Variable]:
-        """The states that no one value fills at first."""
+        """The states without a uniform initial value."""
         return [v for v in self.states if v.fill is None]
 
 
 def variables(model: TfliteFile) -> Variables:
-    """Return the variables of a file; :class:`UnsupportedError` names what is not followed."""
+    """Return the variables of a file; raise :class:`UnsupportedError` for unsupported uses."""
     graph = model.graph
     if not any(op.kind in (HANDLE, ONCE) for op in graph.ops):
         return Variables()
@@ -94,17 +94,19 @@ def variables(model: TfliteFile) -> Variables:
     for handle, key in keys.items():
         held, value, assigned = _held(graph, handle)
         if not assigned and key not in given:
-            raise UnsupportedError(f"variable {key[1]!r} is read, and nothing assigns it")
+            raise UnsupportedError(f"variable {key[1]!r} is read, but no operator assigns it")
         shape, dtype = held.shape or (), held.dtype
         first = given.get(key, np.full(shape, _zero(zeros[value]), dtype))
         if first.shape != shape or str(first.dtype) != dtype:
-            raise UnsupportedError(f"variable {key[1]!r} is not initialised as it is used")
+            raise UnsupportedError(
+                f"variable {key[1]!r} is initialised with another shape or type than it has later"
+            )
         found[handle] = Variable(handle, held, assigned, first)
     return Variables(found, names)
 
 
 def _held(graph: Graph, handle: int) -> tuple[Tensor, int, bool]:
-    """What a variable holds, a tensor of its values, and whether it is assigned."""
+    """Return the content type of a variable, as a tensor, and whether it is assigned."""
     reads = [op.outputs[0] for op in graph.ops if op.kind == READ and op.inputs[0] == handle]
     kept = [op.inputs[1] for op in graph.ops if op.kind == ASSIGN and op.inputs[0] == handle]
     types = {(graph.tensors[t].shape, graph.tensors[t].dtype) for t in (*reads, *kept)}
@@ -121,7 +123,7 @@ def _held(graph: Graph, handle: int) -> tuple[Tensor, int, bool]:
 
 
 def _zero(value: Table) -> int:
-    """What stands for zero in a variable: of int8 the zero point."""
+    """Return the stored zero of a variable: for int8 the zero point."""
     quantization = value.table(TensorField.QUANTIZATION)
     if quantization is None or value.u8(TensorField.TYPE) != _INT8:
         return 0
@@ -131,7 +133,7 @@ def _zero(value: Table) -> int:
 
 
 def _first_values(graph: Graph, root: Table, tables: tuple[Table, ...]) -> dict[Key, Array]:
-    """What the subgraphs of CALL_ONCE assign, all of them constants."""
+    """Return the constants that the subgraphs of CALL_ONCE assign."""
     subgraphs, found, touched = root.tables(ModelField.SUBGRAPHS), dict[Key, Array](), False
     for op, table in zip(graph.ops, tables, strict=True):
         if op.kind != ONCE:
@@ -171,6 +173,6 @@ def _constant(name: str, root: Table, tensor: Table) -> Array:
     dtype = TENSOR_TYPES[tensor.u8(TensorField.TYPE)][0]
     shape: Shape = tensor.ints(TensorField.SHAPE)
     if not size or np.dtype(dtype).itemsize * int(np.prod(shape)) != size:
-        raise UnsupportedError(f"operator {name}: it assigns a value that is no constant")
+        raise UnsupportedError(f"operator {name}: it assigns a value that is not constant")
     data = np.frombuffer(buffer.source.data[start : start + size], dtype)
     return data.reshape(shape)

@@ -1,18 +1,18 @@
-"""``.tflite`` files to Relax: TVM 0.27's importer with its gaps closed.
+"""Conversion of ``.tflite`` files to Relax: TVM 0.27's importer with its gaps closed.
 
-What an operator means is looked up in its record (``tvm_serenity.operators``): a quantised one is
-computed in integers, others in their plain form; the importer has the rest. Its gaps that are
-no operator's own are closed here, each as an override of one method:
+Operators have their meaning in records (``tvm_serenity.operators``): quantised ones are computed in
+integers, others in their plain form; the importer converts the rest. Gaps of the importer that
+belong to no single operator are closed here, each by overriding one method:
 
-* operators that only move elements are refused on quantised tensors although they are exact
-  there (PAD, TRANSPOSE, ...): the list of quantised operators is extended;
-* a bias that is left out by the index -1 is read as a tensor;
-* the channel axis of a tensor with one scale is taken literally and may exceed its rank
-  (person_detect);
-* AVERAGE_POOL_2D cuts the mean of quantised values off instead of rounding it;
-* weights stored as integers for float operators ("dynamic range") are refused: here activations
-  are stored as integers on the fly, as LiteRT does, or the weights are dequantised;
-* tensors are known by name although names may repeat or be missing: ours are unique.
+* The importer refuses operators that only move elements (PAD, TRANSPOSE, ...) on quantised tensors,
+  although they are exact: the list of quantised operators is extended.
+* It reads a bias that is omitted by the index -1 as a tensor.
+* It takes the channel axis of a tensor with one scale literally; the axis may exceed the rank
+  (person_detect).
+* It truncates the mean of quantised values in AVERAGE_POOL_2D instead of rounding it.
+* It refuses integer weights of float operators (dynamic range quantisation): here activations are
+  quantised at run time as in LiteRT, or the weights are dequantised.
+* It identifies tensors by names, which may repeat or be missing: ours are unique.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -58,11 +58,11 @@ except ImportError as error:
 
 
 def convert(model: TfliteFile, integers: Integers) -> tvm.IRModule:
-    """Return ``model`` as a Relax module; the operators that stop it are named."""
+    """Return ``model`` as a Relax module; raise with all unsupported operators by name."""
     root = _Model(model, integers)
     check_parameters(root.Subgraphs(0), [tensor.name for tensor in model.graph.tensors])
     mod = run_importer(lambda: from_tflite(root, op_converter=Converter))
-    main = mod["main"].without_attr("params")  # a second copy of every constant
+    main = mod["main"].without_attr("params")  # the attribute holds a second copy of each constant
     graph = root.Subgraphs(0)
     inputs = [scale_of(graph.Tensors(graph.Inputs(i))) for i in range(graph.InputsLength())]
     outputs = [scale_of(graph.Tensors(graph.Outputs(i))) for i in range(graph.OutputsLength())]
@@ -74,13 +74,13 @@ def convert(model: TfliteFile, integers: Integers) -> tvm.IRModule:
     mod["main"] = main.with_attr(OPERATORS, root.labels)
     if root.states:
         mod["main"] = mod["main"].with_attr(STATES, root.first_values())
-    if root.rounds:  # concats and borders that their readers have taken in
+    if root.rounds:  # unread concatenations and borders, merged into their readers
         mod = relax.transform.DeadCodeElimination(["main"])(mod)
     return mod
 
 
 def readings(model: TfliteFile) -> list[ReadOperator]:
-    """Return the quantised operators of ``model`` that are read into records, in file order."""
+    """Return the quantised operators of ``model`` that have records, in file order."""
     root = _Model(model, Integers())
     root.readings = []
     run_importer(lambda: from_tflite(root, op_converter=Converter))
@@ -88,7 +88,7 @@ def readings(model: TfliteFile) -> list[ReadOperator]:
 
 
 class _Model(tflite.Model):  # type: ignore[misc]
-    """The file with the tensors of its main graph called as in our graph: uniquely."""
+    """The file with unique names for the tensors of its main graph, as in our graph."""
 
     def __init__(self, model: TfliteFile, integers: Integers) -> None:
         root = tflite.Model.GetRootAsModel(model.data, 0)
@@ -118,12 +118,12 @@ class _Model(tflite.Model):  # type: ignore[misc]
         self.kinds = {graph.Operators(i).OpcodeIndex(): kind for i, kind in enumerate(kinds)}
 
     def _held(self, index: int, tensor: Tensor) -> Tensor:
-        """The tensor that an index stands for: of a handle, what its variable holds."""
+        """Return the tensor of an index; for a handle, the tensor that its variable holds."""
         variable = self.variables.found.get(self.variables.names.get(index, -1))
         return tensor if variable is None else variable.tensor
 
     def first_values(self) -> list[int]:
-        """What fills each state before the first run."""
+        """Return the initial value of each state."""
         return initial_values(self.Subgraphs(0), self.states, self.variables)
 
     def Subgraphs(self, j: int) -> Any:  # noqa: N802
@@ -139,7 +139,7 @@ class _Model(tflite.Model):  # type: ignore[misc]
 
 
 class _SubGraph(tflite.SubGraph):  # type: ignore[misc]
-    """The main graph with the states of its operators as further inputs and outputs."""
+    """The main graph with operator states as further inputs and outputs."""
 
     names: list[bytes]
     states: list[int]
@@ -179,7 +179,7 @@ class _Tensor(tflite.Tensor):  # type: ignore[misc]
 
 
 class Converter(OperatorConverter):  # type: ignore[misc]
-    """TVM's operator converter with the gaps listed above closed."""
+    """TVM's operator converter without the gaps listed above."""
 
     convert_map: dict[str, Callable[..., Any]]
     _SUPPORTED_QUANTIZED_OPS = OperatorConverter._SUPPORTED_QUANTIZED_OPS | {
@@ -198,19 +198,19 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         begin(self, self.model.variables)
 
     def convert_op_to_relax(self) -> None:
-        """Write all operators; what several results would share, each has in its own memory."""
+        """Convert all operators; results that would share memory get their own."""
         super().convert_op_to_relax()
         if self.model.states:
             part_results(self)
 
     def convert_call_once(self, op: tflite.Operator) -> None:
-        """Nothing: what it assigns is known (``_variables``)."""
+        """Do nothing: ``_variables`` has evaluated its assignments."""
 
     def convert_var_handle(self, op: tflite.Operator) -> None:
-        """Nothing: the tensor is the variable."""
+        """Do nothing: the tensor stands for the variable."""
 
     def _named(self, kind: str, convert: Callable[..., Any], op: tflite.Operator) -> Any:
-        """The result of an operator in a variable, whose name stands for the operator."""
+        """Return an operator's result in a variable, whose name identifies the operator."""
         label = _label(self, kind, op)
         with placed(label, partial(self._form, op)):
             made = converted(self, op, kind)
@@ -226,12 +226,12 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         return made
 
     def _form(self, op: tflite.Operator) -> str:
-        """What an operator reads."""
+        """Return an operator's input types, in words."""
         given = [self.model.graph.tensors[i] for i in op.InputsAsNumpy() if i >= 0]
         return "reads " + ", ".join(f"{t.dtype}{list(t.shape or ())}" for t in given)
 
     def _check_result(self, op: tflite.Operator, made: relax.Expr) -> None:
-        """Refuse results of another type than the file says; shapes of rank 0 may be unknown."""
+        """Refuse results of another type than the file's; shapes of rank 0 may be unknown."""
         (result, *others) = self.get_output_tensors(op) or (None,)
         kind = made.ty
         if result is None or others or not isinstance(kind, relax.TensorType):
@@ -241,36 +241,36 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         dtype = self.get_tensor_type_str(result.tensor.Type())
         if str(kind.dtype.dtype) != dtype or (found != said and result.tensor.ShapeLength()):
             here = f"{kind.dtype.dtype} {found}"
-            raise UnsupportedError(f"it would make {here}, the file says {dtype} {said}")
+            raise UnsupportedError(f"its result would be {here}, the file states {dtype} {said}")
 
     def get_op_code_str(self, op: tflite.Operator) -> str:
-        """The kind of an operator; a custom one's is its name in the file."""
+        """Return the kind of an operator; for a custom one, its name in the file."""
         kind: str = self.model.kinds.get(op.OpcodeIndex(), "")
         if kind in self.model.opaque or kind in KNOWN:
             return kind
         return str(super().get_op_code_str(op))
 
     def get_expr(self, input_tensor_idx: int) -> Any:
-        """The expression of a tensor, which may be a constant of the file."""
+        """Return the expression of a tensor, which may be a constant of the file."""
         if self.has_expr(input_tensor_idx):
             return super().get_expr(input_tensor_idx)
         return self.get_tensor_expr(self.get_tensors([input_tensor_idx])[0])
 
     def get_tensor_value(self, tensor_wrapper: Wrapper, is_sparse: bool = False) -> Any:
-        """The value of a constant; others are named."""
+        """Return the value of a constant; raise by name for other tensors."""
         if tensor_wrapper.tensor_idx >= 0 and not tensor_wrapper.buffer.DataLength():
             name = tensor_wrapper.tensor.Name().decode(errors="replace")
-            raise UnsupportedError(f"tensor {name!r} is no constant, which is needed here")
+            raise UnsupportedError(f"tensor {name!r} must be a constant")
         if tensor_wrapper.tensor.Type() == INT4:
             return unpacked(tensor_wrapper.buffer.DataAsNumpy(), tensor_wrapper.tensor)
         return super().get_tensor_value(tensor_wrapper, is_sparse)
 
     def get_tensor_type_str(self, tensor_type: int) -> str:
-        """The type of a tensor; constants of 4 bits are read as 8 bits."""
+        """Return the type of a tensor; 4-bit constants are read as 8-bit."""
         return "int8" if tensor_type == INT4 else str(super().get_tensor_type_str(tensor_type))
 
     def check_unsupported_ops(self) -> None:
-        """Prepare float weights; what is unsupported the file has named (``check_operators``)."""
+        """Prepare float weights; ``check_operators`` refused unsupported operators before."""
         for index in range(self.subgraph.OperatorsLength()):
             op = self.subgraph.Operators(index)
             try:
@@ -290,11 +290,11 @@ class Converter(OperatorConverter):  # type: ignore[misc]
                 self.dequantise_weights(inputs[1:])
 
     def _on_the_fly(self, kind: str) -> bool:
-        """Whether an operator stores its activations as integers while it runs."""
+        """Return whether an operator quantises its activations at run time."""
         return operator(kind).integers.dynamic is not None and bool(self.model.integers.on_the_fly)
 
     def weights_alone(self, inputs: list[Any], outputs: list[Any]) -> bool:
-        """Return whether other inputs than the first are quantised, and nothing else is."""
+        """Return whether only inputs after the first are quantised."""
         if (
             not inputs
             or not outputs
@@ -304,7 +304,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         return any(t.qnn_params is not None for t in inputs[1:])
 
     def dequantise_weights(self, weights: list[Any]) -> None:
-        """Make floats of quantised constants."""
+        """Convert quantised constants to floats."""
         for weight in weights:
             if weight.tensor_idx == -1 or weight.qnn_params is None:
                 continue
@@ -319,7 +319,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
             self.exp_tab.set_expr(weight.tensor.Name().decode(), relax.const(value))
 
     def get_tensors(self, indices: Iterable[int]) -> list[Any]:
-        """The tensors with a channel axis that they have, 0 where there is but one scale."""
+        """Return the tensors with valid channel axes, 0 for tensors with one scale."""
         found: list[Any] = super().get_tensors(indices)
         for tensor in found:
             params = tensor.qnn_params
@@ -332,7 +332,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
     def convert_qnn_fused_activation_function(
         self, expr: relax.Expr, fused_activation_fn: int, scale: float, zero_point: int, dtype: str
     ) -> Any:
-        """Clip stored values; limits are rounded in float32, halves away from zero."""
+        """Clip stored values; limits round in float32, halves away from zero."""
         if fused_activation_fn not in LIMITS:
             return super().convert_qnn_fused_activation_function(
                 expr, fused_activation_fn, scale, zero_point, dtype
@@ -347,7 +347,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         return relax.op.clip(expr, *(float(limit) for limit in limits))
 
     def dequantize(self, expr: relax.Expr, tensor: Wrapper) -> Any:
-        """Real numbers; 64-bit constants (biases of int16 operators) are read as 32-bit ones."""
+        """Return real numbers; 64-bit constants (int16 biases) are read as 32-bit."""
         if self.get_tensor_type_str(tensor.tensor.Type()) == "int64":
             values = self.get_tensor_value(tensor)
             if np.abs(values).max(initial=0) >= 2**31:
@@ -356,7 +356,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         return super().dequantize(expr, tensor)
 
     def get_input_tensors(self, op: tflite.Operator) -> list[Any]:
-        """The inputs, without a bias that is left out."""
+        """Return the inputs, without an omitted bias."""
         found: list[Any] = super().get_input_tensors(op)
         found += self.get_tensors(self.model.kept.get(op._tab.Pos, ()))
         sums = operator(self.get_op_code_str(op)).layer.sums
@@ -365,7 +365,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         return found
 
     def convert_pool2d(self, op: tflite.Operator, pool_type: str) -> Any:
-        """Round the mean of quantised values instead of cutting it off."""
+        """Round the mean of quantised values instead of truncating it."""
         result = super().convert_pool2d(op, pool_type)
         if pool_type != "average" or self.get_input_tensors(op)[0].qnn_params is None:
             return result
@@ -373,7 +373,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
 
 
 def _rounded(expr: relax.Expr) -> Any:
-    """``expr`` with the integer ``avg_pool2d`` in it done in float32, halves away from zero."""
+    """Return ``expr`` with its integer ``avg_pool2d`` in float32, halves away from zero."""
     if expr.op.name == "relax.nn.avg_pool2d":
         (source,) = expr.args[0].args
         mean = relax.Call(expr.op, [relax.op.astype(source, "float32")], expr.attrs)

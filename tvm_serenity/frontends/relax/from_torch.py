@@ -1,4 +1,4 @@
-"""``torch.export`` programs to Relax through TVM's importer."""
+"""Conversion of ``torch.export`` programs to Relax by TVM's importer."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ Converter = Callable[["fx.Node", Any], Any]
 _RECURRENT = ("aten.lstm", "aten.gru", "aten.rnn", "aten.quantized_lstm", "aten.mkldnn_rnn")
 
 _WHOLE = ("prelu", "avg_pool1d", "max_pool1d", "adaptive_avg_pool1d")
-"""Operators that are converted as they are, and not as others that are made of them."""
+"""Operators that are converted directly, without PyTorch's decomposition."""
 
 
 def convert(program: "torch.export.ExportedProgram") -> tvm.IRModule:
@@ -35,7 +35,7 @@ def convert(program: "torch.export.ExportedProgram") -> tvm.IRModule:
         ) from None
     if not isinstance(program, torch.export.ExportedProgram):
         raise InputError(
-            f"a {type(program).__name__} is no model; pass the path of a .tflite or .onnx file, "
+            f"a {type(program).__name__} is not a model; pass the path of a .tflite or .onnx file, "
             "or a torch.export.ExportedProgram"
         )
     return with_kernels(run_importer(lambda: _imported(program, ExportedProgramImporter())))
@@ -68,12 +68,12 @@ def _imported(
 
 
 def _without_importer(convert: Callable[[Any], Any]) -> Converter:
-    """A converter of TVM's, called as ours are."""
+    """Return a converter of TVM's with the signature of ours."""
     return lambda node, importer: convert(node)
 
 
 def _placed(convert: Converter) -> Converter:
-    """The converter, so that what stops it names the node."""
+    """Return the converter with errors that name the node."""
 
     def named(node: "fx.Node", importer: Any) -> Any:
         def form() -> str:
@@ -87,7 +87,7 @@ def _placed(convert: Converter) -> Converter:
 
 
 def _decompositions() -> Any:
-    """PyTorch's own, without those of operators that are converted whole."""
+    """Return PyTorch's decompositions without those of directly converted operators."""
     import torch
 
     table = torch.export.default_decompositions()
@@ -97,7 +97,7 @@ def _decompositions() -> Any:
 
 
 def _check_value(node: "fx.Node", made: relax.Expr | None) -> None:
-    """Refuse a node that became another type or shape than PyTorch gives it."""
+    """Refuse a node with another type or shape than PyTorch's."""
     value, found = node.meta.get("val"), getattr(made, "ty", None)
     if not hasattr(value, "dtype") or not isinstance(found, relax.TensorType):
         return
@@ -105,7 +105,7 @@ def _check_value(node: "fx.Node", made: relax.Expr | None) -> None:
     extents = getattr(found.shape, "values", None)
     if extents is None or not all(isinstance(e, tvm.tirx.IntImm) for e in extents):
         raise UnsupportedError(
-            f"operator {node.target} ({node.name}): the shape of what it makes is known at run "
+            f"operator {node.target} ({node.name}): the shape of its result is known at run "
             f"time only; {SIZED}"
         )
     if (str(found.dtype.dtype), tuple(int(e) for e in extents)) != (dtype, shape):
@@ -116,7 +116,7 @@ def _check_value(node: "fx.Node", made: relax.Expr | None) -> None:
 
 
 def _check_converted(program: "torch.export.ExportedProgram", known: Collection[str]) -> None:
-    """Refuse the operators that nothing converts, all of them by name."""
+    """Refuse all operators without a conversion, by name."""
     calls = [node for node in program.graph.nodes if node.op == "call_function"]
     names = [(node, str(getattr(node.target, "__name__", node.target))) for node in calls]
     found = [(n, f" ({node.name})", "it has no conversion") for node, n in names if n not in known]
@@ -125,7 +125,7 @@ def _check_converted(program: "torch.export.ExportedProgram", known: Collection[
 
 
 def _check_wide(program: "torch.export.ExportedProgram") -> None:
-    """Refuse what computes in narrow floats, which TVM sums up in that type, or in none."""
+    """Refuse narrow floats, which TVM sums in that type or does not support."""
     for node in program.graph.nodes:
         value = node.meta.get("val")
         dtype = str(getattr(value, "dtype", "")).removeprefix("torch.")
@@ -139,7 +139,7 @@ def _check_wide(program: "torch.export.ExportedProgram") -> None:
 
 
 def _check_recurrent(program: "torch.export.ExportedProgram") -> None:
-    """Refuse recurrent layers that PyTorch left whole: TVM's conversions of them are wrong."""
+    """Refuse undecomposed recurrent layers, which TVM converts wrongly."""
     for node in program.graph.nodes:
         name = str(node.target)
         if node.op == "call_function" and name.startswith(_RECURRENT):
@@ -152,13 +152,13 @@ def _check_recurrent(program: "torch.export.ExportedProgram") -> None:
 def module_to_graph(module: "torch.nn.Module", example_inputs: Sequence[Any]) -> Graph:
     """Return the kernels that TVM fuses a ``torch.nn.Module`` into, as a graph.
 
-    It is exported in evaluation mode with ``example_inputs``, and left as it was.
+    The module is exported in evaluation mode with ``example_inputs``, and left unchanged.
     """
     try:
         import torch
     except ImportError:
         raise MissingPartError(
-            "networks in PyTorch need torch: pip install 'tvm-serenity[torch]'"
+            "reading PyTorch networks needs torch: pip install 'tvm-serenity[torch]'"
         ) from None
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"a {type(module).__name__} is neither a Graph nor a torch.nn.Module")
@@ -168,7 +168,7 @@ def module_to_graph(module: "torch.nn.Module", example_inputs: Sequence[Any]) ->
     training = module.training
     try:
         program = torch.export.export(module.eval(), tuple(example_inputs))
-    except Exception as error:  # torch has no one error for what it cannot trace
+    except Exception as error:  # torch raises many types if it cannot trace
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(f"{type(module).__name__}: cannot be exported: {reason[0]}") from error
     finally:

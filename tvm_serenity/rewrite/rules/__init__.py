@@ -1,6 +1,6 @@
-"""The rewrite rules, one a file: specification, pattern, refusals, rewrite, what its kernels do.
+"""The rewrite rules, one per file: specification, pattern, refusals, rewrite and kernels.
 
-A file imports no TVM; it declares ``RULE``. One line in ``MODULES`` registers it.
+A file declares ``RULE`` and imports no TVM. One line in ``MODULES`` registers it.
 """
 
 from collections.abc import Mapping

@@ -20,22 +20,22 @@ _SPECIFICATION = """
 1. Pattern: a convolution that reads a concat along the channels, of two pieces or more (SERENITY,
    section 3.3, equations 3 to 6). Concats of concats are one concat of all their pieces.
 2. Result: for each piece a partial convolution with the weights of the piece's channels. The first
-   makes the sum, each other one adds to it in the same buffer, the last one adds bias and
+   writes the sum, each other one accumulates into the same buffer, the last one applies bias and
    activation. Weights are sliced, never copied: their bytes stay the same.
-3. The partial convolutions stand in the order in which the network makes their pieces.
-4. The sum has the type the convolution adds up in. Where that is as wide as the output, the
-   output is the same buffer; where it is wider (int32 for int8), the last one writes the output.
-5. Grouped convolutions: pieces must begin and end where groups do. Each partial convolution then
-   makes the output channels of its groups, in its place of the one output buffer.
-6. Other readers of the concat keep it; where none are left it disappears.
-7. Promise: equal in exact arithmetic. The sum is taken in another order: exact for integers.
-8. Refused: a concat along another axis; weights or layout that are not known; groups that a
-   piece cuts; a convolution that is part of another rewrite's buffer.
+3. The partial convolutions have the order in which the network produces their pieces.
+4. The sum has the accumulator type of the convolution. If that is as wide as the output, the
+   output is the same buffer; if it is wider (int32 for int8), the last one writes the output.
+5. Grouped convolutions: pieces must begin and end at group boundaries. Each partial convolution
+   then writes the output channels of its groups to their place in the one output buffer.
+6. Other readers of the concat keep it; without readers it is removed.
+7. Promise: equal in exact arithmetic. The sum has another order of terms: exact for integers.
+8. Refused: a concat along another axis; unknown weights or layout; groups that a piece splits; a
+   convolution that is part of another rewrite's buffer.
 """
 
 
 def _matches(net: Net) -> list[Match]:
-    """Every convolution of several pieces."""
+    """Return every convolution of several pieces."""
     return [
         Match(_NAME, node.name)
         for node in net.nodes
@@ -44,26 +44,26 @@ def _matches(net: Net) -> list[Match]:
 
 
 def _check(net: Net, match: Match) -> str | None:
-    """Why the convolution cannot be cut."""
+    """Return why the convolution cannot be split, or None."""
     node = net.find(match.node)
     if node is None or node.kind is not Kind.CONV or node.conv is None:
-        return "it is not there any more"
+        return "the op no longer exists"
     if node.conv.pinned:
         return node.conv.pinned
     if node.axis is None:
-        return "its layout is not known"
+        return "its layout is unknown"
     pieces = flat_pieces(net, node.operands[0], node.axis)
     if len(pieces) < 2:
         return "the concat is not along the channels"
     if node.into is not None:
-        return "it already writes a part of a buffer"
+        return "it writes a part of a buffer already"
     if node.conv.groups > 1:
         return group_refusal(net, node, pieces)
     return None
 
 
 def _apply(net: Net, match: Match) -> Net:
-    """The net with partial convolutions instead."""
+    """Return the net with partial convolutions instead."""
     node = net.nodes[net.index[match.node]]
     assert node.conv is not None
     if node.conv.groups > 1:
@@ -72,7 +72,7 @@ def _apply(net: Net, match: Match) -> Net:
     pieces = flat_pieces(net, node.operands[0], node.axis)
     first = (node.reads or (0, 0))[0]
     spans = [(first + a, first + b) for a, b in piece_channels(net, node, pieces)]
-    terms = sorted(zip(pieces, spans, strict=True), key=lambda t: _made_at(net, t[0].value))
+    terms = sorted(zip(pieces, spans, strict=True), key=lambda t: _producer_index(net, t[0].value))
     values, nodes = [], []
     same_buffer = _is_sum_as_wide(net, node)
     base, number = node.base, len(net.values)
@@ -108,18 +108,18 @@ def emit(build: Builder, node: Node, x: Expr) -> Expr:
 
 
 def _is_depthwise(node: Node) -> bool:
-    """Whether a convolution has a group for every input channel: a matter of ``kernelwise``."""
+    """Return whether a convolution is depthwise; ``kernelwise`` handles those."""
     return node.conv is not None and 1 < node.conv.groups == node.conv.in_channels
 
 
 def _is_sum_as_wide(net: Net, node: Node) -> bool:
-    """Whether the output of a convolution has the type it adds up in."""
+    """Return whether the output of a convolution has its accumulator type."""
     assert node.conv is not None
     return net.values[node.output].dtype == node.conv.sum_dtype
 
 
 def _by_groups(net: Net, node: Node) -> Net:
-    parts = sorted(group_parts(net, node), key=lambda p: _made_at(net, p[0].value))
+    parts = sorted(group_parts(net, node), key=lambda p: _producer_index(net, p[0].value))
     values, nodes = [], []
     base, number = None, len(net.values)
     like = net.values[node.output]
@@ -151,20 +151,20 @@ def _all_pieces(net: Net, node: Node) -> tuple[Piece, ...]:
     if len(operand.pieces) > 1:
         return operand.pieces
     maker = net.maker(operand.pieces[0].value)
-    if maker is not None and maker.kind is Kind.CONCAT and operand.pieces[0].whole:
+    if maker is not None and maker.kind is Kind.CONCAT and operand.pieces[0].direct:
         return maker.operands[0].pieces
     return operand.pieces
 
 
-def _made_at(net: Net, value: int) -> int:
+def _producer_index(net: Net, value: int) -> int:
     return net.producer.get(value, -1)
 
 
 RULE = Rule(
     name=_NAME,
     exchanges=(
-        "concat, then a convolution: one partial convolution for each piece, each adds to the "
-        "same buffer as soon as its piece is there; the last adds bias and activation. Concats "
+        "concat, then a convolution: one partial convolution per piece, each accumulates into the "
+        "same buffer as soon as its piece exists; the last applies bias and activation. Concats "
         "of concats, several readers, groups that end where pieces do"
     ),
     promise=Promise.RESUMMED,

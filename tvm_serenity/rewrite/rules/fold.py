@@ -1,4 +1,4 @@
-"""Concats and cheap maps folded into their consumers: their kernels read the pieces."""
+"""Folds concats and cheap maps into their consumers, whose kernels read the pieces."""
 
 from dataclasses import replace
 
@@ -10,24 +10,26 @@ from tvm_serenity.rewrite.rules import no_copies
 _NAME = "fold"
 
 _READERS = (Kind.CONV, Kind.POOL, Kind.MAP, Kind.ADD, Kind.CONCAT)
-"""Kinds whose kernels compute a concat while they read; opaque ones do if nothing forbids it."""
+"""Kinds whose kernels can read a concat piece by piece; opaque ones can unless a reason is given.
+"""
 
 _SPECIFICATION = """
 1. Pattern: a concat whose readers are convolutions, matrix products, poolings, elementwise ops,
    adds, kernels that are not scheduled yet, or concats along the same axis.
-2. Result: each reader reads the pieces; its kernel picks the piece by the index, without storing
-   the concat. The concat is no op any more.
-3. A cheap elementwise op of one operand (relu, clip, scaling by one number, dequantisation) that is
+2. Result: each reader reads the pieces; its kernel selects the piece by the index, without storing
+   the concat, which is no op any more.
+3. A cheap elementwise op of one operand (relu, clip, scaling by one number, dequantization) that is
    not wider than its output is folded likewise: its readers' kernels compute it while they read.
-4. Never needs more memory: while what is folded would be live, its pieces have no more bytes.
+4. It never needs more memory: while the folded result would be live, its pieces have no more bytes.
 5. Promise: bit-identical, the same terms in the same order.
-6. Refused: what is an output; what nothing reads; readers of other kinds, named; a map whose
+6. Refused: outputs; results without readers; readers of other kinds, named; a map whose operand is
+   wider than its output.
    operand is wider than its output.
 """
 
 
 def _matches(net: Net) -> list[Match]:
-    """Every concat and every cheap map."""
+    """Return every concat and every cheap map."""
     return [
         Match(_NAME, node.name)
         for node in net.nodes
@@ -36,28 +38,28 @@ def _matches(net: Net) -> list[Match]:
 
 
 def _check(net: Net, match: Match) -> str | None:
-    """Why the op stays."""
+    """Return why the op cannot be folded, or None."""
     node = net.find(match.node)
     if node is None:
-        return "it is not there any more"
+        return "the op no longer exists"
     if node.base is not None or node.into is not None:
-        return "it is written into a buffer"
+        return "it is written to a shared buffer"
     if node.output in net.outputs:
-        return "the caller gets it"
+        return "it is an output of the network"
     if node.kind is Kind.MAP:
         read = sum(net.values[v].size_bytes for v in node.operands[0].values)
         if len(node.operands) > 1 or read > net.values[node.output].size_bytes:
-            return "it reads more bytes than it makes"
+            return "it reads more bytes than it writes"
         if node.makes is not None:
-            return "it is done piece by piece"
+            return "it is split into pieces"
     readers = [net.nodes[i] for i in net.readers_of(node.output)]
     if not readers:
-        return "nothing reads it"
+        return "no op reads it"
     return next((r for r in (_reader_refusal(node, reader) for reader in readers) if r), None)
 
 
 def _apply(net: Net, match: Match) -> Net:
-    """The net without the op."""
+    """Return the net without the op."""
     node = net.nodes[net.index[match.node]]
     own = node.operands[0]
     through = (node.source,) if node.kind is Kind.MAP else ()
@@ -72,7 +74,7 @@ def _apply(net: Net, match: Match) -> Net:
 
 
 def emit(build: Builder, operand: Operand) -> Expr:
-    """Return an operand: its pieces, joined where there are several."""
+    """Return the expression of an operand: its pieces, joined if there are several."""
     pieces = [no_copies.emit(build, piece) for piece in operand.pieces]
     return pieces[0] if len(pieces) == 1 else build.joined(pieces, operand.axis)
 
@@ -83,7 +85,7 @@ def _reader_refusal(node: Node, reader: Node) -> str | None:
     if reader.kind not in _READERS and (reader.kind is not Kind.OPAQUE or reader.why_opaque):
         return f"{reader.name!r} cannot read pieces"
     if node.output in (reader.base, *reader.addends):
-        return f"{reader.name!r} adds to it"
+        return f"{reader.name!r} accumulates into it"
     if reader.kind is Kind.CONCAT and several and reader.axis != axis:
         return f"{reader.name!r} joins along another axis"
     for operand in reader.operands:
@@ -111,7 +113,7 @@ def _inline(operand: Operand, value: int, pieces: tuple[Piece, ...], axis: int) 
     for p in operand.pieces:
         if p.value != value:
             flat.append(p)
-        elif not p.whole:
+        elif not p.direct:
             only = pieces[0]
             flat.append(replace(only, through=(*only.through, *p.through), shape=p.shape))
         else:
@@ -122,8 +124,8 @@ def _inline(operand: Operand, value: int, pieces: tuple[Piece, ...], axis: int) 
 RULE = Rule(
     name=_NAME,
     exchanges=(
-        "a concat before any ops whose kernels can pick the piece while they read: it never "
-        "exists. Cheap elementwise ops likewise"
+        "a concat before ops whose kernels can select the piece while they read: it is never "
+        "stored. Cheap elementwise ops likewise"
     ),
     promise=Promise.IDENTICAL,
     specification=_SPECIFICATION,

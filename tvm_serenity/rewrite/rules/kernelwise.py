@@ -1,4 +1,4 @@
-"""Kernel-wise partitioning: what treats channels apart is done piece by piece."""
+"""Kernel-wise partitioning: an op that works per channel is split by the pieces of a concat."""
 
 from collections.abc import Sequence
 
@@ -21,16 +21,16 @@ _SPECIFICATION = """
 1. Pattern: a depthwise (or aligned grouped) convolution, a pooling or an elementwise op that reads
    a concat along the channels (SERENITY, section 3.3, equations 7 and 8).
 2. Result: the op on each piece, with the weights and constants of its channels, and a concat of
-   what they make. So the concat moves down, until another rule takes it or it is an output.
+   their results. So the concat moves down, until another rule removes it or it is an output.
 3. Weights are sliced, never copied: their bytes stay the same.
 4. Promise: bit-identical, every element is computed as before.
-5. Refused: a concat along another axis; weights or layout that are not known; groups that a piece
-   cuts; an op with more than one operand; a convolution that is part of a sum.
+5. Refused: a concat along another axis; unknown weights or layout; groups that a piece splits; an
+   op with more than one operand; a convolution that is part of a sum.
 """
 
 
 def _matches(net: Net) -> list[Match]:
-    """Every op on separate channels that reads several pieces."""
+    """Return every per-channel op that reads several pieces."""
     return [
         Match(_NAME, node.name)
         for node in net.nodes
@@ -39,19 +39,19 @@ def _matches(net: Net) -> list[Match]:
 
 
 def _check(net: Net, match: Match) -> str | None:
-    """Why the op cannot be done piece by piece."""
+    """Return why the op cannot be split by pieces, or None."""
     node = net.find(match.node)
     if node is None or not node.operands:
-        return "it is not there any more"
+        return "the op no longer exists"
     if node.axis is None:
-        return "its layout is not known"
+        return "its layout is unknown"
     pieces = flat_pieces(net, node.operands[0], node.axis)
     if len(pieces) < 2:
         return "the concat is not along the channels"
     if node.base is not None or node.addends or node.into is not None:
         return "it is part of a sum or of a buffer"
     if node.makes is not None or node.reads is not None:
-        return "it is a part of a larger op already"
+        return "it is part of a larger op already"
     if node.kind is Kind.CONV:
         assert node.conv is not None
         return node.conv.pinned or group_refusal(net, node, pieces)
@@ -59,7 +59,7 @@ def _check(net: Net, match: Match) -> str | None:
 
 
 def _apply(net: Net, match: Match) -> Net:
-    """The net with the op on each piece, and the concat behind."""
+    """Return the net with the op on each piece, followed by the concat."""
     node = net.nodes[net.index[match.node]]
     assert node.axis is not None
     axis = node.axis
@@ -68,12 +68,12 @@ def _apply(net: Net, match: Match) -> Net:
 
 
 def emit(build: Builder, node: Node, operands: Sequence[Expr]) -> Expr:
-    """Return what the op's source computes of operands, with the constants of its channels."""
+    """Return the op's source computed on operands, with the constants of its channels."""
     return build.again(node.source, operands, node)
 
 
 def _parts(net: Net, node: Node) -> list[tuple[Piece, Range, Range]]:
-    """For each piece: it, the channels it is, the output channels it makes."""
+    """Return each piece with its input channels and its output channels."""
     assert node.axis is not None
     if node.kind is Kind.CONV:
         return group_parts(net, node)
@@ -86,7 +86,7 @@ RULE = Rule(
     name=_NAME,
     exchanges=(
         "concat, then a depthwise (or aligned grouped) convolution, pooling or elementwise op: "
-        "one for each piece, and a concat behind, which so moves down until rule 1 takes it"
+        "one op per piece, then the concat, which moves down until rule 1 removes it"
     ),
     promise=Promise.IDENTICAL,
     specification=_SPECIFICATION,

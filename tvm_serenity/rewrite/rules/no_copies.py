@@ -1,4 +1,4 @@
-"""No copies: data that is only moved stays where it is, or is made where it belongs."""
+"""No copies: data is read where it is, or written where it belongs, instead of being copied."""
 
 from dataclasses import replace
 
@@ -12,45 +12,46 @@ _NAME = "no-copies"
 _VIEW, _SLICE, _BUFFER = "as a view", "read through", "in its buffer"
 
 _READERS = (Kind.CONV, Kind.POOL, Kind.MAP, Kind.ADD)
-"""Kinds whose kernels read a slice through an offset."""
+"""Kinds whose kernels can read a slice through an offset."""
 
 _WRITERS = (Kind.CONV, Kind.POOL, Kind.MAP, Kind.ADD)
-"""Kinds whose kernels write into a part of a buffer."""
+"""Kinds whose kernels can write to a part of a buffer."""
 
 _SPECIFICATION = """
-1. Copies that keep every byte where it is (a split into one part, a reshape, a transpose that only
+1. Copies that keep every byte in place (a split into one part, a reshape, a transpose that only
    moves axes of size 1, an identity) are views: no op, no bytes.
-2. A slice is read through an offset by its readers' kernels and is no op.
-3. The pieces of a concat are written straight into its buffer, by the ops that make them: along the
-   outermost axis that is not 1 contiguously, along others with the strides of the buffer. Other
-   readers of a piece read it there, through an offset.
+2. The kernels of a slice's readers read it through an offset, so that it is no op.
+3. The producers of the pieces of a concat write to its buffer: along the outermost axis that is not
+   1 contiguously, along other axes with the strides of the buffer. Other readers of a piece read it
+   there, through an offset.
 4. Promise: bit-identical.
-5. Refused for a slice: it is an output; readers whose kernels cannot (named). For a buffer: a piece
-   that is an input or an output, that occurs twice, that an op reads whose kernel cannot do so
-   through an offset, or that an op makes whose kernel cannot write a part (named).
+5. Refused for a slice: an output; readers whose kernels cannot read through an offset (named).
+   Refused for a buffer: a piece that is an input or an output, that occurs twice, that has a reader
+   whose kernel cannot read through an offset, or a producer whose kernel cannot write a part
+   (named).
 """
 
 
 def _matches(net: Net) -> list[Match]:
-    """Every copy, slice and concat."""
+    """Return every copy, slice and concat."""
     forms = {Kind.COPY: _VIEW, Kind.SLICE: _SLICE, Kind.CONCAT: _BUFFER}
     return [Match(_NAME, n.name, forms[n.kind]) for n in net.nodes if n.kind in forms]
 
 
 def _check(net: Net, match: Match) -> str | None:
-    """Why the bytes are moved all the same."""
+    """Return why the bytes must be copied, or None."""
     node = net.find(match.node)
     if node is None:
-        return "it is not there any more"
+        return "the op no longer exists"
     if match.form == _VIEW:
-        return None if node.kind is Kind.COPY else "it is not there any more"
+        return None if node.kind is Kind.COPY else "the op no longer exists"
     if match.form == _SLICE:
         return _slice_refusal(net, node)
     return _buffer_refusal(net, node)
 
 
 def _apply(net: Net, match: Match) -> Net:
-    """The net without the copy."""
+    """Return the net without the copy."""
     node = net.nodes[net.index[match.node]]
     if match.form == _VIEW:
         return net.edit({node.name: [replace(node, kind=Kind.VIEW)]})
@@ -60,7 +61,7 @@ def _apply(net: Net, match: Match) -> Net:
 
 
 def emit(build: Builder, piece: Piece) -> Expr:
-    """Return a piece: a part of a tensor, and what is computed while it is read."""
+    """Return the expression of a piece: a part of a tensor, and ops computed during the read."""
     x = build.value(piece.value)
     if piece.part is not None:
         x = build.part(x, *piece.part)
@@ -71,14 +72,14 @@ def emit(build: Builder, piece: Piece) -> Expr:
 
 def _slice_refusal(net: Net, node: Node) -> str | None:
     if node.output in net.outputs:
-        return "the caller gets it"
+        return "it is an output of the network"
     if len(node.operands[0].pieces) != 1:
         return "it reads pieces"
     readers = [net.nodes[i] for i in net.readers_of(node.output)]
     for reader in readers:
         if reader.kind not in _READERS or node.output in (reader.base, *reader.addends):
             return f"{reader.name!r} cannot read through an offset"
-    return None if readers else "nothing reads it"
+    return None if readers else "no op reads it"
 
 
 def _read_through(net: Net, node: Node) -> Net:
@@ -119,10 +120,10 @@ def _buffer_refusal(net: Net, node: Node) -> str | None:
             return f"{maker.name!r} has no such axis"
         if maker.base is not None or maker.into is not None:
             return f"{maker.name!r} writes another buffer"
-        if not piece.whole:
+        if not piece.direct:
             return f"piece {name!r} is a part of another tensor"
         if piece.value in net.outputs:
-            return f"the caller gets piece {name!r}"
+            return f"piece {name!r} is an output of the network"
         for reader in (net.nodes[i] for i in net.readers_of(piece.value)):
             if reader is node:
                 continue
@@ -143,13 +144,13 @@ def _into_buffer(net: Net, node: Node) -> Net:
     order = sorted(spans, key=lambda v: net.producer[v])
     changed: dict[str, list[Node]] = {node.name: []}
     values, base, number = [], None, len(net.values)
-    whole = net.values[node.output]
+    buffer = net.values[node.output]
     for i, value in enumerate(order):
         maker = net.nodes[net.producer[value]]
         last = i == len(order) - 1
         new = node.output if last else number
         if not last:
-            values.append(replace(whole, name=f"{whole.name}#{i}"))
+            values.append(replace(buffer, name=f"{buffer.name}#{i}"))
             number += 1
         changed[maker.name] = [
             replace(
@@ -170,7 +171,7 @@ def _into_buffer(net: Net, node: Node) -> Net:
 
 
 def _from_buffer(net: Net, node: Node, value: int, buffer: int, part: tuple[int, int, int]) -> Node:
-    """A reader of a piece that now lives in a buffer."""
+    """Return a reader of a piece that now lives in a buffer."""
     shape = net.values[value].shape
 
     def moved(piece: Piece) -> Piece:
@@ -187,8 +188,8 @@ RULE = Rule(
     name=_NAME,
     exchanges=(
         "splits into one part, reshapes, transposes of axes of size 1: views. Slices and parts "
-        "of splits: read through an offset. Pieces of a concat: written straight into its "
-        "buffer, also with strides"
+        "of splits: read through an offset. Pieces of a concat: written to its buffer, also "
+        "with strides"
     ),
     promise=Promise.IDENTICAL,
     specification=_SPECIFICATION,

@@ -1,4 +1,4 @@
-"""Pairwise partitioning: an op on the elements of several tensors is done piece by piece."""
+"""Pairwise partitioning: splits an elementwise op of several tensors by a concat's pieces."""
 
 from dataclasses import replace
 
@@ -11,20 +11,20 @@ from tvm_serenity.rewrite.rules.in_place import overwritable
 _NAME = "pairwise"
 
 _SPECIFICATION = """
-1. Pattern: an add, or another op on the elements of two tensors or more, that reads a concat along
-   the channels: a shortcut around branches that are joined (GhostNet, MixConv).
-2. Result: the op on each piece, with the constants of its channels, and a concat of what they make.
-   An operand that is one tensor is read through an offset; one that is a concat, cut at the same
-   channels, piece by piece.
-3. A piece that dies in its op may be written over where the whole could be.
+1. Pattern: an add, or another elementwise op of two tensors or more, that reads a concat along the
+   channels: a shortcut around concatenated branches (GhostNet, MixConv).
+2. Result: the op on each piece, with the constants of its channels, and a concat of their results.
+   An operand of one tensor is read through an offset; an operand that is a concat, split at the
+   same channels, is read piece by piece.
+3. A piece that dies in its op may be overwritten if the unsplit operand could be.
 4. Promise: bit-identical, every element is computed as before.
-5. Refused: operands cut at different channels, or read in parts already; a concat along another
-   axis; a layout that is not known; an op that is part of a sum, a buffer or a larger op.
+5. Refused: operands split at different channels, or read in parts already; a concat along another
+   axis; an unknown layout; an op that is part of a sum, a buffer or a larger op.
 """
 
 
 def _matches(net: Net) -> list[Match]:
-    """Every op on elements of several operands, one of which is joined."""
+    """Return every elementwise op of several operands, one of which is a concat."""
     return [
         Match(_NAME, node.name)
         for node in net.nodes
@@ -35,16 +35,16 @@ def _matches(net: Net) -> list[Match]:
 
 
 def _check(net: Net, match: Match) -> str | None:
-    """Why the op cannot be done piece by piece."""
+    """Return why the op cannot be split by pieces, or None."""
     node = net.find(match.node)
     if node is None or len(node.operands) < 2:
-        return "it is not there any more"
+        return "the op no longer exists"
     if node.axis is None:
-        return "its layout is not known"
+        return "its layout is unknown"
     if node.base is not None or node.addends or node.into is not None:
         return "it is part of a sum or of a buffer"
     if node.makes is not None or node.reads is not None:
-        return "it is a part of a larger op already"
+        return "it is part of a larger op already"
     cuts = [_spans(net, node, operand) for operand in node.operands]
     if not all(cuts):
         return "an operand is joined along another axis"
@@ -52,15 +52,15 @@ def _check(net: Net, match: Match) -> str | None:
     if not joined:
         return "the concat is not along the channels"
     if any(cut != joined[0] for cut in joined):
-        return "its operands are cut at different channels"
+        return "its operands are split at different channels"
     pieces = [flat_pieces(net, operand, node.axis) for operand in node.operands]
-    if any(len(found) == 1 and not found[0].whole for found in pieces):
+    if any(len(parts) == 1 and not parts[0].direct for parts in pieces):
         return "it reads a part of a tensor already"
     return None
 
 
 def _apply(net: Net, match: Match) -> Net:
-    """The net with the op on each piece, and the concat behind."""
+    """Return the net with the op on each piece, followed by the concat."""
     node = net.nodes[net.index[match.node]]
     spans = max((_spans(net, node, operand) for operand in node.operands), key=len)
     parts = [
@@ -75,7 +75,7 @@ def _apply(net: Net, match: Match) -> Net:
 
 
 def _operand(net: Net, node: Node, operand: Operand, index: int, span: Range) -> Operand:
-    """The operand of the op on one piece."""
+    """Return the operand of the op on one piece."""
     assert node.axis is not None
     pieces = flat_pieces(net, operand, node.axis)
     if len(pieces) > 1:
@@ -87,7 +87,7 @@ def _operand(net: Net, node: Node, operand: Operand, index: int, span: Range) ->
 
 
 def _spans(net: Net, node: Node, operand: Operand) -> list[Range]:
-    """The channels of an operand's pieces, one span of a single tensor; none of another axis."""
+    """Return the channel ranges of an operand's pieces; none if joined along another axis."""
     assert node.axis is not None
     return piece_channels(net, node, flat_pieces(net, operand, node.axis))
 
@@ -99,8 +99,8 @@ def _reach(net: Net) -> list[Span]:
 RULE = Rule(
     name=_NAME,
     exchanges=(
-        "concat, then an add or another op on elements with a second tensor: one for each piece, "
-        "with the channels of the other tensor, and a concat behind, which so moves down"
+        "concat, then an add or another elementwise op with a second tensor: one op per piece, "
+        "with the channels of the other tensor, then the concat, which moves down"
     ),
     promise=Promise.IDENTICAL,
     specification=_SPECIFICATION,

@@ -1,4 +1,4 @@
-"""Residual merging: an add of a convolution's result is one more accumulation."""
+"""Residual merging: an add of a convolution's result becomes one more accumulation."""
 
 from dataclasses import replace
 
@@ -10,22 +10,22 @@ from tvm_serenity.rewrite.rule import Match, Promise, Rule
 _NAME = "residual"
 
 _SPECIFICATION = """
-1. Pattern: ``add(a, b)`` where ``a`` is made by a convolution with nothing but a bias, or by the
-   sum of partial convolutions it was cut into, and nothing else reads ``a``.
-2. Result: the convolution (the first partial one) adds to ``b``: in ``b``'s own buffer where the
-   add is the only reader of ``b`` and an op made it, else in a new buffer. Bias, and what follows
-   the add, come with the last partial convolution. The add is no op any more.
-3. ``a`` is the operand that the network makes later: ``b`` must be there first. Where ``b`` is a
-   sum of convolutions too, its bias moves to the end, so that all terms are one sum.
-4. Promise: equal in exact arithmetic; the sum is taken in another order: exact for integers.
+1. Pattern: ``add(a, b)`` where ``a`` is the result of a convolution with nothing but a bias, or of
+   the sum of partial convolutions that it was split into, and the add is the only reader of ``a``.
+2. Result: the convolution (the first partial one) accumulates into ``b``: in ``b``'s own buffer if
+   the add is the only reader of ``b`` and an op produces it, else in a new buffer. Bias, and the
+   ops after the add, come with the last partial convolution. The add is no op any more.
+3. ``a`` is the operand that the network computes later: ``b`` must exist first. If ``b`` is a sum
+   of convolutions too, its bias moves to the end, so that all terms form one sum.
+4. Promise: equal in exact arithmetic; the sum has another order of terms: exact for integers.
 5. Refused: a convolution with an activation of its own, or whose output has another type than its
-   sum (requantised sums are rounded twice: no identity); operands of different shapes; an ``a``
-   that others read or the caller gets.
+   sum (requantized sums are rounded twice: no identity); operands of different shapes; an ``a``
+   that has other readers or is an output.
 """
 
 
 def _matches(net: Net) -> list[Match]:
-    """Every add that reads what a convolution made."""
+    """Return every add that reads the result of a convolution."""
     result = []
     for node in net.nodes:
         if node.kind is Kind.ADD and len(node.operands) == 2:
@@ -36,18 +36,18 @@ def _matches(net: Net) -> list[Match]:
 
 
 def _check(net: Net, match: Match) -> str | None:
-    """Why the add stays."""
+    """Return why the add cannot be merged, or None."""
     node = net.find(match.node)
     if node is None or node.kind is not Kind.ADD:
-        return "it is not there any more"
+        return "the op no longer exists"
     a = _conv_operand(net, node)
     if a is None:
-        return "no convolution makes one of its operands"
+        return "none of its operands is the result of a convolution"
     return _refusal(net, node, a)
 
 
 def _apply(net: Net, match: Match) -> Net:
-    """The net with the add as part of the sum."""
+    """Return the net with the add as part of the sum."""
     node = net.nodes[net.index[match.node]]
     a = _conv_operand(net, node)
     assert a is not None
@@ -77,7 +77,7 @@ def _apply(net: Net, match: Match) -> Net:
 
 
 def emit(build: Builder, node: Node, term: Expr) -> Expr:
-    """Return the op's term added to what the sum is so far, and what follows the last term."""
+    """Return the op's term added to the sum, with bias and activation after the last term."""
     begun = () if node.base is None or node.into is not None else (node.base,)
     for value in (*node.addends, *begun):
         term = build.sum(build.value(value), term)
@@ -98,7 +98,7 @@ def _chain_of(net: Net, last: Node) -> list[Node]:
 
 
 def _is_plain(net: Net, value: int) -> bool:
-    """Whether a value has storage of its own that nothing else shows."""
+    """Return whether a value has storage of its own without views."""
     maker = net.maker(value)
     if maker is None or maker.kind is Kind.VIEW:
         return False
@@ -106,23 +106,23 @@ def _is_plain(net: Net, value: int) -> bool:
 
 
 def _conv_operand(net: Net, node: Node) -> Node | None:
-    """The convolution made last of those whose results an add reads, best if it can merge."""
-    found = []
+    """Return the operand of an add that is the latest convolution, preferably a mergeable one."""
+    convolutions = []
     for operand in node.operands:
         maker = net.maker(operand.values[0])
         if len(operand.pieces) == 1 and maker is not None and maker.kind is Kind.CONV:
-            found.append(maker)
-    if not found:
+            convolutions.append(maker)
+    if not convolutions:
         return None
     later = max(_node_index(net, v) for o in node.operands for v in o.values)
     return max(
-        found,
+        convolutions,
         key=lambda m: (_refusal(net, node, m) is None, net.index[m.name] == later),
     )
 
 
 def _node_index(net: Net, value: int) -> int:
-    """The node that makes a value, -1 for what is there from the start."""
+    """Return the node that produces a value, -1 for an input."""
     return net.producer.get(value, -1)
 
 
@@ -132,7 +132,7 @@ def _other(node: Node, value: int) -> int:
 
 
 def _is_linear(net: Net, node: Node) -> bool:
-    """Whether the output of a convolution is its sum, in the type of the sum."""
+    """Return whether the output of a convolution is its sum, in the type of the sum."""
     assert node.conv is not None
     merged = node.tail is not None and node.tail != node.source
     same = net.values[node.output].dtype == node.conv.sum_dtype
@@ -141,7 +141,7 @@ def _is_linear(net: Net, node: Node) -> bool:
 
 def _refusal(net: Net, node: Node, a: Node) -> str | None:
     assert a.conv is not None
-    if any(len(o.pieces) != 1 or not o.pieces[0].whole for o in node.operands):
+    if any(len(o.pieces) != 1 or not o.pieces[0].direct for o in node.operands):
         return "an operand is read in pieces"
     b = _other(node, a.output)
     if b == a.output:
@@ -164,12 +164,12 @@ def _refusal(net: Net, node: Node, a: Node) -> str | None:
     if types[0] != types[1] or types[0] != net.values[node.output].dtype:
         return "its operands have different types"
     if not net.dies_in(a.output, node):
-        return f"others read {net.values[a.output].name!r}"
+        return f"other ops read {net.values[a.output].name!r}"
     head = _chain_of(net, a)[0]
     if head.base is not None:
         return "the sum begins in another buffer already"
     if not _is_plain(net, a.output):
-        return f"{net.values[a.output].name!r} is shown under another shape"
+        return f"{net.values[a.output].name!r} has a view of another shape"
     return None
 
 
@@ -177,7 +177,7 @@ RULE = Rule(
     name=_NAME,
     exchanges=(
         "an add of a convolution's result: one more term of its sum, in the buffer of the other "
-        "operand where it dies there"
+        "operand if that dies there"
     ),
     promise=Promise.RESUMMED,
     specification=_SPECIFICATION,

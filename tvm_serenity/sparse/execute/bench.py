@@ -1,4 +1,4 @@
-"""Times of a network: ours, MKL with and without the epilogue, scipy, dense; one thread each."""
+"""Times of a network: ours, MKL with and without epilogue, scipy, dense; one thread each."""
 
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,16 +13,16 @@ from tvm_serenity.sparse.execute.tuning import REPEATS, compile, measure, tuned
 from tvm_serenity.sparse.network import FFNN
 
 TOLERANCE = 1e-4
-"""Of the largest output: how far two runs may be apart."""
+"""Tolerance of the outputs' difference, relative to the largest output."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
     """Microseconds of one batch, the least of several rounds.
 
-    ``rivals``: by name; ``-alone`` is without bias and activation. ``ceiling_gflops``: what one
-    load for each multiply-add allows, measured (see :func:`ceiling`); ``gflops``: ours.
-    ``missing``: why a rival is not there.
+    ``rivals``: by name; ``-alone`` is without bias and activation. ``ceiling_gflops``: the measured
+    limit of one load per multiply-add (see :func:`ceiling`); ``gflops``: ours. ``missing``: why a
+    rival is absent.
     """
 
     run: CompiledNetwork
@@ -34,7 +34,7 @@ class Times:
     missing: dict[str, str] = field(default_factory=dict)
 
     def ratio(self, rival: str) -> float:
-        """Return how many times as fast ours is."""
+        """Return how many times as fast as ``rival`` ours is."""
         return self.rivals[rival] / self.ours_us
 
 
@@ -47,8 +47,8 @@ def times(
 ) -> Times:
     """Return the times of ``net``; every run is first compared with the exact computation.
 
-    Values are neuron-major, (neurons, batch), on all sides. Inputs, and the others' values between
-    layers, begin ``past`` bytes after a cache line: at 0 all sides are faster.
+    Values are neuron-major, (neurons, batch), on all sides. Inputs, and the rivals' values between
+    layers, begin ``past`` bytes after a cache line; all sides are faster at 0.
     """
     run = tuned(net, batch, past=past)
     x = aligned((len(net.inputs), batch), past)
@@ -61,12 +61,12 @@ def times(
     for name, make in RIVALS.items():
         try:
             layers = Layers(net, past)
-            whole, alone = make(layers, batch, True), make(layers, batch, False)
+            full, alone = make(layers, batch, True), make(layers, batch, False)
         except (MissingPartError, UnsupportedError) as error:
             missing[name] = str(error)
             continue
-        _compare(name, whole(x), exact)
-        rivals[name] = 1e6 * measure(lambda whole=whole: whole(x), repeats)
+        _compare(name, full(x), exact)
+        rivals[name] = 1e6 * measure(lambda full=full: full(x), repeats)
         rivals[f"{name}-alone"] = 1e6 * measure(lambda alone=alone: alone(x), repeats)
     work = 2e-9 * net.connections * batch
     return Times(
@@ -82,11 +82,11 @@ def times(
 
 @cache
 def ceiling(batch: int = 128) -> float:
-    """Return the GFLOP/s of our kernel where all values are in the first cache and loops are long.
+    """Return the GFLOP/s of our kernel with all values in the first cache and long loops.
 
-    Each multiply-add loads one vector: the load ports are the limit. It is no bound where neurons
+    Each multiply-add loads one vector, so the load ports are the limit. It is no bound if neurons
     are computed together: a load then serves several multiply-adds, and a dense enough network runs
-    above it.
+    faster.
     """
     width, depth = 40, 60
     net = FFNN.from_layers([np.full((width, width), 1 / width)] * depth)
@@ -96,7 +96,7 @@ def ceiling(batch: int = 128) -> float:
     return 2e-9 * net.connections * batch / measure(lambda: run.columns(x), 4 * REPEATS)
 
 
-def _compare(name: str, found: object, exact: np.ndarray) -> None:
-    apart = float(np.abs(np.asarray(found) - exact).max())
-    if not apart <= TOLERANCE * max(1.0, float(np.abs(exact).max())):
-        raise CheckError(f"{name}: outputs are {apart} from the exact ones")
+def _compare(name: str, outputs: object, exact: np.ndarray) -> None:
+    difference = float(np.abs(np.asarray(outputs) - exact).max())
+    if not difference <= TOLERANCE * max(1.0, float(np.abs(exact).max())):
+        raise CheckError(f"{name}: outputs differ by {difference} from the exact ones")

@@ -1,4 +1,4 @@
-"""Orders for the cache: by level, by block of sources, by target; the I/O model at its level."""
+"""Orders for the cache: by level, by block of sources, by target."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from tvm_serenity.sparse.network import FFNN, Ints, Longs
 
 WINDOW = 512
-"""Targets among which partners are looked for."""
+"""Number of targets that are searched for partners."""
 
 
 @dataclass(frozen=True)
 class Blocking:
-    """An order and the number of the block of each of its connections (W, rising).
+    """An order, and the number of the block of each of its connections (W, rising).
 
-    All connections of a block are of one level of targets.
+    All connections of a block have targets of one level.
     """
 
     order: Ints
@@ -68,12 +68,12 @@ def _partners(net: FFNN, order: NDArray[Any], number: Longs, together: int) -> L
         sources, column = np.unique(net.sources[here], return_inverse=True)
         feeds = np.zeros((len(targets), len(sources)), dtype=np.float32)
         feeds[row, column] = 1
-        found = []
+        grouped = []
         for window in np.array_split(np.arange(len(targets)), -(-len(targets) // WINDOW)):
             chosen = _matched(feeds[window], together)
-            found += [window[rows] for rows in chosen]
+            grouped += [window[rows] for rows in chosen]
         ranked = np.empty(len(targets), dtype=np.int64)
-        ranked[_by_length(feeds, found)] = np.arange(len(targets))
+        ranked[_by_length(feeds, grouped)] = np.arange(len(targets))
         place[begin:end] = ranked[row]
     return place
 
@@ -81,34 +81,34 @@ def _partners(net: FFNN, order: NDArray[Any], number: Longs, together: int) -> L
 def _matched(feeds: NDArray[np.float32], together: int) -> list[list[int]]:
     """Return the rows in groups that share columns.
 
-    Greedy: the row with most columns takes those with most columns in common; a difference in
-    number counts against as much, since what is left over is not shared.
+    Greedy: the row with most columns takes the rows with most columns in common; a difference in
+    number counts against a row as much, since the surplus is not shared.
     """
     size = feeds.sum(axis=1)
     alike = feeds @ feeds.T - np.abs(size[:, None] - size[None, :])
     taken = np.zeros(len(size), dtype=np.float32)
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for lead in np.argsort(-size, kind="stable").tolist():
         if taken[lead]:
             continue
         taken[lead] = np.inf
         chosen = [lead]
         score = alike[lead] - taken
-        while len(chosen) < together and len(chosen) + together * len(found) < len(size):
+        while len(chosen) < together and len(chosen) + together * len(groups) < len(size):
             best = int(score.argmax())
             taken[best] = np.inf
             chosen.append(best)
             score += alike[best] - taken
-        found.append(chosen)
-    return found
+        groups.append(chosen)
+    return groups
 
 
-def _by_length(feeds: NDArray[np.float32], found: list[Longs]) -> Longs:
-    """Return the rows: full groups first, then by what they share and their columns."""
+def _by_length(feeds: NDArray[np.float32], groups: list[Longs]) -> Longs:
+    """Return the rows: full groups first, then by shared and own columns."""
     keys = []
-    for rows in found:
+    for rows in groups:
         chosen = feeds[rows]
         lengths = chosen.sum(axis=1).tolist()
         keys.append((-len(rows), sum(lengths) - float(chosen.max(axis=0).sum()), lengths))
-    ranked = sorted(range(len(found)), key=keys.__getitem__)
-    return np.concatenate([found[number] for number in ranked])
+    ranked = sorted(range(len(groups)), key=keys.__getitem__)
+    return np.concatenate([groups[number] for number in ranked])

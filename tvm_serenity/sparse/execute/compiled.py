@@ -19,18 +19,18 @@ Array = NDArray[np.float32]
 LINE = 64
 """Bytes of a cache line."""
 NUMPY = 16
-"""Bytes after a cache line where numpy's large arrays begin: malloc's header."""
+"""Bytes after a cache line at which numpy's large arrays begin, because of malloc's header."""
 REREAD = 4
-"""Times each input is read in place from which copying it to cache lines takes less (measured)."""
+"""Number of reads in place per input above which copying it to cache lines is faster (measured)."""
 
 
 @dataclass(frozen=True)
 class LoopChoice:
-    """How a network was blocked: ``rows`` of sources, ``tile`` of the batch.
+    """The blocking of a network: ``rows`` of sources, ``tile`` of the batch.
 
     ``rows`` None: one block; -M: the greedy order for M values. ``staged``: inputs are copied
-    before they are used. ``together``: neurons computed at once. ``targets``: neurons of a part of
-    a level; None: all.
+    before use. ``together``: neurons computed at once. ``targets``: neurons of a part of a level;
+    None: all.
     """
 
     rows: int | None
@@ -41,9 +41,9 @@ class LoopChoice:
 
 
 class CompiledNetwork:
-    """A network that runs on batches of one size; not for several threads of the caller at once.
+    """A network that runs on batches of one size; not thread-safe.
 
-    Equal to the dense computation up to the rounding of float32 sums in another order.
+    Its results equal the dense computation up to the rounding of float32 sums in another order.
     """
 
     def __init__(self, net: FFNN, plan: Groups, batch: int, tile: int, parallel: bool) -> None:
@@ -74,7 +74,7 @@ class CompiledNetwork:
         """Return the outputs, ``(batch, outputs)``, for ``(batch, inputs)``."""
         rows = np.asarray(inputs, dtype=np.float32)
         if rows.ndim != 2:
-            raise InputError(f"inputs have shape {rows.shape}: (batch, inputs) is expected")
+            raise InputError(f"the inputs have shape {rows.shape}; expected (batch, inputs)")
         return np.ascontiguousarray(self.columns(rows.T).T)
 
     def columns(self, inputs: ArrayLike) -> Array:
@@ -105,7 +105,7 @@ class CompiledNetwork:
 def aligned(shape: tuple[int, ...], past: int = 0) -> Array:
     """Return an array that begins at a cache line, where inputs are read fastest.
 
-    ``past``: or so many bytes (a multiple of 4) after one.
+    ``past``: begin this many bytes (a multiple of 4) after a cache line.
     """
     size = int(np.prod(shape))
     space = np.empty(size + LINE // 4, dtype=np.float32)

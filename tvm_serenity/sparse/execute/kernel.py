@@ -104,7 +104,7 @@ def _copy(t: _Tile, member: tirx.Expr) -> None:
 
 
 def _start(t: _Tile, label: int, member: tirx.Expr) -> None:
-    """Emit what a sum starts from."""
+    """Emit the start value of a sum."""
     with T.If(T.bitwise_and(t.get("member", member, FLAGS), FRESH) != 0):
         with T.Then():
             t.set(label, t.splat(t.get("bias", member)))
@@ -113,7 +113,7 @@ def _start(t: _Tile, label: int, member: tirx.Expr) -> None:
 
 
 def _end(t: _Tile, label: int, member: tirx.Expr) -> None:
-    """Emit the activation of a sum and where it goes."""
+    """Emit the activation of a sum and its store."""
     flags = t.get("member", member, FLAGS)
     with T.If(T.bitwise_and(flags, RELU) != 0), T.Then():
         zero = T.broadcast(T.float32(0), t.width)
@@ -124,7 +124,7 @@ def _end(t: _Tile, label: int, member: tirx.Expr) -> None:
 
 
 def _loop(t: _Tile, name: str, masks: tuple[int, ...], steps: tirx.Expr) -> None:
-    """Emit one loop: each load of a step is multiplied into the sums its mask names."""
+    """Emit one loop: each load of a step is multiplied into the sums of its mask."""
     feeds = [[m for m in range(len(t.sums)) if mask >> m & 1] for mask in masks]
     loads, weights = len(masks), sum(map(len, feeds))
     with T.serial(0, steps) as step:

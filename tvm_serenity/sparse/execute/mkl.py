@@ -40,12 +40,12 @@ GENERAL_MATRIX = _Description(GENERAL, FULL, NON_UNIT)
 @cache
 def library() -> Any:
     """Return MKL, on one thread; raises :class:`MissingPartError` where it is not installed."""
-    found = _libraries()
-    if not found:
+    libraries = _libraries()
+    if not libraries:
         raise MissingPartError("MKL is not installed: pip install 'tvm-serenity[sparse]'")
     os.environ.setdefault("MKL_NUM_THREADS", "1")
     try:
-        mkl = ctypes.CDLL(str(found[0]))
+        mkl = ctypes.CDLL(str(libraries[0]))
     except OSError as error:
         raise MissingPartError(f"MKL cannot be loaded: {error}") from error
     mkl.MKL_Set_Interface_Layer(LP64)
@@ -55,7 +55,7 @@ def library() -> Any:
 
 
 def _libraries() -> list[Path]:
-    """Where the package says that it put the library, then where conda puts it."""
+    """Return the paths where the package, then conda, puts the library."""
     with suppress(PackageNotFoundError):
         listed = [Path(str(file.locate())) for file in files("mkl") or () if "mkl_rt" in file.name]
         if listed := [path for path in listed if path.exists()]:

@@ -1,9 +1,9 @@
-"""What the kernel executes: an order as groups of connections, in phases of groups of one size.
+"""The kernel's program: an order as groups of connections, in phases of groups of one size.
 
 A run is a stretch of the order with one target and sources of one kind (inputs of the network, or
 computed values). A group is a run, or neighbouring runs that share the loads of their sources
 (``steps``); its sums stay in registers. A neuron's first group starts from the bias, its last one
-applies the activation. What depends on constants only is folded into biases.
+applies the activation. Values that depend on constants only are folded into biases.
 """
 
 from dataclasses import dataclass
@@ -29,13 +29,13 @@ AHEAD = 64
 
 @dataclass(frozen=True)
 class Groups:
-    """Arrays the kernel reads: phases (P) of groups (G) of members (N).
+    """The arrays that the kernel reads: phases (P) of groups (G) of members (N).
 
-    ``phase`` (P, 6): members of each of its groups, or COPY; how many groups; where its steps,
-    members, loads and weights begin. ``steps``: of each group, those of the loops of its size.
+    ``phase`` (P, 6): members of each of its groups, or COPY; the number of groups; where its steps,
+    members, loads and weights begin. ``steps``: per group, those of the loops of its size.
     ``member`` (N, 3): the neuron's slot, flags, column of the outputs (of the inputs, for a copy);
-    ``bias`` (N): its start. ``source``: of each load, the slot or the column of the inputs;
-    ``weight`` (W). ``input_loads``: how many loads read inputs in place.
+    ``bias`` (N): its start. ``source``: per load, the slot or the column of the inputs; ``weight``
+    (W). ``input_loads``: the number of loads that read inputs in place.
     """
 
     phase: Ints
@@ -93,7 +93,7 @@ def groups(
     within: NDArray[Any] = net.levels[net.targets[order]] if block is None else block[kept]
     group, size = _joined(runs, within, together)
     label = _labels(runs, group)
-    made = steps(size, group[runs.of], label[runs.of], sources)
+    loop_order = steps(size, group[runs.of], label[runs.of], sources)
 
     copied, before = _copies(net, sources, group[runs.of]) if staged else (net.inputs[:0],) * 2
     copies = before + np.arange(len(copied))  # the place of each copy and group among all
@@ -105,28 +105,28 @@ def groups(
     if block is not None:  # by level: sources of a block are neighbours, evenly spread in the cache
         times = (net.levels[runs.target], np.zeros_like(copies))
     slot = _slots(net, sources, runs, copied, times, block is None)
-    fed = runs.fed[runs.of[made.loads]]
+    fed = runs.fed[runs.of[loop_order.loads]]
     mine, theirs = member[places[group]] + label, member[copies]
     copying = _ints([slot[copied], np.zeros_like(copied), column[copied]])
     return Groups(
-        *_phases(sizes, member, places, made),
+        *_phases(sizes, member, places, loop_order),
         _spread(int(member[-1]), (mine, _members(net, runs, slot)), (theirs, copying)),
         _spread(int(member[-1]), (mine, fold.biases[runs.target])),
-        np.where(fed, column[sources[made.loads]], slot[sources[made.loads]]),
-        net.weights[order][made.weights],
+        np.where(fed, column[sources[loop_order.loads]], slot[sources[loop_order.loads]]),
+        net.weights[order][loop_order.weights],
         int(fed.sum()),
     )
 
 
-def _phases(sizes: Longs, member: Longs, places: Longs, made: LoopOrder) -> tuple[Ints, Ints]:
+def _phases(sizes: Longs, member: Longs, places: Longs, loop_order: LoopOrder) -> tuple[Ints, Ints]:
     """Return the phases and the steps; ``sizes`` of groups and copies, ``places`` of the groups."""
     first = np.flatnonzero(np.diff(sizes, prepend=-1))
     loops = np.array([len(LOOPS.get(size, ())) for size in range(LARGEST + 1)])[sizes]
     begin = np.append(0, np.cumsum(loops))
     before = np.searchsorted(places, first)  # the first group that is not before the phase
-    ends = [np.append(at, 0)[before] for at in (made.source_at, made.weight_at)]
+    ends = [np.append(at, 0)[before] for at in (loop_order.source_at, loop_order.weight_at)]
     phase = [sizes[first], np.diff(np.append(first, len(sizes))), begin[first], member[first]]
-    counts = made.counts[np.arange(MOST) < loops[places][:, None]]
+    counts = loop_order.counts[np.arange(MOST) < loops[places][:, None]]
     return _ints([*phase, *ends]), counts.astype(np.int32)
 
 
@@ -171,8 +171,8 @@ def _joined(runs: _Runs, within: NDArray[Any], together: int) -> tuple[Longs, Lo
     chunk = np.cumsum(starts) - 1
     many = int(runs.target.max()) + 1
     distinct = np.unique(chunk * many + runs.target) // many
-    whole = (np.bincount(chunk) == together) & (np.bincount(distinct) == together)
-    group = np.cumsum(starts | ~whole[chunk]) - 1
+    complete = (np.bincount(chunk) == together) & (np.bincount(distinct) == together)
+    group = np.cumsum(starts | ~complete[chunk]) - 1
     return group, np.bincount(group)
 
 

@@ -95,8 +95,8 @@ class Layers:
 
 def mkl_sparse(layers: Layers, batch: int, epilogue: bool = True) -> Run:
     """Return MKL's sparse products, layer by layer (CSRMM)."""
-    made = [mkl.Csr(matrix, batch) for matrix in layers.matrices]
-    return layers.runner([one.product for one in made], batch, epilogue)
+    matrices = [mkl.Csr(matrix, batch) for matrix in layers.matrices]
+    return layers.runner([one.product for one in matrices], batch, epilogue)
 
 
 def mkl_dense(layers: Layers, batch: int, epilogue: bool = True) -> Run:

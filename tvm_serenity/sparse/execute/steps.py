@@ -81,9 +81,9 @@ def steps(size: Longs, group: Longs, label: Longs, source: Ints) -> LoopOrder:
     order = np.lexsort((place, step, loop, cells.group))
     groups = cells.group[order]
     feeds = cells.connections[order]
-    whole = groups[place[order] == 0] * MOST + loop[order][place[order] == 0]
+    loop_of = groups[place[order] == 0] * MOST + loop[order][place[order] == 0]
     return LoopOrder(
-        np.bincount(whole, minlength=MOST * len(size)).reshape(len(size), MOST),
+        np.bincount(loop_of, minlength=MOST * len(size)).reshape(len(size), MOST),
         np.searchsorted(groups, np.arange(len(size))),
         np.searchsorted(np.repeat(groups, (feeds >= 0).sum(axis=1)), np.arange(len(size))),
         feeds.max(axis=1),

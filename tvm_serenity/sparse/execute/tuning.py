@@ -35,7 +35,7 @@ TILES = 2
 FINALISTS = 4
 """Choices that are measured again."""
 LIMIT_S = 20.0
-"""After so long no other choice is measured."""
+"""Seconds after which no further choice is measured."""
 
 
 def compile(
@@ -61,15 +61,17 @@ def compile(
     if order is None:
         return tuned(net, batch, threads=threads)
     if not 1 <= together <= LARGEST:
-        raise InputError(f"{together} neurons together: 1 to {LARGEST}")
+        raise InputError(f"together={together}: it must be 1 to {LARGEST}")
     checked = check_order(net, order)
     largest = largest_tile(together)
     chosen = tile or max(size for size in _tiles(batch, threads) if size <= largest)
     if chosen % lanes() or not 0 < chosen <= largest:
-        raise InputError(f"tile {chosen}: a multiple of {lanes()}, at most {largest}")
-    made = CompiledNetwork(net, groups(net, checked, staged, together), batch, chosen, threads > 1)
-    made.order = checked
-    return made
+        raise InputError(f"tile {chosen}: it must be a multiple of {lanes()}, at most {largest}")
+    compiled = CompiledNetwork(
+        net, groups(net, checked, staged, together), batch, chosen, threads > 1
+    )
+    compiled.order = checked
+    return compiled
 
 
 def tuned(
@@ -136,21 +138,21 @@ class _Search:
         if choice not in self._times:
             if self._times and time.perf_counter() > self._ends:
                 return float("inf")
-            run = self._made(choice)
+            run = self._compiled(choice)
             self._times[choice] = measure(lambda: run.columns(self._x), self._repeats)
         return self._times[choice]
 
     def fastest(self) -> CompiledNetwork:
         """Return the fastest choice; the best few are measured again, in turn."""
         ranked = sorted(self._times, key=self._times.__getitem__)[:FINALISTS]
-        runs = [self._made(choice) for choice in ranked]
+        runs = [self._compiled(choice) for choice in ranked]
         rounds = [
             [measure(lambda run=run: run.columns(self._x), 1) for run in runs]
             for _ in range(2 * self._repeats)
         ]
         return runs[int(np.min(rounds, axis=0).argmin())]
 
-    def _made(self, choice: LoopChoice) -> CompiledNetwork:
+    def _compiled(self, choice: LoopChoice) -> CompiledNetwork:
         order, plan = self._planned(choice)
         run = CompiledNetwork(self._net, plan, self._batch, choice.tile, self._threads > 1)
         run.order, run.choice = order, choice
@@ -162,9 +164,9 @@ class _Search:
             order = resident(net, -choice.rows)
             if order is not None:
                 return order, groups(net, order, staged, together)
-        made = blocked(net, choice.rows, choice.targets, together)
-        block = None if choice.rows is None and choice.targets is None else made.block
-        return made.order, groups(net, made.order, staged, together, block)
+        blocking = blocked(net, choice.rows, choice.targets, together)
+        block = None if choice.rows is None and choice.targets is None else blocking.block
+        return blocking.order, groups(net, blocking.order, staged, together, block)
 
 
 def _scaled(now: LoopChoice, tile: int) -> int | None:
@@ -190,13 +192,13 @@ def measure(run: Callable[..., object], repeats: int = REPEATS, least_s: float =
 
 def _check(batch: int, threads: int) -> None:
     if batch < 1:
-        raise InputError(f"batch {batch}: at least 1")
+        raise InputError(f"batch {batch}: it must be 1 or more")
     if threads < 1:
-        raise InputError(f"{threads} threads: at least 1")
+        raise InputError(f"{threads} threads: it must be 1 or more")
 
 
 def _tiles(batch: int, threads: int) -> list[int]:
     width = lanes()
     share = -(-batch // threads)
-    found = {width} | {width * n for n in (2, 4, LARGEST_TILE) if width * n < 2 * share}
-    return sorted(found, reverse=True)[:3]
+    tiles = {width} | {width * n for n in (2, 4, LARGEST_TILE) if width * n < 2 * share}
+    return sorted(tiles, reverse=True)[:3]

@@ -61,15 +61,15 @@ CONSTRUCTED = ("layerwise", "two-optimal")
 
 
 def order(net: FFNN, settings: OrderOptions, method: str = "auto") -> Ordered:
-    """Return the order ``method`` finds, checked, with its I/Os and the seconds it took.
+    """Return the order of ``method``, checked, with its I/Os and seconds.
 
-    Raises :class:`InputError` for a method there is none of. Ctrl-C ends a search (but not those
-    that only construct an order) with its best so far, ``limit`` says so.
+    Raises :class:`InputError` if the method is unknown. Ctrl-C ends a search (not a plain
+    construction) with its best order so far, and sets ``limit``.
     """
     if method not in ORDERS:
-        raise InputError(f"order {method!r}: choose of {', '.join(ORDERS)}")
+        raise InputError(f"unknown order {method!r}; choose one of {', '.join(ORDERS)}")
     begin = time.perf_counter()
     with within(settings.time_limit_s):
-        found = ORDERS[method](net, settings)
-    check_order(net, found.order)
-    return replace(found, seconds=time.perf_counter() - begin)
+        ordered = ORDERS[method](net, settings)
+    check_order(net, ordered.order)
+    return replace(ordered, seconds=time.perf_counter() - begin)

@@ -38,7 +38,7 @@ WINDOW, BLOCKS = 6, 0.6
 
 
 class _Best:
-    """The best order so far, told to who watches."""
+    """The best order so far, reported to the progress callback."""
 
     def __init__(self, net: FFNN, settings: OrderOptions) -> None:
         self.least = bounds(net).total
@@ -61,25 +61,25 @@ class _Best:
 
     @property
     def unlimited(self) -> bool:
-        """Whether no time limit is set."""
+        """Return whether there is no time limit."""
         return self.settings.time_limit_s is None
 
     def spent(self) -> float:
         return time.perf_counter() - self.begin
 
     def share(self, part: float) -> OrderOptions:
-        """Options that last until ``part`` of the time limit; at least a moment."""
+        """Return options that last until ``part`` of the time limit, but at least a moment."""
         limit = self.settings.time_limit_s
         if limit is None:
             return self.settings
         return self.settings.lasting(max(1e-3, limit * part - self.spent()))
 
     def late(self) -> bool:
-        """Whether no other order could be made and simulated in the time that is left."""
+        """Return whether too little time is left to construct and simulate another order."""
         return self.left() < 0
 
     def done(self) -> bool:
-        """Whether the bound is met or the time is up."""
+        """Return whether the bound is met or the time is up."""
         return self.found.total == self.least or self.late()
 
 

@@ -103,7 +103,7 @@ def resident(
     seconds: float = math.inf,
 ) -> Ints | None:
     """Return the greedy order; None where ``seconds`` are up first."""
-    made: Ints | None = core().greedy(
+    greedy_order: Ints | None = core().greedy(
         graph_of(net),
         room=memory - 1,
         weights=np.array(astuple(weights or ScoreWeights())),
@@ -111,28 +111,28 @@ def resident(
         seed=seed,
         seconds=seconds,
     )
-    return made
+    return greedy_order
 
 
 def attempts(net: FFNN, settings: OrderOptions) -> list[Ordered]:
     """Return the orders of the presets that are made in time."""
     left = settings.clock(net)
-    found: list[Ordered] = []
+    orders: list[Ordered] = []
     for weights in presets(net):
-        made = resident(net, settings.memory, weights, seconds=left())
-        if made is None:
+        greedy_order = resident(net, settings.memory, weights, seconds=left())
+        if greedy_order is None:
             break
-        found.append(measured(net, made, settings, "greedy", **asdict(weights)))
-    return found
+        orders.append(measured(net, greedy_order, settings, "greedy", **asdict(weights)))
+    return orders
 
 
 def greedy(net: FFNN, settings: OrderOptions) -> Ordered:
     """Return the best order of the presets that are made in time, or the two-optimal one."""
-    found = attempts(net, settings)
-    if not found:
-        found = [measured(net, two_optimal(net), settings, "two-optimal")]
-    best = min(found, key=lambda ordered: ordered.total)
-    return best if len(found) == len(PRESETS) else replace(best, limit=TIME)
+    orders = attempts(net, settings)
+    if not orders:
+        orders = [measured(net, two_optimal(net), settings, "two-optimal")]
+    best = min(orders, key=lambda ordered: ordered.total)
+    return best if len(orders) == len(PRESETS) else replace(best, limit=TIME)
 
 
 def tune(net: FFNN, settings: OrderOptions, start: Ordered, rounds: int) -> Iterator[Ordered]:
@@ -156,14 +156,14 @@ def tune(net: FFNN, settings: OrderOptions, start: Ordered, rounds: int) -> Iter
         for name in random.choice(names, random.randint(1, 4), replace=False):
             changed[str(name)] = getattr(best, name) * float(np.exp(0.4 * random.standard_normal()))
         tried = replace(best, **changed)
-        made = resident(net, settings.memory, tried, seconds=left())
-        if made is None:
+        greedy_order = resident(net, settings.memory, tried, seconds=left())
+        if greedy_order is None:
             return
-        found = measured(net, made, settings, "greedy", **asdict(tried))
-        failed = 0 if found.total < total else failed + 1
-        if found.total <= total:
-            best, total = tried, found.total
-            yield found
+        candidate = measured(net, greedy_order, settings, "greedy", **asdict(tried))
+        failed = 0 if candidate.total < total else failed + 1
+        if candidate.total <= total:
+            best, total = tried, candidate.total
+            yield candidate
 
 
 PATIENCE = 60

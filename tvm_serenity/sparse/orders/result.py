@@ -1,4 +1,4 @@
-"""What a search for an order is told, and what it returns."""
+"""The options of a search for an order, and its result."""
 
 import math
 import time
@@ -85,10 +85,10 @@ class Annealing:
 
 @dataclass(frozen=True)
 class OrderOptions:
-    """What to search for: I/Os with ``memory`` values under ``policy``.
+    """Options of a search: least I/Os with ``memory`` values under ``policy``.
 
-    ``time_limit_s`` ends a search with its best so far; Ctrl-C and a deadline (``within``) do, too.
-    Without them, the result depends on the other settings and ``seed`` only.
+    ``time_limit_s`` ends a search with its best order so far; so do Ctrl-C and a deadline
+    (``within``). Without them the result depends on the other options and ``seed`` only.
     """
 
     memory: int
@@ -102,7 +102,7 @@ class OrderOptions:
         memory_of(self.memory)
         object.__setattr__(self, "policy", policy_of(self.policy))
         if self.time_limit_s is not None and not self.time_limit_s > 0:
-            raise InputError(f"time limit {self.time_limit_s}: more than 0 seconds")
+            raise InputError(f"time limit {self.time_limit_s}: it must be above 0 seconds")
 
     def lasting(self, seconds: float | None) -> "OrderOptions":
         """Return the same with another time limit."""
@@ -127,7 +127,7 @@ class OrderOptions:
 
 @dataclass(frozen=True)
 class Ordered:
-    """An order and its I/Os. ``limit`` says what ended the search early: time or interrupt."""
+    """An order and its I/Os; ``limit`` says whether time or an interrupt ended the search."""
 
     order: Ints
     traffic: Traffic

@@ -46,9 +46,9 @@ def tiles(net: FFNN, settings: OrderOptions) -> Ordered:
         if best is not None and left() < 0:
             return replace(best, limit=TIME)
         order = tiled(net, size, fused)
-        found = measured(net, order, settings, "tiles", group=size, fused=fused)
-        if best is None or found.total < best.total:
-            best = found
+        candidate = measured(net, order, settings, "tiles", group=size, fused=fused)
+        if best is None or candidate.total < best.total:
+            best = candidate
     assert best is not None
     return best
 

@@ -1,4 +1,4 @@
-"""Other runtimes that compute a model, each in a process of its own: what results are held against.
+"""Reference runtimes: other runtimes that compute a model, each in a process of its own.
 
     with ReferenceRuntime() as reference:
         reference.open("litert", Path("model.tflite"), keep=True)

@@ -1,4 +1,4 @@
-"""Which runtime a model is held against."""
+"""The choice of the reference runtime for a model."""
 
 import os
 
@@ -16,7 +16,7 @@ from tvm_serenity.frontends._tflite_schema import (
 
 _INT16, _INT8 = 7, 9
 _OF_TFLM = ("Signal", "CIRCULAR_BUFFER")
-"""What names of TFLM's own operators begin with."""
+"""Prefixes of the names of TFLM's own operators."""
 _SUM = BUILTIN_OPERATORS.index("SUM")
 _SVDF, _SVDF_STATE = BUILTIN_OPERATORS.index("SVDF"), 4
 _LSTM = BUILTIN_OPERATORS.index("UNIDIRECTIONAL_SEQUENCE_LSTM")
@@ -28,18 +28,18 @@ _TRANSPOSED = BUILTIN_OPERATORS.index("TRANSPOSE_CONV")
 
 
 def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
-    """Return the name of the runtime that ``path`` (of content ``data``) is held against.
+    """Return the name of the reference runtime of ``path``, whose content is ``data``.
 
-    LiteRT takes the 8-bit state of an SVDF for a 16-bit one and writes past its end, and its
-    reference SUM reads all integers as uint8 (2.3.0): models with one of these go to TFLM. So do
-    those with a TRANSPOSE_CONV that is fed the shape of its result: LiteRT would make any shape. It
-    has no LSTM layers of int16 and none of the operators of TFLM's signal library, nor its
-    CIRCULAR_BUFFER; its reference kernels lack CEIL, ELU and ROUND, and those of ADD_N and CUMSUM
-    lack int8. It reads no variable that nothing initialised.
+    LiteRT reads the 8-bit state of an SVDF as 16-bit and writes past its end, and its reference SUM
+    reads all integers as uint8 (2.3.0): TFLM runs models with these operators. TFLM also runs
+    models whose TRANSPOSE_CONV reads its shape from an input, because LiteRT would accept any
+    shape. LiteRT has no int16 LSTM layers, no operators of TFLM's signal library and no
+    CIRCULAR_BUFFER. Its reference kernels lack CEIL, ELU and ROUND, and int8 ADD_N and CUMSUM. It
+    reads no uninitialised variable.
     """
     form = format_at(path)
     if form is None or not form.runtime:
-        raise InputError(f"{path}: no runtime computes such a file")
+        raise InputError(f"{path}: files of this format have no reference runtime")
     if form.runtime != "litert":
         return form.runtime
     if _has_custom(data):
@@ -66,13 +66,13 @@ def has_variables(data: bytes) -> bool:
 
 
 def _has_custom(data: bytes) -> bool:
-    """Whether a file has custom operators of TFLM."""
+    """Return whether a file has custom operators of TFLM."""
     codes = root_table(data, b"TFL3").tables(ModelField.OPERATOR_CODES)
     return any(code.string(CodeField.CUSTOM_CODE).startswith(_OF_TFLM) for code in codes)
 
 
 def _is_fed_a_shape(data: bytes, main: Table) -> bool:
-    """Whether an input of the model says which shape a TRANSPOSE_CONV makes."""
+    """Return whether an input of the model determines the shape of a TRANSPOSE_CONV."""
     codes, fed = _codes(data, _TRANSPOSED), main.ints(SubgraphField.INPUTS)
     return bool(codes) and any(
         op.ints(OperatorField.INPUTS)[0] in fed
@@ -82,14 +82,14 @@ def _is_fed_a_shape(data: bytes, main: Table) -> bool:
 
 
 def _codes(data: bytes, builtin: int) -> set[int]:
-    """The numbers that a file has for a builtin operator."""
+    """Return the operator codes of a builtin operator in a file."""
     codes = root_table(data, b"TFL3").tables(ModelField.OPERATOR_CODES)
     kinds = [max(c.u8(CodeField.OLD_BUILTIN_CODE), c.i32(CodeField.BUILTIN_CODE)) for c in codes]
     return {i for i, kind in enumerate(kinds) if kind == builtin}
 
 
 def _reads(data: bytes, main: Table, builtin: int, operand: int, types: tuple[int, ...]) -> bool:
-    """Whether an input of a builtin operator somewhere is a tensor of one of these types."""
+    """Return whether a builtin operator has an operand of one of these types."""
     codes = _codes(data, builtin)
     tensors = main.tables(SubgraphField.TENSORS) if codes else []
     for op in main.tables(SubgraphField.OPERATORS):

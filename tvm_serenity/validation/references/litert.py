@@ -1,4 +1,4 @@
-"""LiteRT with its reference kernels, or those it has for this processor."""
+"""LiteRT with its reference kernels, or with its optimised kernels for this processor."""
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -12,14 +12,14 @@ from tvm_serenity.validation.references.choice import has_variables
 from tvm_serenity.validation.references.values import Array
 
 _DIMENSION = 6
-"""Field of quantisation parameters: the channel axis."""
+"""The field of quantisation parameters with the channel axis."""
 
 
 class LiteRT:
     """A ``.tflite`` file on LiteRT; ``keep``: all tensors can be read after a run.
 
-    ``fast``: with the kernels for this processor, without delegates. There are some of every
-    operator; those of weights round once where the reference kernels round twice.
+    ``fast``: with optimised kernels, without delegates. Those of operators with weights round once
+    where the reference kernels round twice.
     """
 
     def __init__(self, data: bytes, keep: bool, fast: bool = False) -> None:
@@ -45,7 +45,7 @@ class LiteRT:
 
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[int, Array]]:
         """Return outputs and kept tensors for ``inputs``, with states reset."""
-        if self._variables:  # reset_all_variables does not know resources
+        if self._variables:  # reset_all_variables does not reset resource variables
             self.interpreter = self._interpreter()
             self.interpreter.allocate_tensors()
         self.interpreter.reset_all_variables()
@@ -64,7 +64,7 @@ class LiteRT:
         for entry in self.interpreter.get_tensor_details():
             try:
                 found[int(entry["index"])] = np.array(self.interpreter.get_tensor(entry["index"]))
-            except ValueError:  # scratch that was never allocated
+            except ValueError:  # unallocated scratch
                 continue
         return found
 
@@ -76,7 +76,7 @@ def _entry(details: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _with_axes_in_range(data: bytes) -> bytes:
-    """The file with channel axis 0 for vectors, which LiteRT insists on and old files lack."""
+    """Return the file with channel axis 0 for vectors, which LiteRT requires and old files lack."""
     fixed = bytearray(data)
     main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]
     for tensor in main.tables(SubgraphField.TENSORS):

@@ -11,7 +11,7 @@ from tvm_serenity.validation.references.choice import has_variables
 from tvm_serenity.validation.references.values import Array
 
 _ARENA_BYTES = 1 << 22
-"""At least; the runtime's own guess is ten times the file."""
+"""The least size of the arena; the runtime's default is ten times the file size."""
 
 
 class Micro:
@@ -38,7 +38,7 @@ class Micro:
 
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[int, Array]]:
         """Return the outputs for ``inputs``, with states reset."""
-        if self._variables:  # CALL_ONCE is not run again
+        if self._variables:  # a reset does not run CALL_ONCE again
             self.interpreter = self._interpreter()
         self.interpreter.reset()
         return self.step(inputs)

@@ -1,7 +1,7 @@
-"""onnx's reference evaluator in float64: integers are exact, floats nearly so.
+"""onnx's reference evaluator in float64: exact integers, nearly exact floats.
 
-It is numpy, node by node, and shares nothing with onnxruntime: a second opinion where the two may
-be at odds (sums of bytes' products that saturate, sums of large numbers that cancel). Slow.
+It computes node by node in numpy and shares no code with onnxruntime. It decides where the two may
+differ: saturating sums of byte products, sums of large numbers that cancel. It is slow.
 """
 
 import io
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     import onnx
 
 _TYPES = ("to", "dtype", "stash_type")
-"""Attributes that are types."""
+"""Attributes that name types."""
 
 
 class OnnxExact:
-    """An ``.onnx`` model; ``model`` is its bytes, or its path where data lies beside the file."""
+    """An ``.onnx`` model; ``model``: its bytes, or its path if it has external data."""
 
     def __init__(self, model: bytes | str, keep: bool) -> None:
         import onnx
@@ -50,7 +50,7 @@ class OnnxExact:
 
 
 def _steps() -> list[type[Any]]:
-    """The operators between floats and steps: the evaluator has those of opset 19 and later."""
+    """Return evaluators of QuantizeLinear and DequantizeLinear; onnx has those of opset 19 on."""
     from onnx.reference.op_run import OpRun
 
     class DequantizeLinear(OpRun):  # type: ignore[misc]
@@ -66,7 +66,7 @@ def _steps() -> list[type[Any]]:
 
         def _run(self, x: Array, scale: Array, zero: Any = None, **given: Any) -> tuple[Array]:
             kind = np.dtype(np.uint8) if zero is None else zero.dtype
-            limits = np.iinfo(kind)  # of types that numpy has: others are refused
+            limits = np.iinfo(kind)  # raises for types that numpy lacks
             zeros = 0.0 if zero is None else _along(zero, x.shape, given).astype(np.float64)
             steps = np.rint(x / _along(scale, x.shape, given)) + zeros
             return (np.clip(steps, limits.min, limits.max).astype(kind),)
@@ -75,7 +75,7 @@ def _steps() -> list[type[Any]]:
 
 
 def _along(values: Array, shape: tuple[int, ...], given: Mapping[str, Any]) -> Array:
-    """Scales or zero points for each element: of a tensor, of channels or of blocks."""
+    """Return scales or zero points per element: per tensor, per channel or per block."""
     array, axis = np.asarray(values), given.get("axis")
     axis = 1 if axis is None else int(axis)
     if array.size == 1 and array.ndim <= 1:
@@ -94,7 +94,7 @@ def _entry(value: "onnx.ValueInfoProto") -> tuple[Any, ...]:
 
 
 def _widen(graph: "onnx.GraphProto") -> None:
-    """Make every float of ``graph`` a double, in its subgraphs too."""
+    """Convert all floats of ``graph`` to double, in its subgraphs too."""
     from onnx import TensorProto
 
     for values in (graph.input, graph.output, graph.value_info):

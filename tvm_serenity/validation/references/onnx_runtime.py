@@ -1,4 +1,4 @@
-"""onnxruntime on the CPU: each node as the file has it, or optimised to integer operators."""
+"""onnxruntime on the CPU, with the file's nodes or optimised to integer operators."""
 
 import io
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     import onnxruntime
 
 _DTYPES = {"float": "float32", "double": "float64"}
-"""ONNX's names of types that numpy calls otherwise."""
+"""ONNX's names of types that differ from numpy's."""
 
 
 @dataclass(frozen=True)
 class _Way:
-    """How a model is opened: the level, whether sums of bytes must be exact, what is left out."""
+    """Session options: optimisation level, exact sums of bytes, disabled optimisers."""
 
     level: str
     exact: str = "1"
@@ -30,14 +30,16 @@ _ALL, _FEW = "ORT_ENABLE_ALL", _Way("ORT_ENABLE_BASIC")
 _WITHOUT = _Way(_ALL, without=("QDQS8ToU8Transformer",))
 _OF_BYTES = (_Way(_ALL), _WITHOUT, _FEW)
 _OF_INT8 = (_Way(_ALL), _WITHOUT, _Way(_ALL, "0"), _FEW)
-"""Ways to open a quantised network, until one does. To be exact (``session.x64quantprecision``) a
-transformer makes uint8 of int8, which fails where two nodes read one zero point (1.32), and without
-it some operators of int8 have no kernel. Sums of int8 with int8 are exact anyway. The last way
-leaves floats between dequantise and quantise."""
+"""Session options to try for a quantised network, in order.
+
+For exact sums (``session.x64quantprecision``) an optimiser converts int8 to uint8. It fails if two
+nodes share a zero point (1.32), and without it some int8 operators have no kernel. Sums of int8
+with int8 are exact anyway. The last options compute floats between dequantise and quantise.
+"""
 
 
 class OnnxRuntime:
-    """An ``.onnx`` model; ``model`` is its bytes, or its path where data lies beside the file."""
+    """An ``.onnx`` model; ``model``: its bytes, or its path if it has external data."""
 
     def __init__(self, model: bytes | str, keep: bool, optimised: bool = False) -> None:
         import onnxruntime
@@ -76,7 +78,7 @@ class OnnxRuntime:
 
 
 def _has_uint8(model: bytes | str) -> bool:
-    """Whether a network quantises to uint8, by its zero points."""
+    """Return whether a network quantises to uint8, by its zero points."""
     import onnx
 
     file = io.BytesIO(model) if isinstance(model, bytes) else model
@@ -88,7 +90,7 @@ def _has_uint8(model: bytes | str) -> bool:
 
 
 def entry(described: "onnxruntime.NodeArg") -> tuple[Any, ...]:
-    """Return ``(name, shape, dtype, 0)``; extents that are not known are -1."""
+    """Return ``(name, shape, dtype, 0)``; unknown extents are -1."""
     kind = described.type
     name = kind.removeprefix("tensor(").removesuffix(")")
     dtype = _DTYPES.get(name, name)

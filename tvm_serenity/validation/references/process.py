@@ -22,7 +22,7 @@ from tvm_serenity.validation.references.worker import send
 
 T = TypeVar("T")
 LIMIT_S = 60.0
-"""Seconds a reference runtime may take for one request."""
+"""Default time limit of one request in seconds."""
 _PACKAGES = {
     "litert": ("LiteRT", "pip install 'tvm-serenity[run]'"),
     "fast": ("LiteRT", "pip install 'tvm-serenity[run]'"),
@@ -36,7 +36,7 @@ _PACKAGES = {
 
 
 _OF_BYTES = ("litert", "fast", "tflm")
-"""What is given a file's bytes: the others may need what lies beside it."""
+"""Runtimes that receive a file's bytes; others receive its path, for external data."""
 
 
 class ReferenceRuntimeError(SerenityError):
@@ -44,11 +44,11 @@ class ReferenceRuntimeError(SerenityError):
 
 
 class ReferenceRuntimeDied(ReferenceRuntimeError):
-    """The reference runtime's process ended while it was asked."""
+    """The process of a reference runtime ended during a request."""
 
 
 STANDS_IN = {"litert": "tflm"}
-"""The runtime that is asked where another one dies on a model."""
+"""The runtime that replaces another one that dies on a model."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Answer:
 class ReferenceRuntime:
     """A child process that runs one model after another; a context manager.
 
-    ``limit_s`` holds for each request.
+    ``limit_s``: the time limit of each request in seconds.
     """
 
     def __init__(self, limit_s: float = LIMIT_S) -> None:
@@ -113,16 +113,16 @@ class ReferenceRuntime:
         self.results = tuple(ReferenceTensor(*entry) for entry in outputs)
 
     def inputs(self, fill: Fill) -> list[Array]:
-        """Return one array an input, drawn by ``fill``."""
+        """Return one array per input, drawn by ``fill``."""
         return [filled(e.shape, e.dtype, e.zero_point, fill, i) for i, e in enumerate(self.entries)]
 
     def run(self, inputs: Sequence[Array]) -> Answer:
-        """Return what the model computes, with its states reset."""
+        """Return the model's results, with its states reset."""
         outputs, tensors = self._ask(("run", list(inputs)))
         return Answer(tuple(outputs), tensors)
 
     def step(self, inputs: Sequence[Array]) -> Answer:
-        """Return what the model computes, with the states the last run left."""
+        """Return the model's results, from the states that the previous run left."""
         outputs, tensors = self._ask(("step", list(inputs)))
         return Answer(tuple(outputs), tensors)
 
@@ -134,7 +134,7 @@ class ReferenceRuntime:
             process.wait()
             for stream in (process.stdin, process.stdout, self._printed):
                 if stream is not None:
-                    with suppress(BrokenPipeError):  # what a dead process was not told
+                    with suppress(BrokenPipeError):  # buffered requests of a dead process
                         stream.close()
 
     def _ask(self, request: tuple[Any, ...]) -> Any:
@@ -150,7 +150,7 @@ class ReferenceRuntime:
             raise ReferenceRuntimeError(
                 f"{self._name}: no answer after {self.limit_s:g} s"
             ) from None
-        except BaseException:  # Ctrl-C: a later reply must not be taken for another's
+        except BaseException:  # Ctrl-C: a late reply must not answer the next request
             self.close()
             raise
         if status == "missing":

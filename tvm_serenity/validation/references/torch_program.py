@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class TorchProgram:
-    """A ``.pt2`` file as ``torch.export.save`` writes it; ``model`` is its path or its bytes.
+    """A ``.pt2`` file of ``torch.export.save``; ``model``: its path or its bytes.
 
-    ``double``: in float64, whatever its floats are.
+    ``double``: compute in float64, whatever its float types.
     """
 
     def __init__(self, model: bytes | str, keep: bool, double: bool = False) -> None:
@@ -32,7 +32,7 @@ class TorchProgram:
             self.module = self.module.double()
 
     def signature(self) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-        """Return ``(name, shape, dtype, 0)`` of each input, and nothing of the outputs."""
+        """Return ``(name, shape, dtype, 0)`` of each input; outputs are not described."""
         values = {n.name: n.meta.get("val") for n in self.program.graph.nodes}
         names = self.program.graph_signature.user_inputs
         return [_entry(str(name), values[str(name)]) for name in names], []

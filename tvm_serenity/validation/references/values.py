@@ -1,4 +1,4 @@
-"""Inputs drawn for a model, by what is known of each: type, shape, zero point."""
+"""Test inputs for a model, from type, shape and zero point of each input."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Fill = int | str
-"""What fills inputs: random numbers from a seed, or "min", "max", the "zero" point."""
+"""The content of inputs: random numbers of a seed, or "min", "max", or "zero" (the zero point)."""
 
 
 def filled(shape: Iterable[int], dtype: npt.DTypeLike, zero: int, fill: Fill, index: int) -> Array:

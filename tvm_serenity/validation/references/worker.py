@@ -1,8 +1,8 @@
-"""The child process: opens a model with one runtime and computes what it is asked to.
+"""The child process of a reference runtime: it opens a model and answers requests.
 
-Requests and replies are pickles with their length before them, on the standard streams the parent
-made; whatever a runtime prints goes elsewhere. A reply is ``("ok", value)``, ``("refused",
-reason)`` for what the runtime does not take, or ``("missing", package)``.
+Requests and replies are pickles preceded by their length, on the standard streams of the parent;
+anything a runtime prints is redirected. A reply is ``("ok", value)``, ``("refused", reason)`` if
+the runtime refuses the model, or ``("missing", package)``.
 """
 
 import os
@@ -71,7 +71,7 @@ RUNTIMES: dict[str, Callable[[Any, bool], Any]] = {
     "torch": _torch,
     "double": _double,
 }
-"""What opens a model, by the runtime's name: takes the file's bytes (or path) and ``keep``."""
+"""By runtime name: opens a model, given its bytes (or path) and ``keep``."""
 
 
 def send(stream: BinaryIO, value: Any) -> None:
@@ -90,7 +90,7 @@ def _receive(stream: BinaryIO) -> Any:
 
 
 def _answer(machine: Any, request: tuple[Any, ...]) -> tuple[Any, Any]:
-    """The machine after one request, and the reply."""
+    """Return the open model after one request, and the reply."""
     verb, *arguments = request
     try:
         if verb == "open":
@@ -100,7 +100,7 @@ def _answer(machine: Any, request: tuple[Any, ...]) -> tuple[Any, Any]:
         return machine, ("ok", getattr(machine, verb)(*arguments))
     except ImportError as error:
         return machine, ("missing", str(error.name or error))
-    except Exception as error:  # runtimes raise all kinds
+    except Exception as error:  # runtimes raise any type
         reason = " ".join(str(error).split()) or type(error).__name__
         return machine, ("refused", reason)
 
@@ -108,7 +108,7 @@ def _answer(machine: Any, request: tuple[Any, ...]) -> tuple[Any, Any]:
 def main() -> None:
     """Answer requests until the parent closes the stream."""
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what runtimes print on standard output
+    os.dup2(2, 1)  # redirect prints of runtimes on standard output
     machine: Any = None
     while True:
         try:

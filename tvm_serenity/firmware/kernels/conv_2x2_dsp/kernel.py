@@ -21,7 +21,7 @@ TILE = RegisterTile(windows=2, lines=2, outputs=2)
 
 def refuses(layer: RoundedConvolution) -> str:
     """Return why it does not make a layer."""
-    once = layer.how.name != "ROUND_TWICE_SMALL"
+    once = not layer.rounding.twice_small
     words = words_of(layer, by_sources(layer))
     return refusal(layer) if words is None or layer.alone or once or not read(layer) else ""
 

@@ -38,7 +38,7 @@ TILE = RegisterTile(windows=3, lines=3, outputs=2)
 
 def refuses(layer: RoundedConvolution) -> str:
     """Return why it does not make a layer."""
-    once = layer.how.name != "ROUND_TWICE_SMALL"
+    once = not layer.rounding.twice_small
     apart = _ragged(layer) and layer.spec.dilation[1] != 1
     none = joined_rows(layer) or pairs.words_of(layer, by_sources(layer)) is None
     return refusal(layer) if none or layer.alone or once or apart else ""

@@ -33,7 +33,7 @@ OUTPUTS = 4
 def refuses(layer: RoundedConvolution) -> str:
     """Return why it does not make a layer."""
     spec = layer.spec
-    if not layer.grouped or layer.how.name != "ROUND_TWICE_SMALL" or not layer.full:
+    if not layer.grouped or not layer.rounding.twice_small or not layer.full:
         return "rounds twice, sums below 2^30 to all values of their type"
     if len(spec.pieces) > 1 or spec.dilation[1] != 1 or layer.inputs > 2 * LANES:
         return f"has windows of one tensor of at most {2 * LANES} inputs"
@@ -42,7 +42,7 @@ def refuses(layer: RoundedConvolution) -> str:
 
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its call."""
-    constants = (*signed_groups(layer), layer.how.multipliers, layer.how.shifts)
+    constants = (*signed_groups(layer), layer.rounding.multipliers, layer.rounding.shifts)
     return [KernelCall(convolution(name, layer), constants, workspace_bytes(layer))]
 
 

@@ -43,7 +43,7 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return its call; numbers of 0 fill the last four outputs."""
     spec, dtype, inputs = layer.spec, layer.spec.dtype, layer.inputs
     twice = "positive" if layer.clamps_at_zero else "twice"
-    how = "once" if layer.how.name == "ROUND_ONCE_SMALL" else twice
+    how = "once" if layer.rounding.once_small else twice
     wide = 2 * inputs <= limits.STACK_BYTES and inputs * spec.channels >= WIDENED_PRODUCTS
     made = f"wide, quads_{how}_wide_{dtype}" if wide else f"NULL, quads_{how}_{dtype}"
     lines = [

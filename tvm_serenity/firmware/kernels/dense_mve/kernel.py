@@ -22,7 +22,7 @@ def refuses(layer: RoundedConvolution) -> str:
     follows = layer.sources == 1 and not any(spec.padding) and spec.dilation[1] == 1
     if not layer.alone or not layer.grouped or not follows:
         return "has one window, of inputs that follow each other"
-    if layer.how.step or not layer.full:
+    if layer.rounding.step or not layer.full:
         return "has one multiplier, and results of all values of their type"
     if layer.inputs % INPUTS or spec.channels % OUTPUTS:
         return f"has inputs by {INPUTS} and outputs by {OUTPUTS}"
@@ -40,12 +40,12 @@ def dense(name: str, layer: RoundedConvolution) -> Kernel:
     fields = {
         "rounds": layer.inputs // INPUTS,
         "groups": spec.channels // OUTPUTS,
-        "multiplier": int(layer.how.multipliers[0]),
-        "shift": int(layer.how.shifts[0]),
+        "multiplier": int(layer.rounding.multipliers[0]),
+        "shift": int(layer.rounding.shifts[0]),
         "zero_point": spec.requantise.zero_point,
     }
     how = "_positive" if layer.clamps_at_zero else ""
-    if layer.how.name == "ROUND_ONCE_SMALL":
+    if layer.rounding.once_small:
         how = "_once"
     lines = [
         f"static const dense_{layer.name} d = {initialiser(fields)};",

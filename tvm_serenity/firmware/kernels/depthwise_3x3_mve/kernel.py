@@ -46,7 +46,7 @@ def pack(layer: RoundedConvolution) -> tuple[Array, Array]:
     bias = layer.bias.astype(np.int64)
     if layer.spec.dtype == "uint8":
         bias = bias + 128 * weights.sum(axis=0, dtype=np.int64)
-    given: tuple[Array, ...] = (bias, layer.how.multipliers, layer.how.shifts)
+    given: tuple[Array, ...] = (bias, layer.rounding.multipliers, layer.rounding.shifts)
     each: list[Array] = [np.broadcast_to(a, (channels,)) for a in given]
     if _twins(layer):
         weights, each = np.tile(weights, 2), [np.tile(a, 2) for a in each]

@@ -147,7 +147,7 @@ def lines_fields(spec: Convolution) -> str:
 
 def target(layer: RoundedConvolution) -> str:
     """Return the C initialiser of a ``requantisation``."""
-    r, how = layer.spec.requantise, layer.how
+    r, how = layer.spec.requantise, layer.rounding
     return f"{{{r.zero_point}, {r.low}, {r.high}, {how.name}, {how.step}}}"
 
 

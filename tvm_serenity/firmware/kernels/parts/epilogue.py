@@ -17,20 +17,20 @@ def largest(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
 def numbers(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
     """Return the two numbers of each output that ``epilogue.h`` wants: ``[outputs, 2]``."""
     count = layer.spec.channels
-    multipliers = np.broadcast_to(layer.how.multipliers.astype(np.int64), count)
+    multipliers = np.broadcast_to(layer.rounding.multipliers.astype(np.int64), count)
     twice = 2 * layer.spec.requantise.zero_point + 1
     return np.stack([multipliers, (twice << 8) + _right(layer) - 1], axis=1)
 
 
 def _right(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
     """The right shift of each output."""
-    return -np.broadcast_to(layer.how.shifts.astype(np.int64), layer.spec.channels)
+    return -np.broadcast_to(layer.rounding.shifts.astype(np.int64), layer.spec.channels)
 
 
 def is_short(layer: RoundedConvolution) -> bool:
     """Return whether five instructions requantise sums: nothing leaves 32 bits on the way."""
     spec = layer.spec
-    if not layer.how.name.endswith("_SMALL") or spec.dtype != spec.requantise.dtype:
+    if not layer.rounding.small or spec.dtype != spec.requantise.dtype:
         return False
     if not spec.channels:
         return False

@@ -29,7 +29,7 @@ def calls_of(
 
     ``making``: what makes the channels, in a ``file``; weights are ``more`` than they are.
     """
-    once = layer.how.name == "ROUND_ONCE_SMALL"
+    once = layer.rounding.once_small
     making += "_once" * once + "_alone" * layer.alone
     laid = in_fours(by_sources(layer), layer.depth, more)
     core = Making(making, file, laid, group_numbers(layer), once)

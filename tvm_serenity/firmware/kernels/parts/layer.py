@@ -44,7 +44,7 @@ class RoundedConvolution:
     spec: Convolution
     weights: npt.NDArray[np.int8]
     bias: Array
-    how: Rounding
+    rounding: Rounding
     by_rows: bool = False
     vectors: bool = False
     narrow: bool = False
@@ -125,7 +125,7 @@ class RoundedConvolution:
     @property
     def grouped(self) -> bool:
         """Whether groups of four outputs are summed with vectors (``conv_mve``)."""
-        if not self.vectors or self.narrow or self.apart or not self.how.name.endswith("_SMALL"):
+        if not self.vectors or self.narrow or self.apart or not self.rounding.small:
             return False
         gathers = self.gathered or self._groups_must_gather
         return not (self.by_rows and gathers and 2 * self.depth > MOST_COLUMN_BYTES)
@@ -138,7 +138,7 @@ class RoundedConvolution:
     @property
     def nines(self) -> bool:
         """Whether it is depthwise of 3x3 as ``depthwise_3x3_mve`` makes it."""
-        if not self.vectors or self.narrow or self.how.name != "ROUND_TWICE_SMALL":
+        if not self.vectors or self.narrow or not self.rounding.twice_small:
             return False
         if self.spec.weight_shape[:2] != (3, 3) or self.spec.channels % 4:
             return False

@@ -23,7 +23,7 @@ def with_room(layer: RoundedConvolution, weights: Array) -> Array:
 
 def numbers(layer: RoundedConvolution) -> list[Array]:
     """Return bias, multipliers and shifts of the outputs; vectors read four outputs at a time."""
-    each = [layer.bias, layer.how.multipliers, layer.how.shifts]
+    each = [layer.bias, layer.rounding.multipliers, layer.rounding.shifts]
     more = -layer.spec.channels % OUTPUTS if layer.vectors and not layer.apart else 0
     return [np.pad(a, (0, more)) if a.size > 1 else a for a in each]
 

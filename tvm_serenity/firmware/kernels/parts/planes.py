@@ -105,7 +105,7 @@ def _covered(layer: RoundedConvolution) -> bool:
     covered = spec.weight_shape[:2] == (3, 3) and spec.dilation == (1, 1) and len(spec.pieces) == 1
     if not covered or spec.pieces[0][3] != spec.channels or layer.narrow or not is_short(layer):
         return False
-    if layer.how.name != "ROUND_TWICE_SMALL":
+    if not layer.rounding.twice_small:
         return False
     return spec.strides[1] <= 2 and spec.strides[0] <= 3 and spec.padding[1] <= 2
 

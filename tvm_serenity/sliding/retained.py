@@ -1,13 +1,13 @@
-"""Which rows of each feature are those of a window before.
+"""Finds the rows of each feature that an earlier window has computed already.
 
-Window w shows rows ``w * step`` to before ``w * step + height`` of a stream. Row y of a feature is
-*the same* in window w as row ``y + shift`` in window w - 1 if both are made by the same kernel from
-rows that are the same, which lie ``shift`` rows of their own feature further. Rows at the edges
-read padding, which moves with the window: they are not the same, and neither is what reads them.
+Window w covers rows ``w * step`` to before ``w * step + height`` of a stream. Row y of a feature is
+*the same* in window w as row ``y + shift`` in window w - 1 if the same kernel computes both from
+rows that are the same, ``shift`` rows of their own feature apart. Rows at the edges read padding,
+which moves with the window: they are not the same, and neither are rows computed from them.
 
-Behind a layer with a stride of 2, rows of windows of odd steps are others than those of even ones.
-There a feature has a *period* of 2: its rows are those of the window two steps before, and two sets
-of them are kept, one for each phase of the stream.
+Behind a layer with a stride of 2, the rows of windows of odd steps differ from those of even steps.
+Such a feature has a *period* of 2: its rows recur in the window two steps later, and two sets of
+rows are retained, one for each phase of the stream.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,23 +20,23 @@ from tvm_serenity.rows.network import Layer, Network
 from tvm_serenity.sliding.steady import LayerReads, MovedWindow, Steady
 
 PHASES = 8
-"""Steps after which rows of a feature are there again, at most: so many sets of them are kept."""
+"""The largest period of a feature, in steps: that many sets of its rows are retained."""
 
 
 def steady(network: Network, step: int, reads: Sequence[LayerReads | None]) -> Steady:
-    """Return what a step of ``step`` input rows makes anew where it keeps all that it can use."""
+    """Return the step of ``step`` input rows that retains all rows that it can."""
     return moved(network, step, reads).steady()
 
 
 def moved(
     network: Network, step: int, reads: Sequence[LayerReads | None], states: int = 0
 ) -> MovedWindow:
-    """Return what stays when the window moves by ``step`` input rows.
+    """Return the rows that can be retained when the window moves by ``step`` input rows.
 
-    ``reads``: what each layer that is made row by row reads, None of others. ``states``: so many
-    of the last inputs hold what the step before has made as the last outputs; such a network sees
-    rows once. Raises :class:`InputError` where there is no axis of rows to move along, or no layer
-    of which a row stays.
+    ``reads``: the rows that each layer reads, if it runs row by row, else None. ``states``: this
+    many of the last inputs hold the last outputs of the step before; such a network sees each row
+    once. Raises :class:`InputError` if the input has no rows to move along, or no layer has a row
+    to retain.
     """
     source = _source(network, states)
     height = network.rows(source)
@@ -44,12 +44,14 @@ def moved(
         return _keeping_states(network, step, tuple(reads), source, states)
     if height < 2:
         shape = "x".join(map(str, network.features[source].shape))
-        raise InputError(f"{network.name}: its input of {shape} has no rows to slide along")
+        raise InputError(
+            f"{network.name}: its input of {shape} has no rows for a window to move along"
+        )
     if not 1 <= step < height:
         shape = "x".join(map(str, network.features[source].shape))
         raise InputError(
-            f"--sliding {step}: the window of {shape} has {height} rows; a step of 1 to "
-            f"{height - 1} shares rows with the window before"
+            f"--sliding {step}: the window of {shape} has {height} rows, so the step must be 1 to "
+            f"{height - 1} to share rows with the window before"
         )
     shifts = [0] * len(network.features)
     same: list[frozenset[int]] = [frozenset()] * len(network.features)
@@ -66,9 +68,11 @@ def moved(
         if not shift and any(shifts[f] for f in layer.inputs):
             anew.append((index, _why(network, layer, reads[index], now)))
     if not any(shifts[f] for f in range(len(shifts)) if f != source):
-        first, why = anew[0] if anew else (0, "it reads no rows")
+        first, why = anew[0] if anew else (0, "reads no rows")
         name = network.layers[first].name if network.layers else network.name
-        raise InputError(f"--sliding {step}: nothing but input rows would stay: {name} {why}")
+        raise InputError(
+            f"--sliding {step}: no rows but the input's could be retained, because {name} {why}"
+        )
     far = tuple(shifts), tuple(periods), tuple(same)
     return MovedWindow(network, step, tuple(reads), source, *far, tuple(anew))
 
@@ -76,12 +80,13 @@ def moved(
 def _keeping_states(
     network: Network, step: int, reads: tuple[LayerReads | None, ...], source: int, states: int
 ) -> MovedWindow:
-    """What stays of a network that keeps states itself: they do, and no row is seen twice."""
+    """Return the retained rows of a network with states of its own; no row is seen twice."""
     height = network.rows(source)
     if step != height:
         raise InputError(
-            f"--sliding {step}: {network.name} keeps {states} states itself, and each run takes in "
-            f"rows that are all new: --sliding {height}"
+            f"--sliding {step}: {network.name} keeps {states} states itself, so each run reads "
+            "rows "
+            f"that are all new; use --sliding {height}"
         )
     kept = network.inputs[len(network.inputs) - states :]
     pairs = tuple(zip(kept, network.outputs[len(network.outputs) - states :], strict=True))
@@ -92,13 +97,13 @@ def _keeping_states(
 
 
 def _source(network: Network, states: int) -> int:
-    """The feature that the window is: the input, or its view by rows."""
+    """Return the feature of the window: the input, or its view by rows."""
     given = network.inputs[: len(network.inputs) - states]
     if len(given) != 1:
         names = ", ".join(network.features[f].name for f in given[:4])
         more = ", ..." if len(given) > 4 else ""
         raise InputError(
-            f"{network.name}: has {len(given)} inputs ({names}{more}); --sliding takes one"
+            f"{network.name}: it has {len(given)} inputs ({names}{more}), but --sliding needs one"
         )
     (source,) = given
     readers = network.readers[source]
@@ -109,14 +114,14 @@ def _source(network: Network, states: int) -> int:
 
 @dataclass(frozen=True)
 class _Now:
-    """How far the rows of every feature move in its period, and which are there again."""
+    """The shift of every feature in its period, and the rows that recur."""
 
     shifts: Sequence[int]
     periods: Sequence[int]
     same: Sequence[frozenset[int]]
 
     def after(self, steps: int, feature: int) -> tuple[int, frozenset[int]]:
-        """The same after so many steps, a multiple of the feature's period."""
+        """Return shift and recurring rows after ``steps``, a multiple of the feature's period."""
         shift, rows = self.shifts[feature], self.same[feature]
         times = steps // self.periods[feature]
         again = (y for y in rows if all(y + k * shift in rows for k in range(1, times)))
@@ -126,9 +131,10 @@ class _Now:
 def _moved(
     network: Network, layer: Layer, reads: LayerReads | None, now: _Now
 ) -> tuple[int, int, frozenset[int]]:
-    """After how many steps the rows of a layer's outputs are there again, how far, and which.
+    """Return the period, the shift and the recurring rows of a layer's outputs.
 
-    The fewest steps that let a row stay; (1, 0, none) where at most ``PHASES`` let none.
+    The period is the smallest that lets a row recur; (1, 0, none) if no period up to ``PHASES``
+    does.
     """
     if reads is None or not all(now.shifts[f] for f in layer.inputs):
         return 1, 0, frozenset()
@@ -143,7 +149,7 @@ def _moved(
 def _moved_in(
     network: Network, layer: Layer, reads: LayerReads, now: _Now, period: int
 ) -> tuple[int, frozenset[int]]:
-    """How far the rows of a layer's outputs move in so many steps, and which are the same."""
+    """Return the shift of a layer's outputs in ``period`` steps, and the rows that recur."""
     height = network.rows(layer.outputs[0])
     after = {f: now.after(period, f) for f in layer.inputs}
     shifts, same = {f: s for f, (s, _) in after.items()}, {f: r for f, (_, r) in after.items()}
@@ -158,19 +164,19 @@ def _moved_in(
 
 
 def _shifts(layer: Layer, reads: LayerReads, shifts: Mapping[int, int]) -> list[int]:
-    """How far rows may move, ascending: so far that some slot reads what has moved there."""
-    found = set[int]()
+    """Return the possible shifts, ascending: those at which some slot reads the shifted row."""
+    candidates = set[int]()
     for slot, position in enumerate(reads.inputs):
         read = [rows[slot] for _, rows in reads.rows]
-        made: dict[int, list[int]] = {}
+        readers: dict[int, list[int]] = {}
         for y, row in enumerate(read):
             if row is not None:
-                made.setdefault(row, []).append(y)
+                readers.setdefault(row, []).append(y)
         far = shifts[layer.inputs[position]]
         for y, row in enumerate(read):
             if row is not None:
-                found.update(later - y for later in made.get(row + far, ()) if later > y)
-    return sorted(found)
+                candidates.update(later - y for later in readers.get(row + far, ()) if later > y)
+    return sorted(candidates)
 
 
 def _alike(
@@ -181,7 +187,7 @@ def _alike(
     y: int,
     shift: int,
 ) -> bool:
-    """Whether row y is what row ``y + shift`` was in the window before."""
+    """Return whether row ``y`` is the same as row ``y + shift`` in the window before."""
     (variant, rows), (before, earlier) = reads.rows[y], reads.rows[y + shift]
     if variant != before:
         return False
@@ -196,31 +202,33 @@ def _alike(
 
 
 def _why(network: Network, layer: Layer, reads: LayerReads | None, now: _Now) -> str:
-    """Why nothing that a layer makes stays, though it reads what does."""
+    """Return why no row of a layer recurs although its inputs have rows that do."""
     if layer.view or reads is None or layer.sums:
-        return "takes all rows of the window together"
+        return "reads all rows of the window together"
     gone = [f for f in layer.inputs if not now.shifts[f]]
     if gone:
-        return f"also reads {network.features[gone[0]].name}, of which nothing stays"
+        return f"also reads {network.features[gone[0]].name}, of which no row recurs"
     for position, feature in enumerate(layer.inputs):
         stride = _stride(reads, position)
         far, period = now.shifts[feature], now.periods[feature]
         steps = period * stride // gcd(far, stride) if stride else 1
         if steps > PHASES:
             return (
-                f"makes a row for each {stride} rows of {network.features[feature].name}, which "
-                f"move by {far}: the same ones after {steps} steps, more than {PHASES}"
+                f"has one row per {stride} rows of {network.features[feature].name}, which move by "
+                f"{far}: the same rows recur after {steps} steps, more than {PHASES}"
             )
     variants = [variant for variant, _ in reads.rows]
     if len(set(variants)) == len(variants) > 1:
-        return "makes each of its rows in another way, as with a constant that differs by row"
-    return "reads padding, or rows beside it, for each of its rows"
+        return (
+            "computes each of its rows differently, for example with a constant that differs by row"
+        )
+    return "reads padding, or rows next to it, for each of its rows"
 
 
 def _stride(reads: LayerReads, position: int) -> int:
-    """How many rows of an input lie between two rows of the output, 0 where that differs."""
+    """Return the stride in rows of an input per output row, 0 if it varies."""
     slot = reads.inputs.index(position)
     rows = [(y, r[1][slot]) for y, r in enumerate(reads.rows)]
     inside = [(y, row) for y, row in rows if row is not None]
-    found = {b - a for (i, a), (j, b) in pairwise(inside) if j == i + 1}
-    return found.pop() if len(found) == 1 else 0
+    strides = {b - a for (i, a), (j, b) in pairwise(inside) if j == i + 1}
+    return strides.pop() if len(strides) == 1 else 0

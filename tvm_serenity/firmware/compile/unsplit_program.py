@@ -1,30 +1,27 @@
-"""A program put together: tensors at their places, constants once, calls in order."""
+"""The program of an unsplit network: tensors at their places, calls in order."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import tvm
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.compile.compiled import Source
-from tvm_serenity.firmware.compile.constants import Constants
-from tvm_serenity.firmware.compile.interface import Known, interface, named
+from tvm_serenity.firmware.compile.interface import interface
+from tvm_serenity.firmware.compile.program_maker import ProgramMaker, meet
 from tvm_serenity.firmware.passage import Passage
-from tvm_serenity.firmware.place.memory_map import Placed
+from tvm_serenity.firmware.place.memory_map import MemoryMap
 from tvm_serenity.firmware.program import (
     Bands,
-    Const,
     Data,
-    Kernel,
     Place,
     Program,
     Scratch,
     Step,
-    Tensor,
 )
 from tvm_serenity.firmware.select.unsplit import UnsplitKernels
-from tvm_serenity.graph import Graph, Role
+from tvm_serenity.graph import Graph, Op, Role
 from tvm_serenity.relax.read import BoundGraph
 
 
@@ -43,48 +40,44 @@ def assembled(
     region: BoundGraph,
     graph: Graph,
     order: Sequence[int],
-    placed: Placed,
+    placed: MemoryMap,
     kernels: UnsplitKernels,
 ) -> Assembled:
     """Return the program ``name`` that runs ``graph`` in ``order`` at the places of ``placed``.
 
     ``module`` is the network before quantisation: it knows scales and zero points.
     """
-    made = _Assembly(region, graph, placed, kernels)
+    made = _UnsplitMaker(graph, placed, kernels)
     for op in order:
         made.step(op)
     inputs = [made.tensor(t) for t in graph.inputs]
     outputs = [made.tensor(t) for t in graph.outputs]
     known = interface(module).of_tensors(graph.inputs, region.results)
-    program = Program(
+    tensors = [graph.tensors[t] for t in made.tensors]
+    program = made.finished(
         name,
-        tuple(made.kernels.values()),
-        tuple(made.constants.all),
-        tuple(made.described(known)),
-        tuple(Bands((place,)) for place in made.places),
-        tuple(made.steps),
-        tuple(inputs),
-        tuple(outputs),
-        placed.arena_bytes,
-        kernels.alignment,
-        kernels.objects,
+        [(t.name, tuple(t.shape or ()), t.dtype) for t in tensors],
+        [known.get(t) for t in made.tensors],
+        bands=tuple(Bands((place,)) for place in made.places),
+        steps=tuple(made.steps),
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        arena_bytes=placed.arena_bytes,
+        alignment_bytes=kernels.alignment,
+        objects=kernels.objects,
     )
     return Assembled(program, tuple(made.sources), tuple(made.tensors))
 
 
-class _Assembly:
+class _UnsplitMaker(ProgramMaker):
     """Collects tensors, constants and steps of a program."""
 
-    def __init__(
-        self, region: BoundGraph, graph: Graph, placed: Placed, kernels: UnsplitKernels
-    ) -> None:
-        self.region = region
+    def __init__(self, graph: Graph, placed: MemoryMap, kernels: UnsplitKernels) -> None:
+        super().__init__()
         self.graph = graph
         self.source = kernels
         self.code = kernels.code
         self.permissions = kernels.permissions()
-        self.kernels: dict[str, Kernel] = {}
-        self.constants = Constants()
         self.index: dict[int, int] = {}
         self.tensors: list[int] = []
         self.places: list[Place] = []
@@ -114,29 +107,24 @@ class _Assembly:
         if op not in self.code:
             return
         code = self.code[op]
-        arguments: list[Any] = [Const(self.constants.number(array)) for array in code.constants]
-        for position, value in zip(code.data, self.source.data(op), strict=True):
-            if value is None:
-                raise UnsupportedError(f"op {described.name!r}: an argument is not one tensor")
-            if self.graph.tensors[value].role is Role.CONSTANT:
-                raise UnsupportedError(f"op {described.name!r}: weights are parameters; bind them")
-            arguments.insert(position, Data(self.tensor(value)))
-        inputs = tuple(a.tensor for a in arguments if isinstance(a, Data))
+        inputs = tuple(self.read(described, value) for value in self.source.data(op))
         outputs = [t for t in described.outputs if self.graph.tensors[t].size_bytes]
         writes = tuple(self.tensor(t) for t in outputs)
-        if described.view_of is None:  # else the result is an argument, overwritten
-            arguments += [Data(t) for t in writes]
-        if op in self.scratch:
-            arguments.append(self.scratch[op])
-        (kernel,) = code.kernels
-        if self.is_in_place(arguments, writes):
-            kernel = replace(kernel, name=f"{kernel.name}_in_place", restrict=False)
-        over = self.lying_on(op, arguments, writes)
-        if over and kernel.restrict:
-            kernel = replace(kernel, name=f"{kernel.name}_over", restrict=False)
-        self.kernels.setdefault(kernel.name, kernel)
-        self.steps.append(Step((kernel.name,), tuple(arguments), writes, over=over))
+        added = writes if described.view_of is None else ()  # else an argument is overwritten
+        arguments = self.unsplit_call(code, inputs, added, self.scratch.get(op))
+        over = self.overlapped(op, arguments, writes)
+        in_place = self.is_in_place(arguments, writes)
+        name = self.kernel(code.kernels[0], "in_place" if in_place else "over" if over else "")
+        self.steps.append(Step((name,), arguments, writes, over=over))
         self.sources.append(Source(op, inputs))
+
+    def read(self, op: Op, value: int | None) -> int:
+        """The tensor that an argument is."""
+        if value is None:
+            raise UnsupportedError(f"op {op.name!r}: an argument is not one tensor")
+        if self.graph.tensors[value].role is Role.CONSTANT:
+            raise UnsupportedError(f"op {op.name!r}: weights are parameters; bind them")
+        return self.tensor(value)
 
     def is_in_place(self, arguments: Sequence[Any], writes: Sequence[int]) -> bool:
         """Whether a result that is a parameter lies on another one."""
@@ -149,7 +137,7 @@ class _Assembly:
             if read != made
         )
 
-    def lying_on(
+    def overlapped(
         self, op: int, arguments: Sequence[Any], writes: Sequence[int]
     ) -> tuple[tuple[int, Passage], ...]:
         """What a result lies on in part, and how the kernel goes over it.
@@ -169,13 +157,5 @@ class _Assembly:
 
     def meets(self, one: int, two: int) -> bool:
         """Whether two tensors share bytes."""
-        a, b = self.places[one], self.places[two]
         first, second = (self.graph.tensors[self.tensors[t]].size_bytes for t in (one, two))
-        ends = (a.offset_bytes + first, b.offset_bytes + second)
-        return a.region == b.region and b.offset_bytes < ends[0] and a.offset_bytes < ends[1]
-
-    def described(self, known: dict[int, Known]) -> list[Tensor]:
-        """The program's tensors with names that C accepts, each once."""
-        tensors = [self.graph.tensors[t] for t in self.tensors]
-        facts = [known.get(t) for t in self.tensors]
-        return named([(t.name, tuple(t.shape or ()), t.dtype) for t in tensors], facts)
+        return meet(self.places[one], first, self.places[two], second)

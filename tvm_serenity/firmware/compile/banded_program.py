@@ -1,30 +1,26 @@
 """The program of a network in bands of rows: tensors in bands, steps that make rows of them."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.c_names import identifier
 from tvm_serenity.firmware.compile.compiled import Source
-from tvm_serenity.firmware.compile.constants import Constants
-from tvm_serenity.firmware.compile.interface import Known, named
+from tvm_serenity.firmware.compile.interface import Known
+from tvm_serenity.firmware.compile.program_maker import ProgramMaker, meet
 from tvm_serenity.firmware.compile.slots import slots_of
 from tvm_serenity.firmware.incremental import Moving
 from tvm_serenity.firmware.kernels.parts.calls import COUNT
 from tvm_serenity.firmware.passage import Passage
-from tvm_serenity.firmware.place.bands import Lying
+from tvm_serenity.firmware.place.bands import BandPlacement
 from tvm_serenity.firmware.program import (
     ARRIVAL,
     Bands,
-    Const,
     Count,
     Data,
     Fed,
-    Kernel,
     Program,
     Row,
     RowNumber,
@@ -41,16 +37,16 @@ def banded_program(
     kernels: RowKernels,
     streaming: Streaming,
     name: str,
-    lying: Lying,
+    placement: BandPlacement,
     alignment: int = 16,
     known: Mapping[int, Known] = MappingProxyType({}),
 ) -> Program:
-    """Return the program of a split network whose bands are ``lying`` in the arenas.
+    """Return the program of a split network whose bands are ``placement`` in the arenas.
 
     ``streaming`` must be made from ``kernels.network``. Its tensors are the network's features;
     ``known``: what the model says of those that are its inputs and outputs.
     """
-    return ProgramMaker(kernels, streaming, lying).program(name, alignment, known)
+    return BandedMaker(kernels, streaming, placement).program(name, alignment, known)
 
 
 def sources(kernels: RowKernels) -> tuple[Source, ...]:
@@ -77,17 +73,16 @@ def sources(kernels: RowKernels) -> tuple[Source, ...]:
     return tuple(found)
 
 
-class ProgramMaker:
+class BandedMaker(ProgramMaker):
     """Makes the program of a split network, part by part."""
 
-    def __init__(self, kernels: RowKernels, streaming: Streaming, lying: Lying) -> None:
+    def __init__(self, kernels: RowKernels, streaming: Streaming, placement: BandPlacement) -> None:
+        super().__init__()
         self.kernels = kernels
         self.banded = streaming.banded
         self.order = streaming.schedule.order
         self.network = streaming.banded.network
-        self.lying = lying
-        self.constants = Constants()
-        self.used: dict[str, Kernel] = {}
+        self.placement = placement
         self.added: dict[int, int] = {}
         """The rows that a call takes in at most, by its layer."""
         for call in self.banded.calls:
@@ -100,24 +95,19 @@ class ProgramMaker:
         """The whole program; arguments as of :func:`banded_program`."""
         steps = tuple(self.step(index) for index in self.layers)
         features = self.network.features
-        tensors = named(
+        return self.finished(
+            identifier(name),
             [
                 (f.name, tuple(f.shape) if f.dtype else (f.size_bytes,), f.dtype or "uint8")
                 for f in features
             ],
             [known.get(f) for f in range(len(features))],
-        )
-        return Program(
-            identifier(name),
-            tuple(self.used.values()),
-            tuple(self.constants.all),
-            tuple(tensors),
-            tuple(self.bands(f) for f in range(len(features))),
-            steps,
-            self.banded.resident,
-            self.network.outputs,
-            self.lying.arena_bytes,
-            alignment,
+            bands=tuple(self.bands(f) for f in range(len(features))),
+            steps=steps,
+            inputs=self.banded.resident,
+            outputs=self.network.outputs,
+            arena_bytes=self.placement.arena_bytes,
+            alignment_bytes=alignment,
             fed=self.fed(),
             sequence=tuple(self.sequence()),
             moving=self.moving(),
@@ -141,7 +131,7 @@ class ProgramMaker:
         """Where a feature lies: nowhere if nothing makes it, like rows that are not kept."""
         found = {
             self.banded.bands[t].first: place
-            for t, place in self.lying.tensors.items()
+            for t, place in self.placement.tensors.items()
             if self.banded.bands[t].feature == feature
         }
         height, together = self.network.rows(feature), self.banded.heights[feature]
@@ -177,11 +167,11 @@ class ProgramMaker:
         assert kernel is not None
         assert code is not None
         over = self.over(index, code)
-        kernels = [_writing_over(made) if over else made for made in code.kernels]
-        names = tuple(self.kernel(made) for made in kernels)
+        names = tuple(self.kernel(made, "over" if over else "") for made in code.kernels)
         if kernel.rows is None:
-            return Step(names, self.whole(index, code), layer.outputs)
-        constants = [Const(self.constants.number(array)) for array in code.constants]
+            call = self.unsplit_call(code, layer.inputs, layer.outputs, self.scratch(index))
+            return Step(names, call, layer.outputs)
+        constants = self.passed(code)
         numbered = kernel.rows.numbered is not None and not code.library
         number = [RowNumber()] if numbered else []
         made = [Data(t) if layer.sums else Row(t) for t in layer.outputs]
@@ -189,7 +179,7 @@ class ProgramMaker:
         if any(param.name == COUNT for param in code.kernels[0].params):
             more.append(Count())
         if code.workspace_bytes:
-            at = self.lying.by_rows[index]
+            at = self.placement.by_rows[index]
             more.append(Scratch(at[0], code.workspace_bytes, at if len(at) > 1 else ()))
         return Step(
             names,
@@ -217,31 +207,19 @@ class ProgramMaker:
 
     def meet(self, one: int, two: int) -> bool:
         """Whether two tensors of the graph share bytes."""
-        tensors, places = self.banded.graph.tensors, self.lying.tensors
-        if one not in places or two not in places or places[one].region != places[two].region:
+        tensors, places = self.banded.graph.tensors, self.placement.tensors
+        if one not in places or two not in places:
             return False
-        a, b = places[one].offset_bytes, places[two].offset_bytes
-        return a < b + tensors[two].size_bytes and b < a + tensors[one].size_bytes
+        sizes = tensors[one].size_bytes, tensors[two].size_bytes
+        return meet(places[one], sizes[0], places[two], sizes[1])
 
-    def whole(self, index: int, code: LoweredLayer) -> tuple[Any, ...]:
-        """What the kernel of whole tensors is called with."""
-        layer = self.network.layers[index]
-        arguments: list[Any] = [Const(self.constants.number(array)) for array in code.constants]
-        for position, feature in zip(code.data, layer.inputs, strict=True):
-            arguments.insert(position, Data(feature))
-        arguments += [Data(f) for f in layer.outputs]
-        if layer.workspace_bytes:
-            op = next(o for o in self.lying.scratch if self.banded.calls[o].layer == index)
-            arguments.append(Scratch(self.lying.scratch[op], layer.workspace_bytes))
-        return tuple(arguments)
-
-    def kernel(self, made: Kernel) -> str:
-        """The name of a kernel, which differs from those of all others."""
-        name, count = made.name, 1
-        while self.used.setdefault(name, replace(made, name=name)) != replace(made, name=name):
-            count += 1
-            name = f"{made.name}_{count}"
-        return name
+    def scratch(self, index: int) -> Scratch | None:
+        """The workspace of a layer that is not in rows."""
+        size = self.network.layers[index].workspace_bytes
+        if not size:
+            return None
+        op = next(o for o in self.placement.scratch if self.banded.calls[o].layer == index)
+        return Scratch(self.placement.scratch[op], size)
 
     def _pads(self) -> dict[tuple[str, float], int]:
         """One constant row for each value that pads, as long as the longest row it stands for."""
@@ -272,8 +250,3 @@ class ProgramMaker:
             name = self.network.layers[index].name
             raise UnsupportedError(f"{name}: its inputs are padded with different values")
         return next(iter(found), None)
-
-
-def _writing_over(made: Kernel) -> Kernel:
-    """The same kernel, whose parameters may share bytes."""
-    return replace(made, name=f"{made.name}_over", restrict=False)
