@@ -62,5 +62,5 @@ def test_reproducers_are_written_beside_each_other(tmp_path: Path) -> None:
     assert case == {"kind": "tir", "kernel": "k"}
     assert [a.tobytes() for a in found] == [a.tobytes() for a in inputs]
     (tmp_path / "bad.npz").write_bytes(b"PK nothing")
-    with pytest.raises(InputError, match="no reproducer"):
+    with pytest.raises(InputError, match="not a reproducer"):
         read_reproducer(tmp_path / "bad.npz")
