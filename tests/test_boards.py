@@ -113,8 +113,8 @@ def test_a_core_with_sizes_is_a_board() -> None:
     [
         ("cortex-m4:0:1M", "size '0'"),
         ("cortex-m4:64K:x", "size 'x'"),
-        ("cortex-m4:1G:1M", "1,073,741,824 bytes of ram: from 1 to"),
-        ("cortex-m4:64K:1G", "1,073,741,824 bytes of flash: from 1 to"),
+        ("cortex-m4:1G:1M", "1,073,741,824 bytes of ram: write a size from 1 to"),
+        ("cortex-m4:64K:1G", "1,073,741,824 bytes of flash: write a size from 1 to"),
         ("cortex-m9:64K:1M", "unknown core 'cortex-m9'"),
     ],
 )

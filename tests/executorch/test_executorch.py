@@ -94,7 +94,7 @@ def test_a_model_that_exceeds_its_memory_is_refused_with_what_is_alive() -> None
         exported(make(), inputs, planning=planning)
     said = str(refused.value)
     assert said.startswith("no placement in 40,000 bytes (infeasible): ")
-    assert "are alive at once, in aten_convolution_default" in said
+    assert "are live at once, in aten_convolution_default" in said
     assert "32,768" in said
     assert "\n" not in said
 
@@ -151,5 +151,5 @@ def test_capacities_that_are_no_memories_are_refused(capacities: Any) -> None:
 
 
 def test_a_module_that_was_not_exported_has_no_order() -> None:
-    with pytest.raises(InputError, match="what to_edge returns, not Branches"):
+    with pytest.raises(InputError, match="needs the result of to_edge, not a Branches"):
         order_pass(Branches())

@@ -92,7 +92,17 @@ def build(
     made = model.OpenedModel(network, "net", "net")
     monkeypatch.setattr(model, "opened", lambda _model, _settings: made)
     monkeypatch.setattr(image, "linkable", lambda: linked)  # else no image for the board
-    arguments = ["build", "net", "--board", "mps2-an386", "-o", str(where / "made"), *options]
+    arguments = [
+        "build",
+        "net",
+        "--minimise",
+        "off",
+        "--board",
+        "mps2-an386",
+        "-o",
+        str(where / "made"),
+        *options,
+    ]
     monkeypatch.setattr(sys, "argv", ["serenity", *arguments])
     try:
         with process_state():

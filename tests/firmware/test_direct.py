@@ -219,7 +219,9 @@ def test_verify_runs_so_many_inputs(count: int, built: Path) -> None:
 
 @needs_board
 def test_the_number_of_inputs_is_said(built: Path) -> None:
-    assert "right on 3 inputs" in " ".join(serenity("verify", built, "--inputs", 3).stdout.split())
+    assert "correct on 3 inputs" in " ".join(
+        serenity("verify", built, "--inputs", 3).stdout.split()
+    )
     assert len(load(built).reference["more_output0"]) == 89
     refused = serenity("verify", built, "--inputs", 91)
     assert refused.returncode == 2

@@ -37,7 +37,7 @@ def test_a_slice_without_elements_is_built() -> None:
 
 
 def test_rows_of_one_are_refused_in_words() -> None:
-    with pytest.raises(InputError, match=r"not a single loop over rows; build it without --rows 1"):
+    with pytest.raises(InputError, match=r"it is not a single loop over rows"):
         firmware.build(rolled(), "mps2-an386", firmware.Settings(rows=1))
 
 

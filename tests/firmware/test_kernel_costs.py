@@ -114,7 +114,7 @@ def test_candidates_stand_by_their_cost(core: str, monkeypatch: pytest.MonkeyPat
         again = [found for _, found in measure.kernels(seed, CORES[core])]
         assert [(m.form, m.cost) for m in made] == [(m.form, m.cost) for m in again]
         spec, weights, bias = measure.drawn(seed)
-        layer = replace(measure.tuned._layer(spec, weights, bias), vectors=CORES[core].vectors)
+        layer = replace(measure.library._layer(spec, weights, bias), vectors=CORES[core].vectors)
         found = listed.candidates("k", layer, CORES[core])
         several += len(found) > 1
         assert all(one.cost is not None for one in found)
@@ -143,7 +143,7 @@ def test_other_prices_choose_other_kernels(monkeypatch: pytest.MonkeyPatch) -> N
     spec, weights, bias = next(
         one for one in map(measure.drawn, range(FIRST, FIRST + 100)) if one[0].groups == 1
     )
-    layer = measure.tuned._layer(spec, weights, bias)
+    layer = measure.library._layer(spec, weights, bias)
     first = listed.candidates("k", layer, core)[0].form.kernel.name
     monkeypatch.setattr(listed, "prices_for", lambda _core: turned)
     again = listed.candidates("k", layer, core)[0].form.kernel.name

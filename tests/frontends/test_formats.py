@@ -186,7 +186,7 @@ def test_operations_of_one_format_name_the_files_that_have_them(files: dict[str,
     said = {
         ("rows", onnx, "--graph"): "--graph reads only .tflite files",
         ("interface", onnx, "-o", out): "interface reads and writes only .tflite files",
-        ("interface", str(files["tflite"]), "-o", "out.onnx"): "of .tflite files",
+        ("interface", str(files["tflite"]), "-o", "out.onnx"): "only .tflite files",
         ("schedule", onnx, "--plan", "tflm"): "--plan tflm is for .tflite files",
         (
             "schedule",
@@ -201,7 +201,7 @@ def test_operations_of_one_format_name_the_files_that_have_them(files: dict[str,
         done = serenity(*words)
         assert done.returncode == 2
         assert reason in " ".join(done.stderr.split())
-    with pytest.raises(InputError, match=r"rows are those of the operators of \.tflite files"):
+    with pytest.raises(InputError, match=r"rows need the operators of \.tflite files"):
         raise _error(objective.measure(onnx, rows=True).rows_arena_bytes)
 
 

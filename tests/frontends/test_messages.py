@@ -22,6 +22,10 @@ FOREIGN = re.compile(
 NAMES = re.compile(r"(operator|tensor|value|node|dimension) \S+")
 COMMANDS = ("compile", "schedule", "explain", "build")
 KINDS = {"onnx": onnx_models, "tflite": tflite_models, "torch": torch_models}
+STAGE = re.compile(
+    r"^serenity: (reading|ordering|building|compiling|writing) [^\n:]*\n", re.MULTILINE
+)
+"""Lines of progress before a refusal."""
 COUNT = {"onnx": scaled(45, 1000), "tflite": scaled(60, 1000), "torch": scaled(4, 100)}
 LEAST_REFUSED = {"onnx": scaled(10, 80), "tflite": scaled(30, 400), "torch": scaled(1, 8)}
 
@@ -56,7 +60,7 @@ def refusals(model: Model, path: Path, draw: random.Random) -> list[str]:
     if ended.returncode == 0 and command in ("schedule", "explain"):
         return [said]  # whose sizes are known is ordered, whatever it computes
     assert ended.returncode == 2, ended
-    text = ended.stderr.replace(str(path), "model")
+    text = STAGE.sub("", ended.stderr).replace(str(path), "model")
     return [said, " ".join(text.split()) if text.count("\n") == 1 else text]
 
 

@@ -221,7 +221,7 @@ REFUSED = {
     ),
     "too long": (
         net(f"<int64 n = {{41}}> {LOOP}"),
-        r"operator Loop \(output 'y'\): written out, it is more than 40 operators, or 16,384 with",
+        r"operator Loop \(output 'y'\): written out, it is more than 40 operators, or 49,152 with",
     ),
     "that its data ends": (
         net("""<int64 n = {3}> { y = Loop (n, , x) <body = b (int64 i, bool c, float[3,4] s) =>

@@ -164,7 +164,7 @@ def test_a_reordered_file_keeps_its_references(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     done = serenity("schedule", str(path), "-o", str(tmp_path / "other" / "m.onnx"))
     assert done.returncode == 0
-    assert "its data is in another file: copy" in done.stdout
+    assert "the weights are in another file: copy" in done.stdout
     assert "other/w.bin" in done.stdout.replace("\n", "")
 
 

@@ -177,7 +177,7 @@ def test_what_cannot_be_sized_is_refused_by_name(tmp_path: Path) -> None:
         make(path, [foreign])
     known = make(path, [foreign], out=[1, 2]).graph
     assert known.ops[0].kind == "com.example.Mystery"
-    with pytest.raises(UnsupportedError, match="'s': is a sequence_type, no tensor"):
+    with pytest.raises(UnsupportedError, match="'s': is a sequence_type, not a tensor"):
         make(path, [node("SequenceConstruct", "x", "s"), node("SequenceLength", "s", "y")])
 
 

@@ -192,7 +192,7 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
 
 def test_exported_programs() -> None:
     torch = pytest.importorskip("torch")
-    with pytest.raises(InputError, match="a int is no model"):
+    with pytest.raises(InputError, match="a int is not a model"):
         to_relax(3)
 
     class Branches(torch.nn.Module):  # type: ignore[misc, name-defined]

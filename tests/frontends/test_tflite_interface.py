@@ -94,7 +94,7 @@ def test_a_wrong_scale_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     path, output = tmp_path / "net.tflite", tmp_path / "stored.tflite"
     path.write_bytes(edged(0))
     monkeypatch.setattr(tflite_interface, "stored_interface", wrong)
-    with pytest.raises(WrongResultError, match="output 0 is another one"):
+    with pytest.raises(WrongResultError, match="output 0 differs from the original"):
         interface(str(path), InterfaceOptions(output=str(output)))
     assert not output.exists()
 

@@ -198,7 +198,7 @@ def test_a_damaged_plan_is_refused(content: bytes) -> None:
     [
         (("--plan", "vela"), "there is tflm"),
         (("--plan", "tflm", "--alias-copies"), "every operator"),
-        (("--plan", "tflm", "-o", "x.onnx"), "written as .tflite"),
+        (("--plan", "tflm", "-o", "x.onnx"), "name a .tflite file"),
     ],
 )
 def test_refusals(arguments: tuple[str, ...], says: str, shared: Path, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_a_batch_is_each_alone_in_order() -> None:
 def test_refusals() -> None:
     with pytest.raises(InputError, match=r"no_model\.tflite"):
         peak_bytes("no_model.tflite")
-    with pytest.raises(InputError, match="a dict is no Graph and no file"):
+    with pytest.raises(InputError, match="a dict is neither a Graph nor a file"):
         peak_bytes({})
     graph = random_graph(random.Random(1), 5)
     for jobs in (1, 2):  # a candidate that fails is a value in its place
@@ -161,9 +161,9 @@ def test_what_a_candidate_has_not_is_a_value(shared: Path) -> None:
     graph = random_graph(random.Random(1), 5)
     found = measure(graph, rows=True, board="nucleo-l4r5zi")
     assert isinstance(found.rows_arena_bytes, InputError)
-    assert "Graph: rows are those" in str(found.rows_arena_bytes)
+    assert "Graph: rows need the operators" in str(found.rows_arena_bytes)
     assert isinstance(found.on_board, InputError)
-    assert "a Graph: programs are made of files" in str(found.on_board)
+    assert "a Graph cannot be built for a board" in str(found.on_board)
     file = str(shared / "models" / FILES[0])
     one, none, two = measure_batch([file, "no.tflite", graph], rows=True, board="none", jobs=2)
     assert isinstance(one, Objectives)

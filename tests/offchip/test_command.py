@@ -63,7 +63,7 @@ def test_an_order_for_traffic_with_energy(tmp_path: Path) -> None:
     [
         ((), "no models: name at least one file or zoo:NAME"),
         (("{file}", "--capacities", "100"), "capacity of 100 bytes is less than one block of 256"),
-        (("{file}", "--capacities", "0"), "--capacities: size '0': from 1 to"),
+        (("{file}", "--capacities", "0"), "--capacities: size '0': out of range; write from 1 to"),
         (("{file}", "--capacities=-4K"), "--capacities: size '-4K': write bytes"),
         (("{file}", "--capacities", "1K:2K"), "write FIRST:LAST:xFACTOR or FIRST:LAST:+STEP"),
         (("{file}", "--block", "0"), "--block: size '0'"),
@@ -74,13 +74,16 @@ def test_an_order_for_traffic_with_energy(tmp_path: Path) -> None:
         ),
         (("{file}", "--policy", "best"), "unknown policy 'best'; there are belady"),
         (("{file}", "--orders", "best"), "unknown order 'best'; there are given"),
-        (("{file}", "--dask", "tcp://127.0.0.1:9"), "'tcp://127.0.0.1:9' cannot be reached"),
-        (("{file}", "--plot", "figure.txt"), "plots are written as .svg, .png, .pdf"),
+        (("{file}", "--dask", "tcp://127.0.0.1:9"), "'tcp://127.0.0.1:9' did not answer"),
+        (
+            ("{file}", "--plot", "figure.txt"),
+            "unknown suffix for a plot; write one of .svg, .png, .pdf",
+        ),
         (
             ("{file}", "--dask", "tcp://x:1", "--time-limit", "1"),
             "--time-limit 1 does not take --dask",
         ),
-        (("{file}", "--energy", "sun"), "region 'sun': there are"),
+        (("{file}", "--energy", "sun"), "unknown region 'sun'; choose one of"),
         (("{file}", "--order-for", "traffic"), "--order-for goes with --capacity"),
         (("missing.txt",), "missing.txt"),
         (("{file}", "--resume", "{file}"), "does not hold"),

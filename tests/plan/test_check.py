@@ -77,5 +77,5 @@ def test_one_buffer_moved_among_many_is_found() -> None:
 
 @pytest.mark.parametrize("offset", [-1, 2**62, 2**80])
 def test_an_offset_that_no_memory_has_is_named(offset: int) -> None:
-    with pytest.raises(CheckError, match=f"buffer 'b': offset {offset} is not within"):
+    with pytest.raises(CheckError, match=f"buffer 'b': its offset {offset} is not in"):
         check_plan([Buffer("a", 0, 1, 4), Buffer("b", 0, 1, 4)], [0, offset])

@@ -68,7 +68,7 @@ def test_columns_refuse_what_a_buffer_refuses() -> None:
     wrong = np.array([0, -1])
     with pytest.raises(InputError, match="'b': its size is -1 bytes"):
         FreeBuffers(replace(good, size_bytes=wrong))
-    with pytest.raises(InputError, match="'b': lifetime starts at 1, after its end -1"):
+    with pytest.raises(InputError, match="'b': its lifetime starts at step 1, after its end -1"):
         FreeBuffers(replace(good, upper=np.array([2, -1])))
     with pytest.raises(InputError, match="'a': its alignment 0"):
         FreeBuffers(replace(good, alignment=wrong))

@@ -59,7 +59,7 @@ def test_of_a_long_order_the_page_shows_what_is_around_the_peak(
     first, last = best["first_step"], best["first_step"] + len(best["order"]) - 1
     notes = [e.text for e in browser.find_elements("css selector", ".excerpt")]
     assert len(notes) == 3
-    assert all(f"{first:,} to {last:,} of the best one" in note for note in notes)
+    assert all(f"{first:,} to {last:,} of the best order" in note for note in notes)
     for which, order in (("best", best), ("given", given)):
         browser.execute_script("document.getElementById('which').value = arguments[0];", which)
         browser.execute_script("chooseOrder(arguments[0])", which)

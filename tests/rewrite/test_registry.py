@@ -9,9 +9,11 @@ from tvm_serenity.rewrite import RULES, rules
 FOLDER = Path(rules.__path__[0])
 ROOT = FOLDER.parents[1]
 ELSEWHERE = {
-    ("text.py", "in-place"): "a word of the text form of graphs",
+    ("graph/text.py", "in-place"): "a word of the text form of graphs",
     ("quantize/choices.py", "fold"): "what is done with channels that are constant",
     ("explain/measures.py", "in-place"): "a choice of schedule, whose option has the name",
+    ("papers/serenity_figure_12.py", "fold"): "what the paper's figure does first",
+    ("papers/serenity_table_2.py", "fold"): "what the paper's table does first",
 }
 """Words that are no names of rules."""
 

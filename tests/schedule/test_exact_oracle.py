@@ -95,5 +95,7 @@ def test_start_orders_are_never_made_worse() -> None:
 
 
 def test_an_unknown_rule_is_refused() -> None:
-    with pytest.raises(InputError, match="unknown search rule 'magic'; there are native, divide"):
+    with pytest.raises(
+        InputError, match="unknown search rule 'magic'; choose among native, divide"
+    ):
         exact(random_problem(0), Options(rules={"magic": True}))

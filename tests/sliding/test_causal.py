@@ -86,7 +86,7 @@ def test_a_step_is_a_small_part_of_a_window(
     ("line", "said"),
     [
         (f"{KWS} --causal p.tflite", "--causal goes with --sliding"),
-        (f"{KWS} --sliding 2 --causal p.onnx", "--causal writes .tflite files"),
+        (f"{KWS} --sliding 2 --causal p.onnx", "--causal reads and writes only .tflite files"),
         ("mltk/mltk_keyword_spotting_on_off_v3.tflite --sliding 2 --causal p.tflite", "look back"),
     ],
 )

@@ -145,7 +145,7 @@ def test_a_constant_that_differs_by_row_lets_nothing_stay(tmp_path: Path) -> Non
     (tmp_path / "placed.tflite").write_bytes(integer_file(net, ranges(net, REFERENCE)))
     said = answer("rows", str(tmp_path / "placed.tflite"), "--sliding", "1", "--check")
     (first, *_) = said["anew"]
-    assert "makes each of its rows in another way" in first
+    assert "computes each of its rows differently" in first
     shifts = [f["shift"] for f in said["features"]]
     assert shifts[:2] == [1, 1]
     assert not any(shifts[2:])
@@ -202,12 +202,14 @@ def test_steps_that_strides_do_not_divide(tmp_path: Path) -> None:
         assert shifts == {step * phases // 6}
         assert said["kept_bytes"] > once["kept_bytes"]
     nine = pooled(9, tmp_path / "nine.tflite")
-    assert "the same ones after 9 steps, more than 8" in refused("rows", nine, "--sliding", "1")
+    assert "the same rows recur after 9 steps, more than 8" in refused(
+        "rows", nine, "--sliding", "1"
+    )
 
 
 def test_refusals() -> None:
     kws = str(model("mlperf_tiny/kws_dscnn_int8.tflite"))
-    assert "a step of 1 to 48" in refused("rows", kws, "--sliding", "49")
+    assert "the step must be 1 to 48" in refused("rows", kws, "--sliding", "49")
     assert "--sliding 2 does not take --graph" in refused("rows", kws, "--sliding", "2", "--graph")
     svdf = str(model("tflm/keyword_scrambled_8bit.tflite"))
     assert "keeps 7 states itself" in refused("rows", svdf, "--sliding", "2")

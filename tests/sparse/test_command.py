@@ -113,10 +113,10 @@ def test_onnx_perceptrons_are_pruned(tmp_path: Path) -> None:
         ("0 1 2 3\n", [], "line 1"),
         ("", [], "no connections"),
         ("0 1\n0 3\n", [], "neuron 2 is isolated"),
-        ("0 1\n", ["--memory", "2"], "need 3"),
+        ("0 1\n", ["--memory", "2"], "needs 3"),
         ("0 1\n", ["--policy", "fifo"], "min, min-write-aware, lru, rr"),
         ("0 1\n", ["--order", "best"], "two-optimal"),
-        ("0 1\n", ["--time-limit", "0"], "more than 0"),
+        ("0 1\n", ["--time-limit", "0"], "above 0 seconds"),
         ("0 1\n", ["--density", "0.5"], "--density"),
     ],
 )
@@ -136,7 +136,7 @@ def test_bad_input_names_what_is_wrong(
         ("--mlp 5x2", "needs --density"),
         ("", "choose one network"),
         ("--mlp 5x2 --edges net.txt", "--mlp 5x2 does not take --edges net.txt"),
-        ("--mlp 5x2 --density 2", "above 0, at most 1"),
+        ("--mlp 5x2 --density 2", "above 0 and at most 1"),
         ("--edges /nowhere/net.txt", "cannot be read"),
         ("--onnx /nowhere/net.onnx --density 0.5", "cannot be read"),
     ],
@@ -150,7 +150,7 @@ def test_an_error_is_one_line_and_status_2() -> None:
     found = serenity("sparse", "order", "--mlp", "5x2", "--density", 0.5, "--memory", 2)
     assert found.returncode == 2
     assert found.stderr == (
-        "serenity: fast memory of 2: a connection with its two neurons needs 3\n"
+        "serenity: fast memory of 2 values is too small: a connection with its two neurons needs 3\n"
     )
 
 

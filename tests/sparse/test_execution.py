@@ -175,7 +175,7 @@ def test_dead_values_give_their_slots_away() -> None:
 def test_what_cannot_run() -> None:
     net = baseline_mlp(10, 2, 0.5)
     order = two_optimal(net)
-    with pytest.raises(InputError, match="batch 0: at least 1"):
+    with pytest.raises(InputError, match="batch 0: it must be 1 or more"):
         compile(net, order, 0)
     with pytest.raises(InputError, match="not topological"):
         compile(net, order[::-1], 4)

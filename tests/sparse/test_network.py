@@ -134,5 +134,5 @@ def test_what_is_no_perceptron() -> None:
         prune([np.ones((2, 2))], density=0.0)
     with pytest.raises(GraphError, match="not finite"):
         prune([np.full((2, 2), NAN)])
-    with pytest.raises(GraphError, match="nothing is left"):
+    with pytest.raises(GraphError, match="computes nothing"):
         prune([np.eye(2), np.diag([0.1, 0.1])], density=0.25, together=True)

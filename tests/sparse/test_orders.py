@@ -144,8 +144,8 @@ def test_tiles_fuse_a_small_last_level() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: OrderOptions(2), "need 3"),
-        (lambda: OrderOptions(10, time_limit_s=0.0), "more than 0"),
+        (lambda: OrderOptions(2), "needs 3"),
+        (lambda: OrderOptions(10, time_limit_s=0.0), "above 0 seconds"),
         (lambda: OrderOptions(10, annealing=Annealing(-1)), "at least 0 iterations"),
         (lambda: Annealing(window=0), "at least 1 connection"),
         (lambda: Annealing(blocks=1.5), "a share from 0 to 1"),

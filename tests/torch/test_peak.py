@@ -154,5 +154,7 @@ def test_exact_orders_of_cells_in_a_row_need_less_than_its_heuristics() -> None:
 
 
 def test_a_module_that_was_not_exported_is_refused() -> None:
-    with pytest.raises(InputError, match=r"torch\.export\.export returns, not Counter"):
+    with pytest.raises(
+        InputError, match=r"needs the result of torch\.export\.export, not a Counter"
+    ):
         peak(Counter())

@@ -48,7 +48,7 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.options.option import flags_of, options_of
 from tvm_serenity.options.output import PROJECT
 from tvm_serenity.quantize.choices import OFF
-from tvm_serenity.system.files import ZOO
+from tvm_serenity.system.files import ZOO, is_builtin
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.compile.compiled import Compiled
@@ -126,7 +126,7 @@ def finished(made: "Compiled", board: Board, settings: Settings, origin: Origin)
 
 def _digest(file: str | None) -> str | None:
     """The SHA-256 of a model's file; None for what is no file (any more)."""
-    if file is None or file.startswith(ZOO) or not Path(file).is_file():
+    if file is None or is_builtin(file) or not Path(file).is_file():
         return None
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
@@ -207,7 +207,7 @@ class _Work:
         if file is None:
             return None
         names = [n for n in options_of(Settings) if n not in ("output", "force", "check", "name")]
-        model = file if file.startswith(ZOO) else Path(file).name
+        model = file if is_builtin(file) else Path(file).name
         words = ["serenity", "build", model, "--board", self.board.name, "--minimise", OFF]
         words += ["--name", self.made.program.name, *flags_of(settings, names)]
         return shlex.join([*words, "-o", self.made.program.name])

@@ -65,7 +65,7 @@ def parse(text: str, name: str = "graph") -> Graph:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Disable the garbage collector while a graph is read, and mark its objects as old.
+    """Disable the cyclic collector while a graph is read, and mark its objects as old.
 
     Otherwise the collector would walk the growing graph again and again, and once more afterwards,
     which takes half a second per million operators.

@@ -73,7 +73,7 @@ class FFNN:
         outputs: Sequence[int] | None = None,
         **options: Any,
     ) -> "FFNN":
-        """Return the network of ``(source, target, weight)`` triples in the given order.
+        """Return the network of ``(source, target, weight)`` connections in the given order.
 
         Neurons are 0 to the largest number; ``biases`` (default 0) has one entry for each. Inputs
         default to the neurons without incoming, outputs to those without outgoing connections.

@@ -14,6 +14,11 @@ ZOO = "zoo:"
 """The prefix of a built-in network's name, where a command takes a file."""
 
 
+def is_builtin(spec: str) -> bool:
+    """Return whether ``spec`` names a built-in network rather than a file."""
+    return spec.startswith(ZOO)
+
+
 def check_regular(path: str | os.PathLike[str], limit_bytes: int = MAX_TEXT_BYTES) -> None:
     """Raise :class:`OSError` unless ``path`` is a regular file of at most ``limit_bytes``.
 
