@@ -10,8 +10,8 @@ from tvm_serenity.operators import MODULES, OPERATORS, MemoryUse, operator
 
 _SHARED = """
     __init__ clamped convolutions dynamic_convolutions dynamic_range dynamic_transposed extents
-    functions inferred needs pairs parts picked pieces plain record reductions running sample_bounds scene sharing
-    stored table_bounds weighted windows
+    functions inferred needs pairs parts picked pieces plain record reductions running
+    sample_bounds scene sharing stored table_bounds weighted windows
 """
 SHARED = set(_SHARED.split())
 """Files that declare no operator."""
