@@ -150,7 +150,8 @@ def test_an_error_is_one_line_and_status_2() -> None:
     found = serenity("sparse", "order", "--mlp", "5x2", "--density", 0.5, "--memory", 2)
     assert found.returncode == 2
     assert found.stderr == (
-        "serenity: fast memory of 2 values is too small: a connection with its two neurons needs 3\n"
+        "serenity: fast memory of 2 values is too small: a connection with its two neurons "
+        "needs 3\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Other libraries that run a layered network: MKL, scipy, dense BLAS; values neuron-major as ours."""
+"""Other libraries that run a layered network: MKL, scipy, dense BLAS; neuron-major."""
 
 from collections.abc import Callable
 from functools import partial
