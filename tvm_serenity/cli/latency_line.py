@@ -6,7 +6,7 @@ from tvm_serenity.boards import board
 from tvm_serenity.cycles.emulate import installed
 from tvm_serenity.cycles.estimate import CycleEstimate
 from tvm_serenity.errors import SerenityError
-from tvm_serenity.firmware.board.image import linkable
+from tvm_serenity.firmware.board import image
 from tvm_serenity.firmware.board.latency import latency
 from tvm_serenity.firmware.result import Project
 
@@ -37,7 +37,7 @@ def estimated(project: Project) -> CycleEstimate | Unpriced:
 
     An estimate needs a board with a timing model, Unicorn, the driver and the board's compiler.
     """
-    if not linkable() or not installed():
+    if not image.linkable() or not installed():
         return Unpriced("the extra 'firmware' or the board's compiler is not installed")
     if project.directory is None or not (project.directory / "Makefile").is_file():
         return Unpriced("the project has no Makefile")
