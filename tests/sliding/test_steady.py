@@ -214,4 +214,4 @@ def test_refusals() -> None:
     svdf = str(model("tflm/keyword_scrambled_8bit.tflite"))
     assert "keeps 7 states itself" in refused("rows", svdf, "--sliding", "2")
     flat = str(model("mlperf_tiny/ad01_int8.tflite"))
-    assert "1x640 has no rows to slide along" in refused("rows", flat, "--sliding", "1")
+    assert "1x640 has no rows for a window to move along" in refused("rows", flat, "--sliding", "1")

@@ -181,7 +181,7 @@ def test_what_cannot_run() -> None:
         compile(net, order[::-1], 4)
     with pytest.raises(InputError, match="tile 3"):
         compile(net, order, 4, tile=3)
-    with pytest.raises(InputError, match="4 neurons together: 1 to 3"):
+    with pytest.raises(InputError, match="together=4: it must be 1 to 3"):
         compile(net, order, 4, together=4)
     with pytest.raises(InputError, match="threads"):
         compile(net, order, 4, threads=0)
