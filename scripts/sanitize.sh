@@ -23,11 +23,10 @@ PYTHONPATH=$packages cmake -S tvm_serenity/cpp -B build/sanitize/core -DCMAKE_BU
   -DCMAKE_LIBRARY_OUTPUT_DIRECTORY="$site/tvm_serenity" >/dev/null
 cmake --build build/sanitize/core --parallel 2 --target _schedule _plan _sparse >/dev/null
 # The interpreter itself is not instrumented: the runtime is preloaded, its leaks are not ours, and
-# -S keeps an editable installation from putting the plain build first, in each worker as well.
+# -S keeps an editable installation from putting the plain build first.
 cd "$site"
 LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so)" \
   SERENITY_SANITIZED=1 ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
   PYTHONPATH=$site:$packages exec "$python" -S -m pytest -q -p no:cacheprovider \
-  --dist loadfile --no-loadscope-reorder --tx "$(nproc)*popen//python=$python -S" \
   tests/schedule tests/plan tests/sparse/test_phases.py tests/sparse/test_orders.py \
   -k 'not same_trajectory and not within_the_figures and not shared_files_are_solved' "$@"
