@@ -10,11 +10,11 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.compile.driver import NetworkCompiler
 from tvm_serenity.firmware.compile.driver import by_rows as bands_as_set
-from tvm_serenity.firmware.compile.fallback import UNSPLIT_STRATEGIES, UnsplitStrategy, how_in_bands
+from tvm_serenity.firmware.compile.fallback import UnsplitStrategy, how_in_bands, strategies
 from tvm_serenity.firmware.place.memory_map import rooms
 from tvm_serenity.firmware.select.tiles import tileable
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.options.memory import BEST, FLASH, RAM
+from tvm_serenity.options.memory import FLASH, RAM
 from tvm_serenity.options.speed import GROW, LEAST
 from tvm_serenity.quantize.choices import AUTO, OFF
 from tvm_serenity.relax.row_chains import work_of
@@ -74,15 +74,15 @@ def unsplit(maker: NetworkCompiler) -> Iterator[BuildCandidate]:
 
     Then with faster kernels, and with constants in RAM, where the board has room for them.
     """
-    settings = maker.settings
-    ways = [way for way in UNSPLIT_STRATEGIES if way.keeps(settings)]
+    settings, ways = maker.settings, list(strategies(maker))
+    asked = (settings.workspace, settings.constants)
     for way in ways:
-        if not way.rewritten or (settings.order == BEST and maker.changes("all")):
-            one = unsplit_as(maker, way, workspace=settings.workspace, constants=settings.constants)
+        yield unsplit_as(maker, way, workspace=asked[0], constants=asked[1])
+    more = dict.fromkeys(((GROW, settings.constants), (GROW, RAM)))
+    for workspace, constants in (pair for pair in more if pair != asked):
+        one = unsplit_as(maker, ways[0], workspace=workspace, constants=constants)
+        if one.made.placed.fits:
             yield one
-    grown = unsplit_as(maker, ways[0], workspace=GROW, constants=settings.constants)
-    copied = unsplit_as(maker, ways[0], workspace=GROW, constants=RAM)
-    yield from (one for one in (grown, copied) if one.made.placed.fits)
 
 
 def unsplit_as(

@@ -13,7 +13,7 @@ from tvm_serenity.boards import Board
 from tvm_serenity.cycles.board import board_timing
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware.compile.driver import NetworkCompiler
-from tvm_serenity.firmware.compile.fallback import UNSPLIT_STRATEGIES
+from tvm_serenity.firmware.compile.fallback import strategies
 from tvm_serenity.firmware.select.choices import FULL
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.fitting.candidates import (
@@ -23,7 +23,7 @@ from tvm_serenity.fitting.candidates import (
     goes_by_rows,
     unsplit_as,
 )
-from tvm_serenity.options.memory import BEST, FLASH, RAM
+from tvm_serenity.options.memory import FLASH, RAM
 from tvm_serenity.options.speed import GROW
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.rows.limits import Limits
@@ -43,11 +43,7 @@ def fastest(maker: NetworkCompiler, limits: Limits) -> Iterator[BuildCandidate]:
     if settings.constants == RAM:
         places = [RAM]
     fits = False
-    for way in UNSPLIT_STRATEGIES:
-        if not way.keeps(settings):
-            continue
-        if way.rewritten and not (settings.order == BEST and maker.changes("all")):
-            continue
+    for way in strategies(maker):
         complete = True
         for constants in tuple(places):
             one = unsplit_as(maker, way, workspace=GROW, constants=constants)

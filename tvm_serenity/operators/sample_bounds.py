@@ -65,14 +65,11 @@ def sample_bounds(functions: Sequence[Real], line: SampledLine) -> EntryBounds:
 def check_samples(kind: str, table: Array, bounds: EntryBounds) -> Array:
     """Return ``table``; raise :class:`WrongResultError` with the first wrong sample."""
     samples = table.astype(np.int64)
-    wrong = np.flatnonzero((samples < bounds.low) | (samples > bounds.high))
-    if samples.shape != bounds.low.shape or wrong.size:
-        at = int(wrong[0])
-        low, high = int(bounds.low[at]), int(bounds.high[at])
-        right = f"{low}" if low == high else f"{low} to {high}"
+    wrong = bounds.first_wrong(samples)
+    if wrong is not None:
         raise WrongResultError(
-            f"{kind}: sample {at} of its {samples.size} is {samples[at]}; it must be {right} "
-            f"({wrong.size} samples are wrong)"
+            f"{kind}: sample {wrong.index} of its {samples.size} is {wrong.value}; it must be "
+            f"{wrong.right} ({wrong.count} samples are wrong)"
         )
     return table
 

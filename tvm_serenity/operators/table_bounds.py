@@ -28,6 +28,16 @@ EXPONENTIAL_ERROR = 1024
 """Error of gemmlowp's exponentials in units of 2**-31: at most 484 on 300 drawn scales."""
 
 
+@dataclass(frozen=True)
+class WrongEntry:
+    """The first wrong entry of a table, its bounds as text, and how many entries are wrong."""
+
+    index: int
+    value: int
+    right: str
+    count: int
+
+
 @dataclass(frozen=True, eq=False)
 class EntryBounds:
     """The least and largest entry for each stored value, before limits apply."""
@@ -38,6 +48,16 @@ class EntryBounds:
     def limited(self, least: int, most: int) -> "EntryBounds":
         """Return the bounds of entries clamped to ``least``..``most``."""
         return EntryBounds(np.clip(self.low, least, most), np.clip(self.high, least, most))
+
+    def first_wrong(self, entries: Array) -> WrongEntry | None:
+        """Return the first of ``entries`` outside of its bounds, None where all are within."""
+        wrong = np.flatnonzero((entries < self.low) | (entries > self.high))
+        if not wrong.size:
+            return None
+        at = int(wrong[0])
+        low, high = int(self.low[at]), int(self.high[at])
+        right = f"{low}" if low == high else f"{low} to {high}"
+        return WrongEntry(at, int(entries[at]), right, wrong.size)
 
 
 def reals(source: Affine) -> Array:
@@ -76,15 +96,12 @@ def scaled_by(
 def check_table(kind: str, table: Array, source: Affine, bounds: EntryBounds) -> Array:
     """Return ``table``; raise :class:`WrongResultError` with the first wrong entry."""
     entries = table.astype(np.int64)
-    wrong = np.flatnonzero((entries < bounds.low) | (entries > bounds.high))
-    if wrong.size:
-        at = int(wrong[0])
-        low, high = int(bounds.low[at]), int(bounds.high[at])
-        right = f"{low}" if low == high else f"{low} to {high}"
+    wrong = bounds.first_wrong(entries)
+    if wrong is not None:
         raise WrongResultError(
-            f"{kind}: entry {at} of its table, for the stored value "
-            f"{source.limits[0] + at}, is {entries[at]}; it must be {right} "
-            f"({wrong.size} of {entries.size} entries are wrong)"
+            f"{kind}: entry {wrong.index} of its table, for the stored value "
+            f"{source.limits[0] + wrong.index}, is {wrong.value}; it must be {wrong.right} "
+            f"({wrong.count} of {entries.size} entries are wrong)"
         )
     return table
 

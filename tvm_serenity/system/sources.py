@@ -1,6 +1,7 @@
 """What tells this version of the package, and of others, from another: decides cache entries."""
 
 import hashlib
+from collections.abc import Mapping
 from functools import cache
 from importlib import metadata, util
 from pathlib import Path
@@ -14,15 +15,21 @@ NATIVE = ("_schedule", "_plan", "_offchip", "_sparse", "_cycles")
 def own_digest() -> str:
     """Return a digest of every source of the package and of its native core."""
     folder = Path(__file__).parent.parent
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.suffix in SUFFIXES and path.is_file():
-            digest.update(f"{path.relative_to(folder).as_posix()}\n".encode())
-            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    sources = [p for p in sorted(folder.rglob("*")) if p.suffix in SUFFIXES and p.is_file()]
+    files = {path.relative_to(folder).as_posix(): path for path in sources}
     for name in NATIVE:
         found = util.find_spec(f"{PACKAGE}.{name}")
         if found is not None and found.origin is not None:
-            digest.update(hashlib.sha256(Path(found.origin).read_bytes()).digest())
+            files[name] = Path(found.origin)
+    return digest_of(files)
+
+
+def digest_of(files: Mapping[str, Path]) -> str:
+    """Return a digest of the names and contents of files."""
+    digest = hashlib.sha256()
+    for name, path in files.items():
+        digest.update(f"{name}\n".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
 

@@ -6,13 +6,11 @@ hashes. If this machine cannot run the target, the kernels are compiled for this
 wrong TIR and wrong lowering by TVM, but no error of the target's code generator.
 """
 
-import hashlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache as once
 from functools import partial
-from importlib import resources
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,7 @@ from tvm_serenity.kernels.nodes import parts
 from tvm_serenity.relax.compiled import functions_of
 from tvm_serenity.relax.objects import Notify, TargetOf
 from tvm_serenity.search.deadline import seconds_left, within
-from tvm_serenity.system import cache
+from tvm_serenity.system import cache, sources
 from tvm_serenity.system.counted import Counted
 from tvm_serenity.validation.kernels import Case, KernelComparison, cases, validate_kernels
 from tvm_serenity.validation.report import EXACT, Tolerance
@@ -178,11 +176,8 @@ class _Pair:
 @once
 def _version() -> str:
     """Return a digest of the modules in ``CHECKS``."""
-    folder = resources.files(__package__ or "tvm_serenity.validation")
-    digest = hashlib.sha256()
-    for name in CHECKS:
-        digest.update((folder / f"{name}.py").read_bytes())
-    return digest.hexdigest()
+    folder = Path(__file__).parent
+    return sources.digest_of({name: folder / f"{name}.py" for name in CHECKS})
 
 
 def _batches(pairs: Sequence[_Pair], size: int) -> Iterator[Sequence[_Pair]]:

@@ -46,8 +46,12 @@ class UnsplitStrategy:
 
         Rules of rewriting that ``common`` names stay.
         """
-        rewrite = (common.rewrite or "all") if self.rewritten else ""
-        return replace(common, rewrite=rewrite, in_place=self.in_place, overlap=self.overlap)
+        rules = self.rules(common)
+        return replace(common, rewrite=rules, in_place=self.in_place, overlap=self.overlap)
+
+    def rules(self, common: Settings) -> str:
+        """Return the rules of rewriting that apply, "" for none."""
+        return (common.rewrite or "all") if self.rewritten else ""
 
     def keeps(self, settings: Settings) -> bool:
         """Whether all of this that ``settings`` ask for is done."""
@@ -137,6 +141,17 @@ def _first_that_fits(maker: NetworkCompiler, plain: Compiled) -> Compiled:
             break
     _, best = min(tried, key=lambda one: (not one[0].fits, one[0].arena_bytes or 0))
     return replace(best, tried=(*(way for way, _ in tried), *refused))
+
+
+def strategies(maker: NetworkCompiler) -> Iterator[UnsplitStrategy]:
+    """Yield the strategies that do all that the settings force, and change the network.
+
+    Rewriting changes nothing if no rule matches, or if the order is the model's own.
+    """
+    settings = maker.settings
+    for way in UNSPLIT_STRATEGIES:
+        if way.keeps(settings) and (not way.rewritten or _rewrites(maker, way.rules(settings))):
+            yield way
 
 
 def _others(maker: NetworkCompiler) -> Iterator[tuple[Attempt, Compiled | None]]:
