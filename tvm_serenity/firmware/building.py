@@ -12,12 +12,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tvm_serenity import __version__
 from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import FitError
@@ -191,7 +191,7 @@ class _Work:
         """What the project is made for, with what its metadata says beside."""
         file = self.origin.file
         about = {
-            "tool": f"tvm-serenity {__version__}",
+            "tool": f"tvm-serenity {version('tvm-serenity')}",
             "model": None if file is None else Path(file).name,
             "model_sha256": _digest(file),
             "command": self.command(),
