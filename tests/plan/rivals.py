@@ -51,6 +51,7 @@ def call(
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid or 0, signal.SIGKILL)
+        process.kill()  # a child that hangs before it has a group
         process.join()
     if isinstance(said, NoPlacement):
         raise said

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from tvm_serenity.boards import Board
 from tvm_serenity.cycles.core import core_names, core_timing
@@ -58,25 +59,19 @@ def block_counts(project: Project, board: Board) -> BlockCounts:
     with tempfile.TemporaryDirectory(prefix="serenity.") as made:
         pipe = Path(made) / "log"
         os.mkfifo(pipe)
-        reader = threading.Thread(target=log.read, args=(pipe,), daemon=True)
+        # While this end is open, the reader waits for neither QEMU's start nor QEMU at all.
+        kept_open = os.open(pipe, os.O_RDWR)
+        reader = threading.Thread(target=log.read, args=(pipe.open("rb"),), daemon=True)
         reader.start()
         try:
             options = ("-d", "exec,in_asm,nochain", "-D", str(pipe))
             qemu(project.folder, board.qemu, inputs, len(project.outputs), log=options)
         finally:
-            _release(pipe)
+            os.close(kept_open)
             reader.join()
     if log.back is None or log.last is not None:
         raise CheckError(f"{project.folder}: {name} is not seen to begin and to end in QEMU")
     return log.counts()
-
-
-def _release(pipe: Path) -> None:
-    """Let go a reader that nothing has written to."""
-    try:
-        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-    except OSError:
-        return  # nobody waits
 
 
 @dataclass
@@ -93,9 +88,10 @@ class _Log:
     back: bytes | None = None
     before: tuple[bytes, ...] = ()
 
-    def read(self, pipe: Path) -> None:
+    def read(self, stream: BinaryIO) -> None:
+        """Take the log from ``stream`` to its end, and close it."""
         rest = b""
-        with pipe.open("rb") as stream:
+        with stream:
             while data := stream.read(CHUNK_BYTES):
                 rest += data
                 # the last block may be interrupted yet: the line after it would say so
