@@ -28,5 +28,6 @@ cd "$site"
 LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so)" \
   SERENITY_SANITIZED=1 ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
   PYTHONPATH=$site:$packages exec "$python" -S -m pytest -q -p no:cacheprovider \
+  --dist loadfile --no-loadscope-reorder --tx "$(nproc)*popen//python=$python -S" \
   tests/schedule tests/plan tests/sparse/test_phases.py tests/sparse/test_orders.py \
   -k 'not same_trajectory and not within_the_figures and not shared_files_are_solved' "$@"
