@@ -61,7 +61,14 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "paper": (("paper", "liberis-lane", "--table", "1"),),
     "paper-without-a-number": (("paper", "serenity"),),
     "plan": (("plan", "buffers.csv"), ("plan", "buffers.csv", "--capacity", "7")),
-    "offchip": (("offchip", "conv.tflite", "--energy", "dram-45nm"),),
+    "offchip": (
+        ("offchip", "conv.tflite", "--energy", "dram-45nm"),
+        (
+            *("offchip", "conv.tflite", "--orders", "given", "--capacities", "1M"),
+            *("--block", "tensor", "--memory", "scratchpad", "--plan", "plan.json"),
+        ),
+    ),
+    "check-of-a-plan": (("check", "conv.tflite", "plan.json"),),
     "offchip---order-for-traffic": (
         ("offchip", "conv.tflite", "--order-for", "traffic", "--capacity", "1K"),
     ),
@@ -120,6 +127,7 @@ output v
 FORMS = {
     "rows---sliding",
     "offchip---order-for-traffic",
+    "check-of-a-plan",
     "fit---boards",
     "schedule-for-onnxruntime",
     "paper-without-a-number",

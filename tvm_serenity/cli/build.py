@@ -159,6 +159,19 @@ def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
     return rows
 
 
+def _streamed(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the transfers of a network that is streamed through fast memory; none of others."""
+    found = facts["transfers"]
+    if found is None:
+        return {}
+    moved = f", {found['moved_bytes']:,} moved within {found['fast']}" * (found["moved_bytes"] > 0)
+    return {
+        "transfers": f"{found['total_bytes']:,} bytes between {found['slow']} and {found['fast']}: "
+        f"{found['read_bytes']:,} read, {found['write_bytes']:,} written{moved}; no order and no "
+        f"policy moves less than {found['lower_bound_bytes']:,}"
+    }
+
+
 def _tried(facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the fallback strategies that were tried; none if the network fits unsplit."""
     from tvm_serenity.firmware.board.fit import Attempt
@@ -185,7 +198,7 @@ def _built(project: "Project") -> dict[str, str]:
     from tvm_serenity.firmware.board.toolchain import PACKAGES
 
     facts = project.facts
-    rows = {**_regions(facts), **_banded(facts), **_tried(facts)}
+    rows = {**_regions(facts), **_streamed(facts), **_banded(facts), **_tried(facts)}
     rows["kernels"] = f"{facts['kernels']}, called in {facts['steps']:,} steps"
     if facts["kept_float"]:
         rows["float kernels"] = "; ".join(facts["kept_float"])

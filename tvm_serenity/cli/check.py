@@ -1,5 +1,6 @@
 """``serenity check``: verify a certificate independently of the search that wrote it."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -8,10 +9,14 @@ from tvm_serenity.cli import show
 from tvm_serenity.cli.derive import command
 from tvm_serenity.cli.options import Model
 from tvm_serenity.commands.check import CheckOptions, check
+from tvm_serenity.offchip.transfers import ConfirmedTransfers
 from tvm_serenity.options.output import Shown
 
 Certificate = Annotated[
-    str, typer.Argument(metavar="CERTIFICATE.json", help="From schedule or rows --certificate.")
+    str,
+    typer.Argument(
+        metavar="CERTIFICATE.json", help="From schedule or rows --certificate, or offchip --plan."
+    ),
 ]
 
 
@@ -21,7 +26,8 @@ def check_command(
 ) -> None:
     """Verify a certificate: the peak of its order, and the lower bound of every order.
 
-    A certificate of serenity rows bounds every order, placement and band height.
+    A certificate of serenity rows bounds every order, placement and band height. A plan of serenity
+    offchip is replayed step by step on both memories.
 
     An independent checker, which shares no code with the search, recomputes the peak. networkx
     recomputes a cut. A window or an exhausted search is searched again without pruning rules or,
@@ -29,6 +35,9 @@ def check_command(
     status 2 if a claim is wrong.
     """
     confirmed = check(model, certificate, options, show.progress)
+    if isinstance(confirmed, ConfirmedTransfers):
+        _show_transfers(model, certificate, confirmed, shown.json)
+        return
     if shown.json:
         show.print_json(
             {
@@ -47,5 +56,23 @@ def check_command(
         {
             "peak": f"{confirmed.peak_bytes:,} bytes, confirmed",
             "bound": f"{confirmed.lower_bound_bytes:,} bytes, {bound}: {confirmed.method}",
+        },
+    )
+
+
+def _show_transfers(model: str, plan: str, confirmed: ConfirmedTransfers, json: bool) -> None:
+    """Print the confirmed claims of a transfer plan."""
+    if json:
+        show.print_json({"model": model, "certificate": plan, **asdict(confirmed)})
+        return
+    show.facts(
+        f"{model}: {plan}",
+        {
+            "traffic": f"{confirmed.total_bytes:,} bytes, confirmed: "
+            f"{confirmed.read_bytes:,} read, {confirmed.write_bytes:,} written",
+            "moved": f"{confirmed.moved_bytes:,} bytes within fast memory",
+            "memory": f"{confirmed.fast_bytes:,} bytes fast of {confirmed.capacity_bytes:,}, "
+            f"{confirmed.slow_bytes:,} slow",
+            "bound": f"{confirmed.compulsory_bytes:,} bytes compulsory, confirmed",
         },
     )

@@ -41,6 +41,8 @@ class BuildOptions(Settings, SearchedOrSet):
         """The goal of the search; None if the options leave a single build."""
         if self.minimise == OFF or self.sliding is not None or self.codegen != "c":
             return None
+        if self.fast_memory_bytes is not None:
+            return None
         return FitGoal(
             minimise=self.minimise,
             ram_bytes=self.ram_bytes,
@@ -57,9 +59,9 @@ def build(
 
     The search minimises ``options.minimise`` among the builds that fit the memories of the board
     and keep all limits; options fix the choices that they name. With ``minimise="off"``, for
-    incremental inference and for kernels compiled by LLVM, there is no search: the result is that
-    of ``firmware.build`` with the same options. ``facts["search"]`` describes the search; None
-    without one.
+    incremental inference, for tensors streamed through fast memory and for kernels compiled by
+    LLVM, there is no search: the result is that of ``firmware.build`` with the same options.
+    ``facts["search"]`` describes the search; None without one.
 
     Raises the errors of ``firmware.build``, and :class:`FitError` if no build keeps the limits.
     """

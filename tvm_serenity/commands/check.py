@@ -10,6 +10,8 @@ from tvm_serenity.commands.meaning import meaning_of
 from tvm_serenity.commands.models import source
 from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.errors import InputError
+from tvm_serenity.offchip.transfers import FORMAT as TRANSFERS
+from tvm_serenity.offchip.transfers import ConfirmedTransfers, check_transfers
 from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.rows.bound import FORMAT, check_bound
 from tvm_serenity.schedule.certificate import Confirmed, check_certificate
@@ -25,8 +27,8 @@ class CheckOptions(ReadOptions):
 
 def check(
     model: str, certificate: str, options: CheckOptions | None = None, tell: Progress = silent
-) -> Confirmed:
-    """Return the confirmed claims of a certificate of ``schedule`` or ``rows``.
+) -> Confirmed | ConfirmedTransfers:
+    """Return the confirmed claims of a certificate of ``schedule`` or ``rows``, or of a plan.
 
     Raises :class:`CheckError` if a claim is wrong.
     """
@@ -37,8 +39,10 @@ def check(
 
 def _confirmed(
     model: str, certificate: str, claims: Mapping[str, Any], reading: ReadOptions
-) -> Confirmed:
-    """Return the confirmed claims about one order, or about all bands of rows."""
+) -> Confirmed | ConfirmedTransfers:
+    """Return the confirmed claims about one order, all bands of rows, or transfers."""
+    if claims.get("format") == TRANSFERS:
+        return check_transfers(source(model, reading).file().graph, claims)
     if claims.get("format") == FORMAT:
         from tvm_serenity.commands.rows import network_of
 

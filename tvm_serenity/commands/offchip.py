@@ -1,6 +1,7 @@
 """``offchip``: simulate off-chip traffic, and search for an order of low traffic."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,9 +30,11 @@ from tvm_serenity.offchip.orders import Versions
 from tvm_serenity.offchip.points import point_file
 from tvm_serenity.offchip.rewritten import rewritten_subject
 from tvm_serenity.offchip.storages import Subject
+from tvm_serenity.offchip.transfers import certificate, transfer_plan
 from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.rewrite import Net
-from tvm_serenity.search.deadline import within
+from tvm_serenity.search.deadline import seconds_left, within
+from tvm_serenity.system.files import write_bytes
 
 
 @dataclass(frozen=True)
@@ -94,13 +97,67 @@ def _rows(models: Sequence[str], options: OffchipOptions) -> list[dict[str, Any]
         with within(None, REWRITE_SHARE):
             networks = {spec: versions_of(*one) for spec, one in read.items()}
         points = points_of(networks, settings)
+        if options.plan is not None:
+            _check_single(networks, settings)
         default = f"offchip-{points[0].key()[:8]}.points"
         keep = point_file(Path(options.resume or default))
         run = partial(run_points, points, options.jobs, options.dask)
         rows = kept_on_interrupt(run, keep, options.resume is not None)
+        if options.plan is not None:
+            rows = [_planned(row, networks, settings, options.plan) for row in rows]
     if options.plot is not None:
         plot_reduction(rows, options.plot, settings.policies[0])
     return rows if region is None else [_with_energy(row, region) for row in rows]
+
+
+def _check_single(networks: Mapping[str, Versions], settings: Sweep) -> None:
+    """Raise :class:`InputError` if a sweep has several points, of which none can be planned."""
+    counts = {
+        "models": len(networks),
+        "--capacities": len(settings.capacities),
+        "--orders": len(settings.orders),
+        "--policy": len(settings.policies),
+    }
+    several = [f"{count} {name}" for name, count in counts.items() if count > 1]
+    if several:
+        raise InputError(f"--plan writes one plan, not one for each of {', '.join(several)}")
+
+
+def _planned(
+    row: dict[str, Any], networks: Mapping[str, Versions], settings: Sweep, path: str
+) -> dict[str, Any]:
+    """Return the row of a point with the figures of its transfer plan, after writing the plan."""
+    if row["total_bytes"] is None:
+        raise InputError(
+            "--plan: the time limit ended the search before there was a plan; raise it"
+        )
+    capacity, network = settings.capacities[0], networks[row["model"]]
+    ordered = ORDERS[settings.orders[0]].find(network, capacity, settings.model, settings.search)
+    if ordered.subject.writes:
+        raise InputError(
+            f"--plan: order {settings.orders[0]!r} rewrites {row['model']} into operators that "
+            "write parts of tensors, which are not transferred apart; choose another order"
+        )
+    found = transfer_plan(
+        ordered.subject.graph,
+        capacity,
+        ordered.order,
+        settings.policies[0],
+        settings.model,
+        seconds_left(),
+    )
+    write_bytes(path, json.dumps(certificate(found), indent=1).encode())
+    return {
+        **row,
+        "read_bytes": found.read_bytes,
+        "write_bytes": found.write_bytes,
+        "total_bytes": found.total_bytes,
+        "lower_bound_bytes": found.lower_bound_bytes,
+        "fast_bytes": found.fast_bytes,
+        "slow_bytes": found.slow_bytes,
+        "moved_bytes": found.moved_bytes,
+        "plan": path,
+    }
 
 
 def _order(spec: str, options: OffchipOptions) -> TrafficResult:

@@ -14,6 +14,7 @@ from tvm_serenity.offchip import (
     capacities_of,
 )
 from tvm_serenity.offchip.energy import REGIONS
+from tvm_serenity.options.memory import ALIGN
 from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.options.option import (
     BYTES,
@@ -64,6 +65,8 @@ class OffchipOptions(ReadOptions, TimeLimit, Sweeping):
       ``POLICIES``. ``block``: size of a transferred block, or complete tensors. ``memory``: a
       write-back cache, or a software-managed scratchpad. ``input_place``: initial place of the
       inputs. ``weights``: whether weights cause traffic.
+    * ``alignment_bytes``: unsplit tensors occupy multiples of this. ``plan``: the file of a
+      transfer plan: the loads and stores of one point, with addresses.
     * ``energy``: a region of ``REGIONS``, or FILE.toml:NAME. ``plot``: the file of a figure like
       SERENITY's Figure 11.
     * ``order_for``: "traffic" searches for an order of one model at ``capacity_bytes`` and writes
@@ -127,6 +130,19 @@ class OffchipOptions(ReadOptions, TimeLimit, Sweeping):
             group=HelpGroup.MEMORY,
         ),
     )
+    alignment_bytes: int = option(
+        1, differing(ALIGN, help="Bytes that unsplit tensors are aligned to.", least=1)
+    )
+    plan: str | None = option(
+        None,
+        Option(
+            flag="--plan",
+            help="Write the loads and stores of one model, capacity, order and policy, with "
+            "addresses, as a file that serenity check verifies.",
+            metavar="FILE",
+            conflicts=_SWEEP,
+        ),
+    )
     energy: str | None = option(
         None,
         Option(
@@ -188,7 +204,13 @@ class OffchipOptions(ReadOptions, TimeLimit, Sweeping):
     @property
     def model(self) -> Model:
         """The memory model of the simulation."""
-        return Model(block_of(self.block), self.memory, self.input_place, self.weights)
+        return Model(
+            block_of(self.block),
+            self.memory,
+            self.input_place,
+            self.weights,
+            self.alignment_bytes,
+        )
 
     @property
     def search(self) -> SearchOptions:

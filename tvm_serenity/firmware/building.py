@@ -7,6 +7,7 @@ and computes what it must; until then whatever ``output`` holds stays as it is.
 """
 
 import hashlib
+import json
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -45,6 +46,8 @@ from tvm_serenity.firmware.kept import kept
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.result import REFERENCE, Project, packed
 from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.graph import text
+from tvm_serenity.offchip.transfers import certificate
 from tvm_serenity.options.option import flags_of, options_of
 from tvm_serenity.options.output import PROJECT
 from tvm_serenity.quantize.choices import OFF
@@ -223,6 +226,18 @@ class _Work:
         return {
             METADATA: metadata_json(self.made.program, layout).encode(),
             REFERENCE: packed(reference),
+            **self.transfers(),
+        }
+
+    def transfers(self) -> Files:
+        """The transfer plan and its graph, for ``serenity check`` and ``serenity offchip``."""
+        plan = self.made.transfers
+        if plan is None:
+            return {}
+        name = self.made.program.name
+        return {
+            f"{name}_transfers.json": (json.dumps(certificate(plan), indent=1) + "\n").encode(),
+            f"{name}_graph.txt": text.dump(plan.graph).encode(),
         }
 
     def unknown(self, reference: Mapping[str, Array]) -> dict[str, Array]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tvm_serenity.firmware.incremental import Moving
 from tvm_serenity.firmware.passage import Passage
+from tvm_serenity.firmware.transfer import Transfer
 from tvm_serenity.sliding.steady import WINDOWS
 
 Array = npt.NDArray[Any]
@@ -262,7 +263,8 @@ class Program:
     hold kernels whose ``body`` is empty. ``fed`` is an input that is not among ``inputs``: its rows
     arrive during the run. ``sequence`` are the calls in order, step and band of each; by default
     every step once. ``copied``: constants are copied to the main memory at start. ``moving``: the
-    rows that arrive are the last ones of a window that moves.
+    rows that arrive are the last ones of a window that moves. ``transfers``: copies between calls,
+    in the order of the calls that they precede; only where every step runs once.
     """
 
     name: str
@@ -280,6 +282,14 @@ class Program:
     sequence: tuple[tuple[int, int], ...] | None = None
     copied: bool = False
     moving: Moving | None = None
+    transfers: tuple[Transfer, ...] = ()
+
+    @property
+    def transferred_bytes(self) -> int:
+        """Bytes that transfers copy from one memory to another in a run."""
+        pairs = ((t.source, t.target) for t in self.transfers)
+        between = (s for s, t in pairs if self.place(s).region != self.place(t).region)
+        return sum(self.tensors[source].size_bytes for source in between)
 
     @property
     def windows(self) -> int:

@@ -41,13 +41,15 @@ class Weights(StrEnum):
 class Model:
     """The memory system; ``block_bytes`` None means unsplit tensors.
 
-    Raises :class:`InputError` if a block is not positive, or for unsplit tensors in a cache.
+    ``alignment_bytes``: unsplit tensors and workspace occupy a multiple of this. Raises
+    :class:`InputError` if a block or the alignment is not positive, or if they do not apply.
     """
 
     block_bytes: int | None = 256
     memory: Memory = Memory.CACHE
     inputs: InputPlace = InputPlace.OFF_CHIP
     weights: Weights = Weights.NONE
+    alignment_bytes: int = 1
 
     def __post_init__(self) -> None:
         if self.block_bytes is not None and self.block_bytes <= 0:
@@ -56,6 +58,14 @@ class Model:
             raise InputError(
                 "unsplit tensors do not work in a cache; use the scratchpad, or set a block size"
             )
+        if self.alignment_bytes < 1:
+            raise InputError(f"alignment of {self.alignment_bytes} bytes: it must be 1 or more")
+        if self.alignment_bytes > 1 and self.block_bytes is not None:
+            raise InputError("blocks have no alignment; leave it out, or move unsplit tensors")
+
+    def aligned(self, size_bytes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the bytes that tensors or workspaces of these sizes occupy."""
+        return -(-size_bytes // self.alignment_bytes) * self.alignment_bytes
 
     def blocks(self, size_bytes: T) -> T:
         """Return the number of blocks of a tensor of ``size_bytes``, elementwise for an array."""

@@ -13,6 +13,7 @@ from math import inf
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.graph import Graph
+from tvm_serenity.offchip.bound import forced_bytes
 from tvm_serenity.offchip.model import Memory, Model
 from tvm_serenity.offchip.network import NativeNetwork, network_of
 from tvm_serenity.offchip.policies import native, simulate
@@ -176,11 +177,9 @@ class _Work:
 
     def raise_bound(self) -> None:
         """Raise the bound by the traffic that the limited capacity forces on every order."""
-        usable = self.capacity_bytes
-        if self.model.memory is Memory.CACHE and self.model.block_bytes is not None:
-            usable -= usable % self.model.block_bytes
-        core = network_of(self.storages).core
-        self.bound_bytes += core.forced(usable, BOUND_SHARE * seconds_left())
+        self.bound_bytes += forced_bytes(
+            self.storages, self.capacity_bytes, BOUND_SHARE * seconds_left()
+        )
 
     def offer(self, order: Sequence[int], seconds: float = inf) -> int:
         """Return the traffic of ``order``, and keep the order if it is the best.
@@ -197,7 +196,8 @@ class _Work:
 def _search(work: _Work, starts: list[Sequence[int]]) -> bool:
     """Improve the best order; return whether it is proved optimal."""
     model, options = work.model, work.options
-    cached = replace(model, memory=Memory.CACHE, block_bytes=model.block_bytes or 256)
+    block_bytes = model.block_bytes or 256
+    cached = replace(model, memory=Memory.CACHE, block_bytes=block_bytes, alignment_bytes=1)
     fine = work.storages if cached == model else storages_of(work.subject, cached)
     for storages, share in _levels(fine, work):
         network = network_of(storages)

@@ -1,8 +1,13 @@
-"""The simulator in plain Python, with the native one's signature and results (``simulate.cpp``)."""
+"""The simulator in plain Python, with the native one's signature and results (``simulate.cpp``).
+
+``decisions`` yields what a policy decides, one block at a time; ``simulate`` adds up its bytes.
+"""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from enum import Enum
 from math import inf
+from typing import NamedTuple
 
 from tvm_serenity.offchip.accesses import READ, WRITE, Bytes8, Ints, Longs
 
@@ -10,6 +15,24 @@ Row = tuple[int, int, int, int, int]
 
 BELADY, BELADY_WRITES, LRU, FIFO, RR = range(5)
 _SLOTS = 2**31
+
+
+class Action(Enum):
+    """What happens to a block; a store keeps it resident, an eviction or a drop does not."""
+
+    LOAD = "load"
+    CREATE = "create"  # becomes resident without a transfer: it is written first
+    STORE = "store"
+    EVICT = "evict"
+    DROP = "drop"  # dead
+
+
+class Decision(NamedTuple):
+    """What happens to a block while a group runs."""
+
+    group: int
+    action: Action
+    block: int
 
 
 class _Chip:
@@ -75,12 +98,39 @@ def simulate(
 
     Raises :class:`TimeoutError` after ``seconds``.
     """
+    moved = dict.fromkeys(Action, 0)
+    sizes = size.tolist()
+    for _, action, one in decisions(
+        block, kind, kept, group_end, reserve, room_of, capacity, policy, seconds
+    ):
+        moved[action] += sizes[one]
+    order = (Action.LOAD, Action.STORE, Action.CREATE, Action.EVICT, Action.DROP)
+    read, written, created, evicted, dropped = (moved[action] for action in order)
+    return read, written, created, evicted, dropped
+
+
+def decisions(
+    block: Ints,
+    kind: Bytes8,
+    kept: Bytes8,
+    group_end: Longs,
+    reserve: Longs,
+    room_of: Longs,
+    capacity: int,
+    policy: int,
+    seconds: float = inf,
+) -> Iterator[Decision]:
+    """Yield the decisions of a policy in time order; every group must fit.
+
+    The stores and drops of dead blocks follow the accesses of their group. Raises
+    :class:`TimeoutError` after ``seconds``.
+    """
     deadline = time.monotonic() + seconds
-    blocks, kinds, sizes, rooms = block.tolist(), kind.tolist(), size.tolist(), room_of.tolist()
+    blocks, kinds, rooms = block.tolist(), kind.tolist(), room_of.tolist()
     following = _following(blocks)
-    chip, used = _Chip(policy), 0
-    read = written = created = evicted = dropped = begin = 0
-    for end, held in zip(group_end.tolist(), reserve.tolist(), strict=True):
+    chip, used, begin = _Chip(policy), 0, 0
+    ends = zip(group_end.tolist(), reserve.tolist(), strict=True)
+    for group, (end, held) in enumerate(ends):
         if time.monotonic() > deadline:
             raise TimeoutError(f"the simulation took more than its limit of {seconds:g} s")
         pinned = set(blocks[begin:end])
@@ -90,28 +140,28 @@ def simulate(
             wanted = held + (rooms[b] if new else 0)
             while used + wanted > capacity and (new or b < 0):
                 out = chip.victim(pinned, max(now, begin))
-                written += sizes[out] * chip.dirty[out]
-                evicted += sizes[out]
+                if chip.dirty[out]:
+                    yield Decision(group, Action.STORE, out)
+                yield Decision(group, Action.EVICT, out)
                 used -= rooms[out]
                 chip.leave(out)
             if new:
-                read += sizes[b] * (kinds[now] != WRITE)
-                created += sizes[b] * (kinds[now] == WRITE)
+                yield Decision(group, Action.CREATE if kinds[now] == WRITE else Action.LOAD, b)
                 used += rooms[b]
                 chip.enter(b, now)
             if b >= 0:
                 chip.dirty[b] |= kinds[now] != READ
                 chip.last_use[b], chip.next_use[b] = now, following[now]
-        for b in pinned:
+        for b in sorted(pinned):
             after = chip.next_use[b]
             last = after == len(blocks)
             if last or kinds[after] == WRITE:
-                written += sizes[b] * (last and bool(kept[b]) and chip.dirty[b])
-                dropped += sizes[b]
+                if last and bool(kept[b]) and chip.dirty[b]:
+                    yield Decision(group, Action.STORE, b)
+                yield Decision(group, Action.DROP, b)
                 used -= rooms[b]
                 chip.leave(b)
         begin = end
-    return read, written, created, evicted, dropped
 
 
 def _following(blocks: list[int]) -> list[int]:

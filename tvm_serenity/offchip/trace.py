@@ -18,7 +18,8 @@ from tvm_serenity.offchip.storages import Storages, Subject, storages_of
 class Trace:
     """Accesses in time order: ``block[i]`` is read (1), written (2) or partly rewritten (3).
 
-    ``size``: bytes moved per block; ``slot_bytes``: bytes occupied by a block (None: its size).
+    ``size``: bytes moved per block; ``slot_bytes``: bytes occupied by a block (None: its size, up
+    to a multiple of ``alignment_bytes``).
     ``home``: the content is off-chip at the start; ``kept``: it must be at the end. Groups end
     before ``group_end``; a scratchpad holds a group at once, beside ``reserve`` bytes.
     ``streamed_bytes`` are weights, read past the on-chip memory. ``name_of_group`` names the op of
@@ -35,6 +36,7 @@ class Trace:
     slot_bytes: int | None
     memory: Memory = Memory.CACHE
     streamed_bytes: int = 0
+    alignment_bytes: int = 1
     name_of_group: Callable[[int], str] = "".format
 
     @property
@@ -46,7 +48,7 @@ class Trace:
     def room(self) -> Longs:
         """Bytes that each block occupies."""
         if self.slot_bytes is None:
-            return self.size
+            return -(-self.size // self.alignment_bytes) * self.alignment_bytes
         return np.full(len(self.size), self.slot_bytes, np.int64)
 
     @cached_property
@@ -100,7 +102,7 @@ def trace_of_storages(storages: Storages, order: Sequence[int] | None = None) ->
     groups = np.diff(accesses.group)
     ends = accesses.ends + np.repeat(accesses.begin[:-1], groups) + len(before)
     if model.memory is Memory.SCRATCHPAD:
-        block = _storage_heads(storages, order)[block]
+        block = storage_heads(storages, order)[block]
     return Trace(
         block=block,
         kind=np.concatenate([np.full(len(before), WRITE, np.uint8), accesses.kind]),
@@ -109,9 +111,10 @@ def trace_of_storages(storages: Storages, order: Sequence[int] | None = None) ->
         kept=storages.kept if model.memory is Memory.CACHE else _kept(storages, order),
         group_end=np.concatenate([np.arange(1, len(before) + 1), ends]),
         reserve=np.concatenate(
-            [np.zeros(len(before), np.int64), np.repeat(accesses.reserve, groups)]
+            [np.zeros(len(before), np.int64), np.repeat(model.aligned(accesses.reserve), groups)]
         ),
         slot_bytes=model.block_bytes,
+        alignment_bytes=model.alignment_bytes,
         memory=model.memory,
         streamed_bytes=weight_bytes(graph) if model.weights is not Weights.NONE else 0,
         name_of_group=partial(_name_of, graph, order, accesses, len(before)),
@@ -191,7 +194,7 @@ def _name_of(
     return graph.ops[order[step]].name
 
 
-def _storage_heads(storages: Storages, order: Sequence[int]) -> Ints:
+def storage_heads(storages: Storages, order: Sequence[int]) -> Ints:
     """Return, for each block, the block whose slot it takes over in place, or itself."""
     result = np.arange(storages.count_blocks, dtype=np.int32)
     for live in live_ranges(storages.graph, order):
@@ -208,7 +211,7 @@ def _storage_heads(storages: Storages, order: Sequence[int]) -> Ints:
 def _kept(storages: Storages, order: Sequence[int]) -> Bytes8:
     """Return the blocks whose last content is an output."""
     kept = np.zeros(storages.count_blocks, np.uint8)
-    kept[_storage_heads(storages, order)[np.flatnonzero(storages.kept)]] = 1
+    kept[storage_heads(storages, order)[np.flatnonzero(storages.kept)]] = 1
     return kept
 
 

@@ -165,6 +165,8 @@ class BuildMemory(InPlace, Rewriting):
     * ``order``: "best", or "given" for the model's own order. ``in_place``: kernels may overwrite
       an input that dies. ``overlap``: output rows may overlap dead rows of the input. ``rewrite``:
       rules of ``SerenityRewrite`` ("all", names), or "".
+    * ``fast_memory_bytes``: tensors are computed on in so much of the fast memory, and streamed
+      from and to the slower one.
     * ``constants``: "flash", or "ram", which they are copied to at start-up, for slow flash.
     * ``arena_limit_bytes``: refuse a larger arena. ``stack_bytes``: stack to keep free.
       ``external_arena``: the caller passes the arena.
@@ -221,6 +223,26 @@ class BuildMemory(InPlace, Rewriting):
             group=HelpGroup.MEMORY,
             unit=BYTES,
             least=0,
+        ),
+    )
+    fast_memory_bytes: int | None = option(
+        None,
+        Option(
+            flag="--fast-memory",
+            help="Compute in at most this much of the board's fast memory, and copy tensors from "
+            "and to its slower memory (psram) between operators.",
+            group=HelpGroup.MEMORY,
+            unit=BYTES,
+            least=1,
+            conflicts=(
+                *not_in_rows("unsplit tensors are copied"),
+                *not_in_steps("retained rows are not copied"),
+                Conflict("overlap", "tensors are copied whole"),
+                Conflict("workspace", "workspace evicts tensors"),
+                Conflict("arena_limit_bytes", "it is the limit on the arena itself"),
+                Conflict("ram_bytes", "it is the limit on RAM itself"),
+                Conflict("format", "its linker script places both memories"),
+            ),
         ),
     )
     external_arena: bool = option(

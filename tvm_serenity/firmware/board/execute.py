@@ -39,13 +39,15 @@ SAID, TRACE = "said.txt", "trace.bin"
 class Execution:
     """What one run of the harness left: outputs, tensors in the order written, counts.
 
-    ``instructions`` are emulated ones, not cycles; None on a host.
+    ``instructions`` are emulated ones, not cycles; None on a host. ``transferred_bytes``: between
+    its memories; None for a network without transfers.
     """
 
     outputs: tuple[bytes, ...]
     trace: tuple[tuple[int, bytes], ...]
     instructions: int | None
     stack_bytes: int
+    transferred_bytes: int | None = None
 
 
 def host(
@@ -141,7 +143,7 @@ def _execution(left: bytes, hertz: int | None) -> Execution:
     count = None
     if hertz is not None:
         count = round(report["ticks"] * 1e9 / hertz / 2**ICOUNT_SHIFT)
-    return Execution(outputs, written, count, report["stack"])
+    return Execution(outputs, written, count, report["stack"], report.get("transferred"))
 
 
 def _report(text: str) -> dict[str, int]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from tvm_serenity.boards import Board, MemoryRegion, board, names
-from tvm_serenity.firmware.place.memory_map import MemoryMap, Room, rooms
+from tvm_serenity.firmware.place.memory_map import MemoryMap, Room, rooms, rooms_with
 from tvm_serenity.memory import LiveRange
 
 
@@ -90,7 +90,7 @@ def fit(
     code = "code not measured" if code_bytes is None else f"{code_bytes:,} code and tables"
     need, detail = constant_bytes + (code_bytes or 0), f"{constant_bytes:,} constants + {code}"
     lines = [Line(flash.name, flash.kind, need, flash.size_bytes, detail)]
-    for i, one in enumerate(rooms(target, stack_bytes)):
+    for i, one in enumerate(rooms_with(target, stack_bytes, placed.arena_bytes)):
         region, arena = one.region, placed.arena_bytes.get(one.region.name, 0)
         kept = region.size_bytes - one.arena_bytes if i == 0 else 0
         copied = copied_bytes if i == 0 else 0

@@ -40,6 +40,7 @@ def check(program: Program) -> None:
         _move(program, memory)
     arrived, sums = 0, _Sums(program)
     for number, call in enumerate(program.calls):
+        _copy(memory, number)
         if call[0] == ARRIVAL:
             arrived = _taken_in(program, memory, call[1], arrived)
             continue
@@ -48,6 +49,7 @@ def check(program: Program) -> None:
             where = f"call {number} ({step.kernels[step.variants[first]]})"
             sums.called(call[0], first, end, where)
             _replay(memory, call[0], (first, end), where)
+    _copy(memory, len(program.calls))
     for state in program.moving.states if program.moving is not None else ():
         memory.intact(_all_of(program, state.made), "the end of a step")
         memory.claim(_all_of(program, state.tensor))
@@ -58,6 +60,15 @@ def check(program: Program) -> None:
         memory.intact(rows, "the end of a step")
         for number, _ in enumerate(kept.stores):
             memory.stored(kept, number)
+
+
+def _copy(memory: "_Memory", call: int) -> None:
+    """Replay the transfers before a call, or after the last one."""
+    program = memory.program
+    for transfer in program.transfers:
+        if transfer.call == call:
+            memory.intact(_all_of(program, transfer.source), f"the transfer before call {call}")
+            memory.claim(_all_of(program, transfer.target))
 
 
 class _Sums:

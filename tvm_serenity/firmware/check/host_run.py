@@ -62,6 +62,7 @@ def rehearse(
     count = 0
     try:
         for found in isolated(work, LIMIT_S):
+            _transferred(project, found)
             off = difference(project, found.trace)
             if not off.accepted:
                 raise WrongResultError(f"{name}: {_off(off)} when the whole network runs")
@@ -151,6 +152,16 @@ def _off(off: Deviation) -> str:
     return f"tensor {off.first!r} is wrong, {off.max_abs_error:g} apart from TVM's"
 
 
+def _transferred(project: Project, found: Execution) -> None:
+    """The port has copied what the transfer plan says."""
+    planned = project.metadata["transferred_bytes"]
+    if found.transferred_bytes != planned:
+        raise WrongResultError(
+            f"{project.metadata['name']}: {found.transferred_bytes} bytes are copied between its "
+            f"memories, {planned} are planned"
+        )
+
+
 def _outputs(project: Project, outputs: Sequence[bytes], reference: Mapping[str, Array]) -> None:
     """Outputs and new states, where the caller finds them, are what the last kernels made."""
     for index, (described, raw) in enumerate(zip(project.outputs, outputs, strict=True)):
@@ -192,9 +203,13 @@ def _run(library: ctypes.CDLL, project: Project, inputs: Sequence[Array], poison
     made = [np.zeros(max(size, 1), np.uint8) for size in sizes]
     pointers = (ctypes.c_void_p * max(len(given), 1))(*(a.ctypes.data for a in given))
     results = (ctypes.c_void_p * max(len(made), 1))(*(a.ctypes.data for a in made))
+    count: int | None = None
     library.serenity_trial.restype = ctypes.c_int32
     status = library.serenity_trial(pointers, results, ctypes.c_int(poison))
     if status != 0:
         raise RuntimeError(f"it returned {status}")
     outputs = tuple(a[:n].tobytes() for a, n in zip(made, sizes, strict=True))
-    return Execution(outputs, tuple(written), None, 0)
+    if project.metadata["transferred_bytes"] is not None:
+        library.serenity_transferred.restype = ctypes.c_uint64
+        count = int(library.serenity_transferred())
+    return Execution(outputs, tuple(written), None, 0, count)

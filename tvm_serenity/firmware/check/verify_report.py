@@ -95,9 +95,12 @@ def _part(project: Project, runner: Callable[..., Execution]) -> dict[str, Any]:
     apart: Deviation = difference(project, traced.trace)
     same = plain.outputs == traced.outputs
     deviation = reference_difference(project, plain)
+    planned = project.metadata["transferred_bytes"]
+    same = same and plain.transferred_bytes == traced.transferred_bytes == planned
     return {
         "identical": apart.identical and same,
         "accepted": apart.accepted and same and (deviation is None or not deviation[1]),
+        "transferred_bytes": plain.transferred_bytes,
         "tensors": apart.tensors,
         "max_abs_error": apart.max_abs_error,
         "max_ulp": apart.max_ulp,

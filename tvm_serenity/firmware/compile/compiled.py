@@ -10,6 +10,7 @@ import tvm
 from tvm_serenity.firmware.board.fit import Attempt
 from tvm_serenity.firmware.place.memory_map import MemoryMap
 from tvm_serenity.firmware.program import Program
+from tvm_serenity.offchip.transfers import TransferPlan
 from tvm_serenity.relax.compiled import compiled_here
 from tvm_serenity.relax.constant_channels import FoldedChannels
 from tvm_serenity.relax.read import BoundGraph
@@ -44,7 +45,8 @@ class Compiled:
     stores). ``compiled_here``: kernels that LLVM compiled for the board, as TIR. ``chosen``: the
     bands, where it runs by rows. ``choices``: the kernel of each operator, and why. ``tried``:
     where it does not fit as it is, the ways it was built in until one does, this one among them.
-    ``moved``: the step, of a window that moves.
+    ``moved``: the step, of a window that moves. ``transfers``: the plan, of a network that runs
+    from slow memory; its operators are numbered in the order in which they run.
     """
 
     program: Program
@@ -62,6 +64,7 @@ class Compiled:
     chosen: Choice | None = None
     tried: tuple[Attempt, ...] = ()
     moved: SlidingStep | None = None
+    transfers: TransferPlan | None = None
 
     @cached_property
     def library(self) -> tvm.runtime.Module:

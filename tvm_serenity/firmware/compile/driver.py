@@ -9,10 +9,12 @@ import tvm
 
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.check.calls import check
+from tvm_serenity.firmware.check.transfers import check_program
 from tvm_serenity.firmware.compile.banded_program import banded_program, sources
 from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.compile.interface import interface
 from tvm_serenity.firmware.compile.outputs import with_every_output
+from tvm_serenity.firmware.compile.streamed import about_transfers
 from tvm_serenity.firmware.compile.unsplit import compiled, kernels_of
 from tvm_serenity.firmware.emit.table import tables
 from tvm_serenity.firmware.isa import Extensions
@@ -24,6 +26,7 @@ from tvm_serenity.firmware.select.rows import RowKernels, UncutError, row_kernel
 from tvm_serenity.firmware.select.tiles import in_tiles, tileable
 from tvm_serenity.firmware.select.workspace import upgraded_in_bands
 from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.offchip.transfers import certificate, check_transfers
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.relax.attributes import rounds_less
 from tvm_serenity.relax.pipeline import Prepared
@@ -111,7 +114,9 @@ class NetworkCompiler:
     def unsplit(self, how: Settings) -> Compiled:
         """Return the network compiled operator by operator; ``how`` says all that differs."""
         made = compiled(self.module, self.ready(how.rewrite), self.name, self.board, how)
-        of_region = {tensor: i for i, tensor in enumerate(made.tensors)}
+        of_region: dict[int | None, int] = {}
+        for i, tensor in enumerate(made.tensors):
+            of_region.setdefault(tensor, i)  # the first one, which callers see
         results = [of_region[t] for t in made.region.results]
         return with_every_output(made, interface(self.module), results)
 
@@ -197,7 +202,10 @@ def by_rows(maker: NetworkCompiler) -> Compiled:
 
 
 def checked(made: Compiled) -> None:
-    """Replay the calls, and have order and placement of bands checked by the naive checkers."""
+    """Replay calls and transfers, and have bands and plans checked by the naive checkers."""
+    if made.transfers is not None:
+        check_transfers(made.transfers.graph, certificate(made.transfers))
+        check_program(made.program, made.transfers.total_bytes)
     check(made.program)
     if made.chosen is not None:
         made.chosen.best.check()
@@ -219,6 +227,7 @@ def facts(made: Compiled) -> dict[str, Any]:
         "choices": [choice.json() for choice in made.choices],
         "tried": [asdict(way) for way in made.tried],
         "rows": rows,
+        "transfers": about_transfers(made),
         "sliding": None if made.moved is None else steps_of(made.moved),
     }
 

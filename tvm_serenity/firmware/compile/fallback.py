@@ -86,6 +86,8 @@ def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> C
     if settings.only_rows:
         return _as_asked(by_rows, maker)
     made = maker.unsplit(settings)
+    if made.transfers is not None:
+        return made
     flash_is_enough = constants_fit(board, made.program.constant_bytes)
     if settings.rows == OFF or _fits(made, settings) or not flash_is_enough:
         return made

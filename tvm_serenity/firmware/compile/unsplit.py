@@ -12,6 +12,7 @@ from tvm_serenity.boards import Board
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.c_names import identifier
 from tvm_serenity.firmware.compile.compiled import Compiled
+from tvm_serenity.firmware.compile.streamed import streamed
 from tvm_serenity.firmware.compile.unsplit_program import assembled
 from tvm_serenity.firmware.place.memory_map import largest, place, rooms, with_unread
 from tvm_serenity.firmware.place.overlap import Permissions, least_need, ordered
@@ -84,6 +85,8 @@ def _compiled(
     _check_weights(region)
     settings.notify("writing kernels")
     writer = UnsplitKernels(kernels, region, settings, board, identifier(name))
+    if settings.fast_memory_bytes is not None:
+        return streamed(module, ready, name, board, settings, writer)
     settings.notify(f"ordering {len(region.graph.ops)} operators")
     alignment = board.core.alignment_bytes
     writer, (order, ranges, whole, bound, peak) = upgraded(

@@ -1,6 +1,6 @@
 """The program of an unsplit network: tensors at their places, calls in order."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from tvm_serenity.firmware.program import (
     Step,
 )
 from tvm_serenity.firmware.select.unsplit import UnsplitKernels
+from tvm_serenity.firmware.transfer import Transfer
 from tvm_serenity.graph import Graph, Op, Role
 from tvm_serenity.relax.read import BoundGraph
 
@@ -47,29 +48,50 @@ def assembled(
 
     ``module`` is the network before quantisation: it knows scales and zero points.
     """
-    made = _UnsplitMaker(graph, placed, kernels)
+    made = UnsplitMaker(graph, placed, kernels)
     for op in order:
         made.step(op)
     inputs = [made.tensor(t) for t in graph.inputs]
     outputs = [made.tensor(t) for t in graph.outputs]
+    return program_of(made, name, module, region, inputs, outputs, placed.arena_bytes)
+
+
+def program_of(
+    made: "UnsplitMaker",
+    name: str,
+    module: tvm.IRModule,
+    region: BoundGraph,
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    arena_bytes: Mapping[str, int],
+    transfers: Sequence[Transfer] = (),
+) -> Assembled:
+    """Return what was made as a program of these inputs and outputs, tensors of its own.
+
+    A tensor that is in memory several times has its name in the model once, where it is given or
+    returned.
+    """
+    graph, kernels = made.graph, made.source
     known = interface(module).of_tensors(graph.inputs, region.results)
     tensors = [graph.tensors[t] for t in made.tensors]
+    outside = {*inputs, *outputs}
     program = made.finished(
         name,
         [(t.name, tuple(t.shape or ()), t.dtype) for t in tensors],
-        [known.get(t) for t in made.tensors],
+        [known.get(t) if i in outside else None for i, t in enumerate(made.tensors)],
         bands=tuple(Bands((place,)) for place in made.places),
         steps=tuple(made.steps),
         inputs=tuple(inputs),
         outputs=tuple(outputs),
-        arena_bytes=placed.arena_bytes,
+        arena_bytes=arena_bytes,
         alignment_bytes=kernels.alignment,
         objects=kernels.objects,
+        transfers=tuple(transfers),
     )
     return Assembled(program, tuple(made.sources), tuple(made.tensors))
 
 
-class _UnsplitMaker(ProgramMaker):
+class UnsplitMaker(ProgramMaker):
     """Collects tensors, constants and steps of a program."""
 
     def __init__(self, graph: Graph, placed: MemoryMap, kernels: UnsplitKernels) -> None:
@@ -92,6 +114,7 @@ class _UnsplitMaker(ProgramMaker):
         }
 
     def tensor(self, tensor: int) -> int:
+        """Return the tensor of the program that a tensor of the graph is."""
         if tensor not in self.index:
             root = self.graph.storage[tensor]
             if root not in self.place and tensor not in self.place:
@@ -103,6 +126,7 @@ class _UnsplitMaker(ProgramMaker):
         return self.index[tensor]
 
     def step(self, op: int) -> None:
+        """Add the step of an operator; a view has none."""
         described = self.graph.ops[op]
         if op not in self.code:
             return

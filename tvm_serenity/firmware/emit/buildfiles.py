@@ -1,7 +1,7 @@
 """``Makefile``, ``CMakeLists.txt`` and the toolchain file of a project."""
 
 from tvm_serenity.boards import Board
-from tvm_serenity.firmware.emit.c import HEADERS, SOURCES, file
+from tvm_serenity.firmware.emit.c import file, headers_of, sources_of
 from tvm_serenity.firmware.emit.opaque import HEADER, SOURCE
 from tvm_serenity.firmware.program import Program
 
@@ -16,7 +16,7 @@ LINK = "-nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--gc-sections -
 def makefile(program: Program, board: Board) -> str:
     """Return the Makefile: ``firmware``, ``harness``, ``trace`` and ``host`` builds."""
     objects = " ".join(program.objects)
-    sources, headers = (" ".join(file(program, n) for n in names) for names in (SOURCES, HEADERS))
+    sources, headers = (" ".join(names) for names in (sources_of(program), headers_of(program)))
     model = file(program, "model")
     own, users = "", ""
     if program.users:
@@ -76,7 +76,7 @@ clean:
 
 def cmake_lists(program: Program, board: Board) -> str:
     """Return ``CMakeLists.txt``: firmware by itself, a library alone as a subdirectory."""
-    sources = " ".join([*(file(program, name) for name in SOURCES), *program.objects])
+    sources = " ".join([*sources_of(program), *program.objects])
     name = program.name
     return f"""# {name} on {board.name}:  cmake -B build --toolchain toolchain.cmake
 # In a project of your own:  add_subdirectory({name})

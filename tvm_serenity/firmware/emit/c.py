@@ -9,29 +9,41 @@ from tvm_serenity.firmware.program import Array, Kernel, Program
 
 __all__ = [
     "C_TYPES",
-    "HEADERS",
-    "SOURCES",
+    "PORT_HEADER",
     "arenas",
     "array_definition",
     "banner",
     "file",
+    "headers_of",
     "join",
     "numbers",
     "prototype",
+    "sources_of",
     "symbol",
 ]
 
 ROW = 16
 """Numbers in a line of an array."""
 
-HEADERS = ("model.h", "kernels.h", "weights.h")
-SOURCES = ("model.c", "kernels.c", "weights.c")
-"""The files of a network; each has the program's name before its own."""
+PORT_HEADER, PORT_SOURCE = "port.h", "port.c"
+"""The files of a network with transfers that copy between its memories."""
 
 
 def file(program: Program, name: str) -> str:
-    """Return what ``name``, one of ``HEADERS`` and ``SOURCES``, is called in a project."""
+    """Return what a network's file ``name`` is called in a project."""
     return f"{program.name}_{name}"
+
+
+def headers_of(program: Program) -> tuple[str, ...]:
+    """Return the headers of a network, under the names they have in a project."""
+    port = [PORT_HEADER] if program.transfers else []
+    return tuple(file(program, name) for name in ("model.h", "kernels.h", "weights.h", *port))
+
+
+def sources_of(program: Program) -> tuple[str, ...]:
+    """Return the sources of a network, under the names they have in a project."""
+    port = [PORT_SOURCE] if program.transfers else []
+    return tuple(file(program, name) for name in ("model.c", "kernels.c", "weights.c", *port))
 
 
 def banner(program: Program, what: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from tvm_serenity.firmware.emit import walker
 from tvm_serenity.firmware.emit.arguments import call, first, first_shown, fixed
 from tvm_serenity.firmware.emit.table import tables
+from tvm_serenity.firmware.emit.transfers import Port
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.trace import steps
 
@@ -50,7 +51,9 @@ def about(program: Program) -> dict[str, Any]:
 
 def _lines(program: Program, external: bool) -> list[str]:
     lines: list[str] = []
+    port = Port(program, external) if program.transfers else None
     for number, (index, _) in enumerate(program.calls):
+        lines += port.before(number) if port else []
         step = program.steps[index]
         name = step.kernels[step.variants[0]]
         pairs = zip(step.arguments, program.kernel[name].params, strict=True)
@@ -62,6 +65,8 @@ def _lines(program: Program, external: bool) -> list[str]:
         made = ", ".join(program.tensors[t].name for t in step.writes)
         lines += [f"/* {number}: {made} */", call(program, name, passed)]
         lines += first_shown(program, step, external)
+        lines += port.after() if port else []
+    lines += port.before(len(program.calls)) if port else []
     return [f"    {line}" for line in lines]
 
 

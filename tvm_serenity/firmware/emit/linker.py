@@ -1,14 +1,14 @@
 """``link.ld``: the board's memory, with assertions that what is linked fits."""
 
 from tvm_serenity.boards import Board
-from tvm_serenity.firmware.place.memory_map import rooms
+from tvm_serenity.firmware.place.memory_map import rooms_with
 from tvm_serenity.firmware.program import Program
 
 
 def linker_script(program: Program, board: Board, stack_bytes: int) -> str:
     """Return the linker script; a program over the board's memory is a link error."""
     flash = max((r for r in board.regions if r.kind == "flash"), key=lambda r: r.size_bytes)
-    room = rooms(board, stack_bytes)
+    room = rooms_with(board, stack_bytes, program.arena_bytes)
     main = room[0].region
     lines = [f"/* {program.name} on {board.name}: {board.title}. */", "MEMORY", "{"]
     lines.append(f"  FLASH (rx) : ORIGIN = {flash.address:#010x}, LENGTH = {flash.size_bytes}")

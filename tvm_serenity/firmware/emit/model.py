@@ -4,8 +4,9 @@ import numpy as np
 
 from tvm_serenity.firmware.emit import header
 from tvm_serenity.firmware.emit.arguments import pointer
-from tvm_serenity.firmware.emit.c import arenas, banner, file, join, symbol
+from tvm_serenity.firmware.emit.c import PORT_HEADER, arenas, banner, file, join, symbol
 from tvm_serenity.firmware.emit.calls import Calls, calls
+from tvm_serenity.firmware.emit.transfers import lifetime_macros
 from tvm_serenity.firmware.program import Program
 
 INVALID = -1
@@ -19,9 +20,11 @@ def source(program: Program, external: bool) -> str:
         [
             banner(program, "its calls in order")
             + f'#include "{file(program, "model.h")}"\n\n#include <stddef.h>\n#include <string.h>\n'
-            f'\n#include "{file(program, "kernels.h")}"\n#include "{file(program, "weights.h")}"\n',
+            f'\n#include "{file(program, "kernels.h")}"\n#include "{file(program, "weights.h")}"\n'
+            + (f'#include "{file(program, PORT_HEADER)}"\n' if program.transfers else ""),
             "" if external else arenas(program),
             _trace(program, external),
+            lifetime_macros(program) if program.transfers else "",
             made.definitions,
             _accessors(program, external),
             (_run if program.fed is None else _feed)(program, made, external),

@@ -1,7 +1,8 @@
 """``main.c``, an example, and ``harness.c``, the program behind ``serenity run`` and ``verify``."""
 
 from tvm_serenity.firmware.emit import caller
-from tvm_serenity.firmware.emit.c import file, join, symbol
+from tvm_serenity.firmware.emit.c import PORT_HEADER, file, join, symbol
+from tvm_serenity.firmware.emit.transfers import counting_port
 from tvm_serenity.firmware.program import Program
 
 
@@ -73,6 +74,7 @@ def harness(program: Program, external: bool) -> str:
             caller.memory(program, external),
             _row(program),
             _windows(program),
+            _counting(program),
             "#if defined(SERENITY_TRACE)\n"
             f"void {name}(uint32_t tensor, const void *data, uint32_t size);\n\n"
             f"void {name}(uint32_t tensor, const void *data, uint32_t size)\n{{\n"
@@ -84,10 +86,19 @@ def harness(program: Program, external: bool) -> str:
             '    if (port_create("trace.bin") != 0) {\n        return 3;\n    }\n#endif\n'
             f"    port_clock_start();\n{timed}"
             '    port_report("stack", port_stack_used());\n'
-            '    port_report("status", (uint64_t)(uint32_t)status);\n'
+            + '    port_report("transferred", transferred);\n'
+            * bool(program.transfers)
+            + '    port_report("status", (uint64_t)(uint32_t)status);\n'
             f"{_written(program, external)}    return status == 0 ? 0 : 1;\n}}\n",
         ]
     )
+
+
+def _counting(program: Program) -> str:
+    """The port of a network with transfers, which counts their bytes."""
+    if not program.transfers:
+        return ""
+    return f'#include "{file(program, PORT_HEADER)}"\n\n{counting_port(program, "transferred")}'
 
 
 def _timed_run(program: Program, external: bool) -> str:

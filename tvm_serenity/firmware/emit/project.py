@@ -19,8 +19,9 @@ from tvm_serenity.firmware.emit import (
     opaque,
     programs,
     sources,
+    transfers,
 )
-from tvm_serenity.firmware.emit.c import file
+from tvm_serenity.firmware.emit.c import PORT_HEADER, PORT_SOURCE, file
 from tvm_serenity.firmware.emit.calls import about
 from tvm_serenity.firmware.emit.origin import about_origin, with_licence
 from tvm_serenity.firmware.program import Program
@@ -71,6 +72,9 @@ def network(program: Program, layout: Layout) -> Files:
         "weights.c": sources.weights_source(program),
         **({opaque.HEADER: opaque.opaque_header(program)} if program.users else {}),
     }
+    if program.transfers:
+        text[PORT_HEADER] = transfers.port_header(program)
+        text[PORT_SOURCE] = transfers.port_source(program)
     files = with_licence({file(program, n): t.encode() for n, t in text.items()})
     return {**files, **dict(program.objects)}
 
@@ -92,6 +96,7 @@ def metadata(program: Program, layout: Layout) -> dict[str, Any]:
         "objects": list(program.objects),
         "arena_bytes": dict(program.arena_bytes),
         "constant_bytes": program.constant_bytes,
+        "transferred_bytes": program.transferred_bytes if program.transfers else None,
         "inputs": list(program.given),
         "outputs": list(program.outputs),
         "tensors": [

@@ -4,6 +4,7 @@ from tvm_serenity.firmware.emit import caller
 from tvm_serenity.firmware.emit.c import C_TYPES, file, join, symbol
 from tvm_serenity.firmware.emit.forms import FORMS
 from tvm_serenity.firmware.emit.macros import MACROS
+from tvm_serenity.firmware.emit.transfers import counting_port
 from tvm_serenity.firmware.program import Program
 
 TRIAL = "trial.c"
@@ -30,7 +31,9 @@ def trial_source(program: Program, external: bool) -> str:
     )
     return join(
         [
-            f'#include "{file(program, "model.c")}"\n',
+            "#define SERENITY_LIFETIMES\n" * bool(program.transfers)
+            + f'#include "{file(program, "model.c")}"\n',
+            _transfers(program),
             caller.memory(program, external),
             "typedef void (*serenity_sink_type)(uint32_t, const void *data, uint32_t size);\n"
             "static serenity_sink_type serenity_to;\n"
@@ -40,9 +43,23 @@ def trial_source(program: Program, external: bool) -> str:
             "int32_t serenity_trial(\n"
             "    const void *const *inputs, void *const *outputs, int poison)\n{\n"
             f"    (void)inputs;\n    (void)outputs;\n{fill}\n"
+            + "    serenity_poison = poison;\n    serenity_count = 0;\n" * bool(program.transfers)
             + (_runs(program, external) if program.fed is None else _feeds(program, external))
             + "\n}\n",
         ]
+    )
+
+
+def _transfers(program: Program) -> str:
+    """The port and the poison of a network with transfers; memory that ends to hold is poisoned."""
+    if not program.transfers:
+        return ""
+    return (
+        f"{counting_port(program, 'serenity_count')}"
+        "uint64_t serenity_transferred(void) { return serenity_count; }\n"
+        "static int serenity_poison;\n"
+        f"void {symbol(program, 'lifetime')}(void *data, uint32_t size, int begins)\n{{\n"
+        "    if (!begins) {\n        (void)memset(data, serenity_poison, size);\n    }\n}\n"
     )
 
 

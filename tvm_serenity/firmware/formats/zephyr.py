@@ -1,6 +1,6 @@
 """A Zephyr module."""
 
-from tvm_serenity.firmware.emit.c import SOURCES, file
+from tvm_serenity.firmware.emit.c import sources_of
 from tvm_serenity.firmware.emit.origin import about_origin, with_licence
 from tvm_serenity.firmware.emit.project import Files, Layout, network
 from tvm_serenity.firmware.program import Program
@@ -10,7 +10,7 @@ def zephyr(program: Program, layout: Layout) -> Files:
     """Return a Zephyr module: add its path to ZEPHYR_EXTRA_MODULES, set its Kconfig option."""
     option = f"SERENITY_{program.name.upper()}"
     made = {f"src/{name}": data for name, data in network(program, layout).items()}
-    sources = " ".join(f"src/{file(program, name)}" for name in SOURCES)
+    sources = " ".join(f"src/{name}" for name in sources_of(program))
     sources += "".join(f" src/{name}" for name in program.objects)
     texts = {
         "zephyr/module.yml": f"name: {program.name}\nbuild:\n  cmake: .\n  kconfig: Kconfig\n",

@@ -5,18 +5,21 @@ beside its arena. An arena lies in the main region, else whole in another one, e
 spread over all of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from tvm_serenity.boards import Board, MemoryRegion
+from tvm_serenity.errors import InputError
 from tvm_serenity.memory import LiveRange
 from tvm_serenity.options.memory import LIBRARY_BYTES, STACK_BYTES
 from tvm_serenity.plan import Buffer, Plan, PlanOptions, Region, plan
 from tvm_serenity.search.outcome import Outcome
 
 NO_DATA = ("flash", "itcm", "psram")
-"""Kinds of memory that hold no tensors."""
+"""Kinds of memory that hold no tensors, unless a network is streamed from there."""
+SPEEDS = {"dtcm": 0, "ccm": 0, "sram": 1, "psram": 2}
+"""The rank of each kind of memory for tensors, the fastest kinds first."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,36 @@ def rooms(board: Board, stack_bytes: int = STACK_BYTES) -> tuple[Room, ...]:
     main, *others = ordered
     left = max(main.size_bytes - stack_bytes - LIBRARY_BYTES, 0)
     return (Room(main, left), *(Room(r, r.size_bytes) for r in others))
+
+
+def rooms_with(board: Board, stack_bytes: int, names: Collection[str]) -> tuple[Room, ...]:
+    """Return ``rooms`` and, behind them, other regions of ``names``."""
+    found = rooms(board, stack_bytes)
+    known = {one.region.name for one in found}
+    others = (r for r in board.regions if r.name in names and r.name not in known)
+    return (*found, *(Room(r, r.size_bytes) for r in others))
+
+
+def fast_and_slow(board: Board, stack_bytes: int = STACK_BYTES) -> tuple[Room, Room]:
+    """Return the memory to compute in and the slower one that tensors are streamed from.
+
+    The slow one is the largest region of the slowest kind, the fast one the largest region of a
+    faster kind. Raises :class:`InputError` if all memory for data is of one kind.
+    """
+    found = rooms_with(board, stack_bytes, [r.name for r in board.regions if r.kind in SPEEDS])
+    slowest = max(SPEEDS[one.region.kind] for one in found)
+    slow = [one for one in found if SPEEDS[one.region.kind] == slowest]
+    fast = [one for one in found if SPEEDS[one.region.kind] < slowest]
+    if not fast:
+        raise InputError(
+            f"--fast-memory: {board.name} has no second, slower memory to stream tensors from; "
+            "name a board with one, or add its region (kind psram) to the board's .toml file"
+        )
+    return max(fast, key=_room_bytes), max(slow, key=_room_bytes)
+
+
+def _room_bytes(room: Room) -> int:
+    return room.arena_bytes
 
 
 def largest(room: Sequence[Room]) -> int:

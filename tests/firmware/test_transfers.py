@@ -1,0 +1,288 @@
+"""Firmware that streams tensors from slow memory: bytes as planned, every seeded fault caught."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.run import answer
+from tests.firmware.projects import needs_board, needs_host
+from tests.firmware.small import build as build_command
+from tvm_serenity.boards import board
+from tvm_serenity.errors import CheckError, InputError, SerenityError, WrongResultError
+from tvm_serenity.firmware.board import image
+from tvm_serenity.firmware.building import build
+from tvm_serenity.firmware.check.verify import run_host, run_qemu
+from tvm_serenity.firmware.check.verify_report import report
+from tvm_serenity.firmware.compile import streamed
+from tvm_serenity.firmware.emit import transfers
+from tvm_serenity.firmware.lifetimes import Lifetimes
+from tvm_serenity.firmware.place.memory_map import fast_and_slow
+from tvm_serenity.firmware.result import Project
+from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.offchip.transfers import Copy, Discard, transfer_plan
+
+Patch = pytest.MonkeyPatch
+TIGHT = 1152
+"""Fast memory of ``skips`` in which two tensors are evicted and read again."""
+
+
+def skips() -> Any:
+    """A quantised network with two long skips over a narrow middle."""
+    from tvm_serenity.zoo.net import module
+    from tvm_serenity.zoo.quantised import QuantisedNet
+    from tvm_serenity.zoo.window import same
+
+    def write(net: Any) -> Any:
+        x = net.input("x", 3, 8)
+        first = net.relu6(net.conv(x, 6, same(3)))
+        second = net.relu6(net.conv(first, 6))
+        y = net.relu6(net.conv(second, 8, same(3)))
+        y = net.relu6(net.conv(y, 8, same(3)))
+        y = net.relu6(net.conv(y, 6))
+        return net.stored(net.conv(net.add(net.add(y, second), first), 4))
+
+    return module(write, "NHWC", 1, QuantisedNet)
+
+
+def made(monkeypatch: Patch, where: Path | None = None, **options: Any) -> Project:
+    """Return the project of ``skips``, linked for its board only where it is written."""
+    if where is None:
+        monkeypatch.setattr(image, "linkable", lambda: False)
+    settings = {"fast_memory_bytes": TIGHT, "name": "net", "output": where, **options}
+    return build(skips(), settings.pop("board", "mps2-an386"), Settings(**settings))
+
+
+@needs_host
+@pytest.mark.parametrize("options", [{}, {"in_place": True}, {"external_arena": True}])
+def test_executed_bytes_are_those_of_the_plan(
+    options: dict[str, Any], monkeypatch: Patch, tmp_path: Path
+) -> None:
+    project = made(monkeypatch, **options)
+    found = project.facts["transfers"]
+    assert found["total_bytes"] > found["compulsory_bytes"]
+    assert found["compulsory_bytes"] <= found["lower_bound_bytes"] <= found["total_bytes"]
+    assert project.metadata["transferred_bytes"] == found["total_bytes"]
+    for name, data in project.files.items():
+        (tmp_path / name).write_bytes(data)
+    graph, plan = tmp_path / "net_graph.txt", tmp_path / "net_transfers.json"
+    (row,) = answer(
+        *("offchip", graph, "--block", "tensor", "--memory", "scratchpad", "--align", 16),
+        *("--orders", "given", "--capacities", TIGHT),
+    )
+    assert row["total_bytes"] == found["total_bytes"]
+    checked = answer("check", graph, plan)
+    assert checked["read_bytes"] + checked["write_bytes"] == found["total_bytes"]
+    run = run_host(
+        Project(tmp_path, project.metadata, project.reference),
+        project.reference_inputs(),
+        traced=False,
+    )
+    assert run.transferred_bytes == found["total_bytes"]
+    assert run.outputs == (project.reference["output0"].tobytes(),)
+
+
+@needs_board
+@pytest.mark.parametrize("name", ["mps2-an386", "mps3-an547"])
+def test_both_memories_of_a_board_in_qemu(name: str, monkeypatch: Patch, tmp_path: Path) -> None:
+    project = made(monkeypatch, tmp_path / "made", board=name, fast_memory_bytes=1216)
+    fast, slow = fast_and_slow(board(name))
+    assert project.metadata["arena_bytes"].keys() == {fast.region.name, slow.region.name}
+    found = report(project, inputs=1)
+    assert (found["identical"], found["accepted"]) == (True, True)
+    assert found["qemu"]["transferred_bytes"] == project.facts["transfers"]["total_bytes"]
+    elf = (project.folder / "build" / "firmware.map").read_text()
+    placed = [line.split() for line in elf.splitlines() if line.startswith(".arena_")]
+    starts = {words[0]: int(words[1], 16) for words in placed if len(words) > 2}
+    for one in (fast.region, slow.region):
+        assert one.address <= starts[f".arena_{one.name}"] < one.address + one.size_bytes
+    wrong = Project(
+        project.directory, {**project.metadata, "transferred_bytes": 1}, project.reference
+    )
+    assert not report(wrong, on_qemu=False)["accepted"]
+    assert run_qemu(wrong, project.reference_inputs(), traced=False).transferred_bytes != 1
+
+
+# A fault takes what is patched, and patches it.
+Fault = Callable[[Patch], None]
+
+
+def in_port(method: str, change: Callable[[list[str]], list[str]]) -> Fault:
+    """Return the fault that changes the lines of a method of the port, in C alone."""
+
+    def seed(monkeypatch: Patch) -> None:
+        right = getattr(transfers.Port, method)
+        monkeypatch.setattr(transfers.Port, method, lambda *given: change(right(*given)))
+
+    return seed
+
+
+def in_plan(change: Callable[[list[Any]], list[Any]]) -> Fault:
+    """Return the fault that changes the steps of the plan."""
+
+    def seed(monkeypatch: Patch) -> None:
+        def wrong(*given: Any, **options: Any) -> Any:
+            found = transfer_plan(*given, **options)
+            object.__setattr__(found, "steps", tuple(change(list(found.steps))))
+            return found
+
+        monkeypatch.setattr(streamed, "transfer_plan", wrong)
+
+    return seed
+
+
+def in_program(monkeypatch: Patch) -> None:
+    """Drop a transfer between the plan and the program."""
+    right, seen = streamed._StreamedMaker.copied, list[int]()
+
+    def wrong(maker: Any, source: int, target: int) -> None:
+        seen.append(source)
+        if len(seen) != 3:
+            right(maker, source, target)
+
+    monkeypatch.setattr(streamed._StreamedMaker, "copied", wrong)
+
+
+def dies_early(monkeypatch: Patch) -> None:
+    """End the lifetime of tensors one event early: their bytes are poisoned."""
+    right = Lifetimes.of
+
+    def wrong(*given: Any) -> Lifetimes:
+        found = right(*given)
+        return Lifetimes(found.first, {t: max(e - 1, 0) for t, e in found.last.items()})
+
+    monkeypatch.setattr(Lifetimes, "of", wrong)
+
+
+def without_a_store(steps: list[Any]) -> list[Any]:
+    """Evict a live tensor without a store."""
+    loads = [s.tensor for s in steps if isinstance(s, Copy) and not s.is_store]
+    number = next(
+        i for i, s in enumerate(steps) if isinstance(s, Copy) and s.is_store and s.tensor in loads
+    )
+    assert isinstance(steps[number + 1], Discard)
+    return steps[:number] + steps[number + 1 :]
+
+
+def later(steps: list[Any]) -> list[Any]:
+    """Load a tensor after its reader."""
+    number = max(i for i, s in enumerate(steps) if isinstance(s, Copy) and not s.is_store)
+    steps[number], steps[number + 1] = steps[number + 1], steps[number]
+    return steps
+
+
+def shorter(lines: list[str]) -> list[str]:
+    """Copy one byte less."""
+    return [line.replace("u);", "u - 1u);") if "_start(" in line else line for line in lines]
+
+
+FAULTS: dict[str, tuple[Fault, type[SerenityError], str]] = {
+    "dropped": (in_port("_copies", lambda _: []), WrongResultError, "0 bytes are copied"),
+    "not waited for": (in_port("_waits", lambda _: []), WrongResultError, "is wrong"),
+    "wrong size": (in_port("_copies", shorter), WrongResultError, "bytes are copied between"),
+    "dead early": (dies_early, WrongResultError, "is wrong"),
+    "dropped in the program": (in_program, CheckError, "its transfers copy"),
+    "live tensor evicted": (in_plan(without_a_store), CheckError, "is not at"),
+    "late": (in_plan(later), CheckError, "is not at"),
+}
+
+
+@needs_host
+@pytest.mark.parametrize("name", FAULTS)
+def test_build_catches_a_seeded_fault(name: str, monkeypatch: Patch) -> None:
+    seed, error, said = FAULTS[name]
+    seed(monkeypatch)
+    with pytest.raises(error) as raised:
+        made(monkeypatch)
+    assert said in str(raised.value)
+
+
+MAIN = """
+#define SERENITY_LIFETIMES
+#include "net_model.c"
+#include <sanitizer/asan_interface.h>
+#include <stdio.h>
+
+void net_lifetime(void *data, uint32_t size, int begins)
+{
+    if (begins) {
+        ASAN_UNPOISON_MEMORY_REGION(data, size);
+    } else {
+        ASAN_POISON_MEMORY_REGION(data, size);
+    }
+}
+
+int main(void)
+{
+    ASAN_POISON_MEMORY_REGION(arena_sram, sizeof arena_sram);
+    ASAN_POISON_MEMORY_REGION(arena_psram, sizeof arena_psram);
+    ASAN_UNPOISON_MEMORY_REGION(net_input_x(), NET_INPUT_X_BYTES);
+    if (fread(net_input_x(), 1, NET_INPUT_X_BYTES, stdin) != NET_INPUT_X_BYTES) {
+        return 2;
+    }
+    const net_inputs inputs = {0};
+    const net_outputs outputs = {0};
+    if (net_run(&inputs, &outputs) != 0) {
+        return 3;
+    }
+    return fwrite(net_output_output1(), 1, NET_OUTPUT_OUTPUT1_BYTES, stdout) == 0;
+}
+"""
+
+
+@needs_host
+def test_nothing_is_touched_outside_of_lifetimes(monkeypatch: Patch, tmp_path: Path) -> None:
+    """ASan ends the process at the first byte that is touched before or after its tensor lives."""
+    project = made(monkeypatch)
+    model = project.files["net_model.c"].decode()
+    begun = [line for line in model.splitlines() if line.startswith("    BEGINS(")]
+    assert len(begun) > 10
+    for late, text in ((False, model), (True, model.replace(begun[3], "", 1))):
+        for name, data in project.files.items():
+            (tmp_path / name).write_bytes(data)
+        (tmp_path / "net_model.c").write_text(text)
+        (tmp_path / "own.c").write_text(MAIN)
+        sources = ("own.c", "net_kernels.c", "net_weights.c", "net_port.c")
+        flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-o", "own")
+        subprocess.run(["cc", *flags, *sources, "-lm"], cwd=tmp_path, check=True)
+        given = project.reference["input0"].tobytes()
+        done = subprocess.run(
+            [tmp_path / "own"], input=given, capture_output=True, check=False, cwd=tmp_path
+        )
+        if late:
+            assert b"use-after-poison" in done.stderr
+        else:
+            assert done.returncode == 0, done.stderr.decode()
+            assert done.stdout == project.reference["output0"].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"fast_memory_bytes": 64}, "needs 1,152 at a time; give at least that"),
+        ({"board": "microbit"}, "has no second, slower memory"),
+        ({"fast_memory_bytes": 2**30}, "region 'sram' of mps2-an386 has"),
+        ({"overlap": True}, "tensors are copied whole"),
+        ({"rows": 1}, "unsplit tensors are copied"),
+        ({"format": "arduino"}, "its linker script places both memories"),
+    ],
+)
+def test_refusals(options: dict[str, Any], said: str, monkeypatch: Patch) -> None:
+    with pytest.raises(InputError) as raised:
+        made(monkeypatch, **options)
+    assert said in str(raised.value)
+
+
+def test_the_command_says_what_is_transferred(
+    monkeypatch: Patch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("--fast-memory", str(TIGHT), "--no-check")
+    assert build_command(monkeypatch, skips(), tmp_path, *asked) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "bytes between psram and sram" in shown
+    assert "no order and no policy moves less than" in shown
+    metadata = json.loads((tmp_path / "made" / "metadata.json").read_text())
+    assert f"transfers {metadata['transferred_bytes']:,} bytes" in shown

@@ -1,0 +1,248 @@
+"""A network that runs in fast memory of a given size, from and to a larger, slower memory.
+
+The order is searched for the least traffic, the transfers are those of a transfer plan
+(``offchip.transfers``), and tensors are at its addresses.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import tvm
+
+from tvm_serenity.boards import Board
+from tvm_serenity.errors import InputError, UnsupportedError
+from tvm_serenity.firmware.c_names import identifier
+from tvm_serenity.firmware.compile.compiled import Compiled
+from tvm_serenity.firmware.compile.unsplit_program import Assembled, UnsplitMaker, program_of
+from tvm_serenity.firmware.place.memory_map import MemoryMap, fast_and_slow
+from tvm_serenity.firmware.program import Place, Scratch
+from tvm_serenity.firmware.select.choices import as_called, of_unsplit
+from tvm_serenity.firmware.select.unsplit import UnsplitKernels
+from tvm_serenity.firmware.settings import Settings
+from tvm_serenity.firmware.transfer import Transfer
+from tvm_serenity.graph import Graph
+from tvm_serenity.memory import LiveRange, peak_bytes
+from tvm_serenity.offchip import SearchOptions, trace_of, traffic_order
+from tvm_serenity.offchip.transfers import Compute, Copy, Discard, Move, TransferPlan, transfer_plan
+from tvm_serenity.offchip.transfers.solve import executable
+from tvm_serenity.options.memory import BEST
+from tvm_serenity.relax.pipeline import Prepared
+from tvm_serenity.relax.read import BoundGraph
+from tvm_serenity.search.deadline import seconds_left, within
+
+SEARCH = SearchOptions(local_accesses=10_000_000, exact_accesses=10_000_000)
+"""Limits of the search for an order: some seconds for a network of a hundred operators."""
+HOME = -1
+"""The residency of a tensor in slow memory."""
+
+
+def streamed(
+    module: tvm.IRModule,
+    ready: Prepared,
+    name: str,
+    board: Board,
+    settings: Settings,
+    kernels: UnsplitKernels,
+) -> Compiled:
+    """Return the program of ``module`` with transfers, in the fast memory that ``settings`` allow.
+
+    Raises :class:`InputError` for a board with one memory, a size beyond its fast memory, or an
+    operator that needs more.
+    """
+    assert settings.fast_memory_bytes is not None
+    fast, slow = fast_and_slow(board, settings.stack_bytes)
+    capacity = settings.fast_memory_bytes
+    if capacity > fast.arena_bytes:
+        raise InputError(
+            f"--fast-memory {capacity:,} bytes: region {fast.region.name!r} of {board.name} has "
+            f"{fast.arena_bytes:,} for tensors; give at most that"
+        )
+    graph = _named(kernels.graph())
+    model = executable(kernels.alignment)
+    need, worst = trace_of(graph, model=model).need_bytes
+    if capacity < need:
+        raise InputError(
+            f"--fast-memory {capacity:,} bytes: op {worst!r} needs {need:,} at a time; give at "
+            "least that, or build in bands of rows without it"
+        )
+    with within(settings.time_limit_s):
+        order = tuple(range(len(graph.ops)))
+        if settings.order == BEST:
+            settings.notify(f"ordering {len(order)} operators for little traffic")
+            order = traffic_order(graph, capacity, model, SEARCH).order
+        ordered = graph.replace(ops=tuple(graph.ops[op] for op in order))
+        plan = transfer_plan(ordered, capacity, model=model, seconds=seconds_left())
+    made = _StreamedMaker(graph, kernels, order, plan, fast.region.name, slow.region.name)
+    assembled = made.assembled(identifier(name), module, kernels.region)
+    fits = plan.slow_bytes <= slow.arena_bytes
+    return Compiled(
+        program=assembled.program,
+        lowered=ready.reference,
+        region=kernels.region,
+        sources=assembled.sources,
+        tensors=assembled.tensors,
+        placed=made.memory_map(fits),
+        peak_bytes=peak_bytes(graph, order),
+        lower_bound_bytes=0,
+        kept_float=ready.kept_float,
+        folded=ready.folded,
+        choices=as_called(of_unsplit(kernels, order), assembled.program),
+        compiled_here={} if settings.codegen == "c" else kernels.plain,
+        transfers=plan,
+    )
+
+
+def about_transfers(made: Compiled) -> dict[str, Any] | None:
+    """Return what JSON says of transfers; None for a program without a plan of them."""
+    plan = made.transfers
+    if plan is None:
+        return None
+    fast, slow = made.program.arena_bytes
+    return {
+        "fast": fast,
+        "slow": slow,
+        "capacity_bytes": plan.capacity_bytes,
+        "policy": plan.policy,
+        "read_bytes": plan.read_bytes,
+        "write_bytes": plan.write_bytes,
+        "total_bytes": plan.total_bytes,
+        "moved_bytes": plan.moved_bytes,
+        "compulsory_bytes": plan.compulsory_bytes,
+        "lower_bound_bytes": plan.lower_bound_bytes,
+    }
+
+
+def _named(graph: Graph) -> Graph:
+    """Return a graph whose tensors have distinct names, by which a plan calls them."""
+    seen: dict[str, int] = {}
+    tensors = []
+    for tensor in graph.tensors:
+        count = seen[tensor.name] = seen.get(tensor.name, 0) + 1
+        name = tensor.name if count == 1 else f"{tensor.name}.{count}"
+        tensors.append(replace(tensor, name=name))
+    return graph.replace(tensors=tuple(tensors))
+
+
+@dataclass(frozen=True, slots=True)
+class _Resident:
+    """A stay of a tensor in fast memory, by number, and where."""
+
+    number: int
+    place: Place
+
+
+class _StreamedMaker(UnsplitMaker):
+    """Makes a tensor of the program for each stay in fast memory, and one for each home."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        kernels: UnsplitKernels,
+        order: Sequence[int],
+        plan: TransferPlan,
+        fast: str,
+        slow: str,
+    ) -> None:
+        super().__init__(graph, MemoryMap((), (), (), {}, True), kernels)
+        self.order, self.plan, self.fast, self.slow = order, plan, fast, slow
+        self.resident: dict[int, _Resident] = {}
+        self.entries: dict[tuple[int, int], int] = {}
+        self.transfers: list[Transfer] = []
+        self.stays = 0
+        self.arena_bytes = {fast: plan.fast_bytes, slow: plan.slow_bytes}
+        self.ranges: list[tuple[LiveRange, Place]] = []
+        self.since: dict[int, int] = {}
+
+    def assembled(self, name: str, module: tvm.IRModule, region: BoundGraph) -> Assembled:
+        """Return the program: inputs and outputs at home, steps with transfers between them."""
+        inputs = [self.home(t) for t in self.graph.inputs]
+        outputs = [self.home(t) for t in self.graph.outputs]
+        for step in self.plan.steps:
+            match step:
+                case Copy(tensor, address, is_store):
+                    if not is_store:
+                        self.stay(tensor, address)
+                    pair = self.at(tensor), self.home(tensor)
+                    self.copied(*(pair if is_store else pair[::-1]))
+                case Move(tensor, _, address):
+                    before = self.at(tensor)
+                    self.leave(tensor)
+                    self.stay(tensor, address)
+                    self.copied(before, self.at(tensor))
+                case Discard(tensor):
+                    self.leave(tensor)
+                case Compute(op, addresses, workspace):
+                    self.computed(self.order[op], addresses, workspace)
+        return program_of(
+            self, name, module, region, inputs, outputs, self.arena_bytes, self.transfers
+        )
+
+    def computed(self, op: int, addresses: Mapping[int, int], workspace: int | None) -> None:
+        """Make the step of an operator; what it writes stays from here on."""
+        for root, address in addresses.items():
+            if root not in self.resident:
+                self.stay(root, address)
+        if workspace is not None:
+            size = self.graph.ops[op].workspace_bytes
+            place = Place(self.fast, workspace)
+            self.scratch[op] = Scratch(place, size)
+            name = f"{self.graph.ops[op].name} workspace"
+            now = len(self.steps)
+            self.ranges.append((LiveRange(name, size, now, now + 1, (), op), place))
+        self.step(op)
+        written = {self.graph.storage[t] for t in self.graph.ops[op].outputs}
+        for root in written & addresses.keys():  # in place: what it was written over is gone
+            for other, held in list(self.resident.items()):
+                if other != root and held.place == self.resident[root].place:
+                    self.leave(other)
+
+    def stay(self, root: int, address: int) -> None:
+        """A tensor is in fast memory from here on."""
+        self.resident[root] = _Resident(self.stays, Place(self.fast, address))
+        self.stays += 1
+        self.since[root] = len(self.steps)
+
+    def leave(self, root: int) -> None:
+        """A tensor is in fast memory up to here."""
+        place = self.resident.pop(root).place
+        known = self.graph.tensors[root]
+        start, stop = self.since.pop(root), len(self.steps)
+        self.ranges.append((LiveRange(known.name, known.size_bytes, start, stop, (root,)), place))
+
+    def at(self, tensor: int) -> int:
+        """Return the tensor of the program where a tensor is in fast memory."""
+        return self.entry(tensor, self.resident[self.graph.storage[tensor]])
+
+    def home(self, tensor: int) -> int:
+        """Return the tensor of the program where a tensor is in slow memory."""
+        root = self.graph.storage[tensor]
+        if root not in self.plan.homes:
+            name = self.graph.tensors[tensor].name
+            raise UnsupportedError(f"tensor {name!r}: nothing makes or reads it")
+        return self.entry(tensor, _Resident(HOME, Place(self.slow, self.plan.homes[root])))
+
+    def entry(self, tensor: int, held: _Resident) -> int:
+        """Return the tensor of the program of a stay."""
+        key = tensor, held.number
+        if key not in self.entries:
+            self.entries[key] = len(self.tensors)
+            self.tensors.append(tensor)
+            self.places.append(held.place)
+        return self.entries[key]
+
+    def tensor(self, tensor: int) -> int:
+        """Return the operand of a step."""
+        self.index[tensor] = self.at(tensor)
+        return self.index[tensor]
+
+    def copied(self, source: int, target: int) -> None:
+        """Copy a tensor of the program to another before the next step."""
+        self.transfers.append(Transfer(len(self.steps), source, target))
+
+    def memory_map(self, fits: bool) -> MemoryMap:
+        """Return where each stay in fast memory is."""
+        ranges = tuple(one for one, _ in self.ranges)
+        regions = tuple(place.region for _, place in self.ranges)
+        offsets = tuple(place.offset_bytes for _, place in self.ranges)
+        return MemoryMap(ranges, regions, offsets, self.arena_bytes, fits)

@@ -1,0 +1,139 @@
+"""A transfer plan: steps on a fast memory of limited capacity and a slow one, and as JSON."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tvm_serenity.graph import Graph, text
+from tvm_serenity.offchip.transfers.check import FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A tensor is copied between its home in slow memory and ``address`` in fast memory.
+
+    ``is_store``: from fast to slow memory. ``tensor`` is the one that owns the storage.
+    """
+
+    tensor: int
+    address: int
+    is_store: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A tensor changes its address in fast memory, so that the free bytes become contiguous."""
+
+    tensor: int
+    source: int
+    address: int
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """The bytes of a tensor in fast memory become free."""
+
+    tensor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Operator ``op`` runs; ``addresses``: of the tensors that own the storages of its operands.
+
+    ``workspace``: the address of its workspace, None without one.
+    """
+
+    op: int
+    addresses: Mapping[int, int]
+    workspace: int | None = None
+
+
+Step = Copy | Move | Discard | Compute
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferPlan:
+    """The steps that run ``graph`` in ``order`` with at most ``capacity_bytes`` of fast memory.
+
+    ``homes``: the address in slow memory of each tensor that is ever there. ``fast_bytes`` and
+    ``slow_bytes``: the sizes of both arenas. ``moved_bytes`` change their address within fast
+    memory; they are no traffic. ``lower_bound_bytes`` holds for every order and policy.
+    """
+
+    graph: Graph
+    order: tuple[int, ...]
+    policy: str
+    capacity_bytes: int
+    alignment_bytes: int
+    homes: Mapping[int, int]
+    steps: tuple[Step, ...]
+    fast_bytes: int
+    slow_bytes: int
+    compulsory_bytes: int
+    lower_bound_bytes: int
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes from slow to fast memory."""
+        return self._copied(False)
+
+    @property
+    def write_bytes(self) -> int:
+        """Bytes from fast to slow memory."""
+        return self._copied(True)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes between both memories."""
+        return self.read_bytes + self.write_bytes
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes that change their address within fast memory."""
+        sizes = self.graph.tensors
+        return sum(sizes[s.tensor].size_bytes for s in self.steps if isinstance(s, Move))
+
+    def _copied(self, is_store: bool) -> int:
+        copies = (s for s in self.steps if isinstance(s, Copy) and s.is_store == is_store)
+        return sum(self.graph.tensors[s.tensor].size_bytes for s in copies)
+
+
+def certificate(plan: TransferPlan) -> dict[str, Any]:
+    """Return a plan as JSON; tensors are names, operators are indices of the given order."""
+    names = [tensor.name for tensor in plan.graph.tensors]
+    return {
+        "format": FORMAT,
+        "graph": plan.graph.name,
+        "graph_sha256": hashlib.sha256(text.dump(plan.graph).encode()).hexdigest(),
+        "policy": plan.policy,
+        "capacity_bytes": plan.capacity_bytes,
+        "alignment_bytes": plan.alignment_bytes,
+        "fast_bytes": plan.fast_bytes,
+        "slow_bytes": plan.slow_bytes,
+        "read_bytes": plan.read_bytes,
+        "write_bytes": plan.write_bytes,
+        "moved_bytes": plan.moved_bytes,
+        "compulsory_bytes": plan.compulsory_bytes,
+        "lower_bound_bytes": plan.lower_bound_bytes,
+        "order": list(plan.order),
+        "homes": {names[tensor]: address for tensor, address in plan.homes.items()},
+        "steps": [_as_json(plan.graph, names, step) for step in plan.steps],
+    }
+
+
+def _as_json(graph: Graph, names: list[str], step: Step) -> dict[str, Any]:
+    match step:
+        case Copy(tensor, address, is_store):
+            size = graph.tensors[tensor].size_bytes
+            do, at = ("store", "from") if is_store else ("load", "to")
+            return {"do": do, "tensor": names[tensor], at: address, "bytes": size}
+        case Move(tensor, source, address):
+            size = graph.tensors[tensor].size_bytes
+            ends = {"from": source, "to": address}
+            return {"do": "move", "tensor": names[tensor], **ends, "bytes": size}
+        case Discard(tensor):
+            return {"do": "discard", "tensor": names[tensor]}
+        case Compute(op, addresses, workspace):
+            operands = {names[tensor]: address for tensor, address in addresses.items()}
+            return {"do": "compute", "op": op, "at": operands, "workspace": workspace}
