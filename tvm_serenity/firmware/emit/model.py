@@ -6,6 +6,7 @@ from tvm_serenity.firmware.emit import header
 from tvm_serenity.firmware.emit.arguments import pointer
 from tvm_serenity.firmware.emit.c import arenas, banner, file, join, symbol
 from tvm_serenity.firmware.emit.calls import Calls, calls
+from tvm_serenity.firmware.emit.interface import classify
 from tvm_serenity.firmware.program import Program
 
 INVALID = -1
@@ -25,6 +26,7 @@ def source(program: Program, external: bool) -> str:
             made.definitions,
             _accessors(program, external),
             (_run if program.fed is None else _feed)(program, made, external),
+            classify.definition(program, external),
         ]
     )
 
