@@ -22,6 +22,7 @@ from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.firmware.compile import banded_program, interface, unsplit
 from tvm_serenity.firmware.emit import c, calls, header, linker, model, walker
 from tvm_serenity.firmware.emit import sources as emitted
+from tvm_serenity.firmware.emit.interface import by_number
 from tvm_serenity.firmware.kernels import sources as library
 from tvm_serenity.firmware.kernels.parts import epilogue, fours, pairs
 from tvm_serenity.firmware.select import library as selection
@@ -370,12 +371,13 @@ FAULTS: dict[str, Fault] = {
     "calls in another order": Fault("emitter", wrong(calls, "_lines", _lines_swapped)),
     "an output without its last byte": Fault("emitter", wrong(model, "_run", _short_copy)),
     "a negated zero point": Fault(
-        "macros", _in_text(header, "_tensor_macros", "_ZERO_POINT (", "_ZERO_POINT (0 - ")
+        "macros", _in_text(header, "named_macros", "_ZERO_POINT (", "_ZERO_POINT (0 - ")
     ),
     "a negated zero point of the module": Fault("macros", wrong(interface, "_scales", _negated)),
     "the scale of another tensor": Fault(
-        "macros", _in_text(header, "_tensor_macros", "_SCALE 0", "_SCALE 1")
+        "macros", _in_text(header, "named_macros", "_SCALE 0", "_SCALE 1")
     ),
+    "a size by number": Fault("macros", _in_text(by_number, "_macros", "0_BYTES", "0_BYTES 1 +")),
     "overlapping tensors": Fault("planner", wrong(unsplit, "place", _overlapping)),
     "a smaller arena": Fault("planner", wrong(unsplit, "place", _smaller_arena)),
     "a dropped row": Fault("rows", wrong(walker, "_library", _one_row_fewer), settings={"rows": 2}),

@@ -11,7 +11,7 @@ from tvm.driver.tvmc.model import TVMCPackage  # noqa: E402
 
 from tvm_serenity.boards import board  # noqa: E402
 from tvm_serenity.firmware.emit.project import Layout  # noqa: E402
-from tvm_serenity.firmware.formats.mlf import model_library  # noqa: E402
+from tvm_serenity.firmware.formats import mlf  # noqa: E402
 from tvm_serenity.firmware.program import (  # noqa: E402
     Array,
     Bands,
@@ -45,7 +45,7 @@ def test_tvm_reads_the_archive_and_its_parameters(tmp_path: Path) -> None:
         (1,),
         {"sram": 32},
     )
-    made = model_library(program, Layout(board("mps2-an386")))
+    made = mlf.written(program, Layout(board("mps2-an386")))
     (tmp_path / "net.tar").write_bytes(made["net.tar"])
     package = TVMCPackage(str(tmp_path / "net.tar"))
     assert (package.type, package.executor_type) == ("mlf", "aot")

@@ -14,7 +14,7 @@ from tvm_serenity.cli.options import Board, Model
 from tvm_serenity.commands.build import BuildOptions, build, pinned
 from tvm_serenity.errors import FitError
 from tvm_serenity.options.option import Option, option
-from tvm_serenity.options.output import PROJECT, Shown
+from tvm_serenity.options.output import OUTPUT_FORMATS, PROJECT, Shown
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.result import Project
@@ -111,14 +111,11 @@ def _cost(one: Mapping[str, Any]) -> str:
     return f"{one['how']}: {time}{one['ram_bytes']:,} bytes RAM, {one['flash_bytes']:,} flash"
 
 
-def advice(formats: str, output: str, name: str) -> str:
-    """Return the command that uses a project of the format ``formats`` next."""
-    return {
-        PROJECT: f"serenity verify {output}",
-        "mlf": f"unpack {output}/{name}.tar; include codegen/host/include/tvmgen_{name}.h",
-        "zephyr": f"cmake -DZEPHYR_EXTRA_MODULES={Path(output).resolve()}",
-        "arduino": f"arduino-cli compile --library {output}",
-    }[formats] + ("" if formats == PROJECT else "; serenity verify needs --format project")
+def advice(form: str, output: str, name: str) -> str:
+    """Return what to do next with a project of the format ``form``."""
+    (known,) = (one for one in OUTPUT_FORMATS if one.name == form)
+    use = known.use.format(output=output, name=name, absolute=Path(output).resolve())
+    return use + ("" if form == PROJECT else "; serenity verify needs --format project")
 
 
 def _regions(facts: Mapping[str, Any]) -> dict[str, str]:

@@ -12,7 +12,7 @@ import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,6 +212,8 @@ class _Work:
         names = [n for n in options_of(Settings) if n not in ("output", "force", "check", "name")]
         model = file if is_builtin(file) else Path(file).name
         words = ["serenity", "build", model, "--board", self.board.name, "--minimise", OFF]
+        if settings.labels is not None:
+            settings = replace(settings, labels=Path(settings.labels).name)
         words += ["--name", self.made.program.name, *flags_of(settings, names)]
         return shlex.join([*words, "-o", self.made.program.name])
 

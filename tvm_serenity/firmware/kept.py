@@ -22,6 +22,7 @@ from tvm_serenity.firmware.emit.project import replaced
 from tvm_serenity.firmware.result import Project, packed
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.frontends import format_of, load
+from tvm_serenity.frontends.labels import read_labels
 from tvm_serenity.system import cache, sources
 from tvm_serenity.system.files import ZOO
 
@@ -117,8 +118,9 @@ def _name(origin: _Origin, board: Board, settings: Settings, goal: str) -> str:
     tools = [identity(tool) for tool in TOOLS]
     told = [f"{name}={os.environ.get(name)}" for name in SETTINGS]
     kind = f"project {settings.output is not None} {goal}"
+    labels = () if settings.labels is None else read_labels(settings.labels)
     made_by = sources.own_digest(), sources.versions(*PACKAGES)
-    return cache.key(kind, *made_by, *tools, *told, *about, *said, *origin.parts)
+    return cache.key(kind, *made_by, *tools, *told, *about, *said, repr(labels), *origin.parts)
 
 
 def _plain(value: Any) -> str:

@@ -5,7 +5,7 @@ one, and a call makes a band of them; of a network that runs whole every tensor 
 row, and every step runs once. ``firmware.check`` replays the calls, ``emit`` writes them as C.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -35,12 +35,17 @@ class Quantisation:
     zero_point: int
 
 
+def is_vector(shape: Sequence[int]) -> bool:
+    """Return whether exactly one axis is longer than 1, and none is empty."""
+    return len([extent for extent in shape if extent != 1]) == 1 and 0 not in shape
+
+
 @dataclass(frozen=True)
 class Tensor:
     """A value the program computes or is given; ``dtype`` is numpy's name.
 
     ``initial`` makes an input a state: filled with that value before the first run, later with the
-    output that stands at its place among the last outputs.
+    output that stands at its place among the last outputs. ``labels``: of its elements, as classes.
     """
 
     name: str
@@ -48,11 +53,17 @@ class Tensor:
     dtype: str
     quantisation: Quantisation | None = None
     initial: int | None = None
+    labels: tuple[str, ...] = ()
 
     @property
     def size_bytes(self) -> int:
         """Bytes in memory."""
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether exactly one axis is longer than 1: the elements may stand for classes."""
+        return is_vector(self.shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from tvm_serenity.relax.attributes import (
     OUTPUT_SCALES,
     OUTPUTS,
     first_values,
+    labels_of,
 )
 from tvm_serenity.relax.copied_results import results_of
 
@@ -28,12 +29,14 @@ class Known:
     """What a model says of an input or output; ``initial`` fills a state before the first run.
 
     ``shape``: of an output, which may be another one than that of the kernel's result which it is.
+    ``labels``: of the elements of an output.
     """
 
     name: str
     quantisation: Quantisation | None = None
     initial: int | None = None
     shape: tuple[int, ...] | None = None
+    labels: tuple[str, ...] = ()
 
     def shape_of(self, made: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of a tensor that lies in memory as ``made``."""
@@ -78,12 +81,13 @@ def interface(module: tvm.IRModule) -> Interface:
         given.append(Known(name, next(scales, None) or _input(param, bindings), state))
     made = list(_names(function, OUTPUTS, results))[: len(results) - len(initial)]
     made += [f"{name}_next" for name in names[first:]]
-    scales = _scales(function, OUTPUT_SCALES)
+    scales, labels = _scales(function, OUTPUT_SCALES), labels_of(function)
     outputs = [
         Known(
             name,
             next(scales, None) or _output(value, bindings),
             shape=compat.static_shape(value.ty, name),
+            labels=next(labels, ()),
         )
         for name, value in zip(made, results, strict=True)
     ]
@@ -101,7 +105,7 @@ def named(
     first = sorted(range(len(names)), key=lambda i: known[i] is None)
     given = dict(zip(first, unique(identifier(names[i]) for i in first), strict=True))
     return [
-        Tensor(given[i], k.shape_of(shape), dtype, k.quantisation, k.initial)
+        Tensor(given[i], k.shape_of(shape), dtype, k.quantisation, k.initial, k.labels)
         if k is not None
         else Tensor(given[i], shape, dtype)
         for i, ((_, shape, dtype), k) in enumerate(zip(tensors, known, strict=True))

@@ -47,10 +47,12 @@ def opened(model: "Model", settings: Settings) -> OpenedModel:
     if format_of(model) is not None:
         file: ModelFile = cast("ModelFile", model)
         _check_opaque(file, settings)
+        from tvm_serenity.firmware.compile.labels import with_labels
         from tvm_serenity.frontends.relax import to_relax
 
         how = settings.dynamic_range
         made = to_relax(file, settings.dims, integers, stand_ins=True, dynamic_range=how)
+        made = with_labels(made, file, settings.labels)
         return OpenedModel(made, str(file.path), str(runtime_file(file)))
     if settings.dims:
         raise InputError(f"{name or 'the model'}: only dimensions of a file have names")
@@ -61,11 +63,13 @@ def opened(model: "Model", settings: Settings) -> OpenedModel:
     import tvm
 
     from tvm_serenity import zoo
+    from tvm_serenity.firmware.compile.labels import with_labels
     from tvm_serenity.frontends.relax import to_relax
 
     if name is not None:
-        return OpenedModel(zoo.build(name), name, name)
+        return OpenedModel(with_labels(zoo.build(name), None, settings.labels), name, name)
     module = model if isinstance(model, tvm.IRModule) else to_relax(model, integers=integers)
+    module = with_labels(module, None, settings.labels)
     return OpenedModel(module, settings.model, settings.model)
 
 

@@ -28,7 +28,8 @@ def with_every_output(made: Compiled, said: Interface, results: Sequence[int]) -
         name = unique([*taken, identifier(known.name)])[-1]
         shown = tensors[tensor]
         outputs.append(len(tensors))
-        tensors.append(Tensor(name, known.shape_of(shown.shape), shown.dtype, known.quantisation))
+        shape = known.shape_of(shown.shape)
+        tensors.append(Tensor(name, shape, shown.dtype, known.quantisation, labels=known.labels))
         bands.append(bands[tensor])
         sources.append(sources[tensor])
     program = replace(program, tensors=tuple(tensors), bands=tuple(bands), outputs=tuple(outputs))

@@ -19,6 +19,7 @@ __all__ = [
     "numbers",
     "prototype",
     "sources_of",
+    "string",
     "symbol",
 ]
 
@@ -105,6 +106,12 @@ def array_definition(name: str, array: Array, alignment: int, constant: bool = T
         f"{kind} {name}[{max(len(values), 1)}] __attribute__((aligned({alignment}))) = {{\n"
         f"    {body or '0'},\n}};\n"
     )
+
+
+def string(text: str) -> str:
+    """Return a string literal of ``text`` in UTF-8; it has ASCII characters only."""
+    plain = set(range(0x20, 0x7F)) - {ord('"'), ord("\\"), ord("?")}  # "??" begins a trigraph
+    return '"' + "".join(chr(b) if b in plain else f"\\{b:03o}" for b in text.encode()) + '"'
 
 
 def arenas(program: Program) -> str:

@@ -1,8 +1,8 @@
-"""``model.h``: sizes, shapes, scales and zero points as macros, and the functions of a program."""
-
-import math
+"""``model.h``: what a program says of its inputs and outputs, and its functions."""
 
 from tvm_serenity.firmware.emit.c import C_TYPES, banner, join, symbol
+from tvm_serenity.firmware.emit.interface import by_number, classify
+from tvm_serenity.firmware.emit.interface.edges import edges, named_macros
 from tvm_serenity.firmware.program import Program
 
 LITTLE_ENDIAN = """\
@@ -23,17 +23,17 @@ def header(program: Program, external: bool) -> str:
     return join(
         [
             banner(program, "interface")
-            + f"#ifndef {guard}\n#define {guard}\n\n#include <stdbool.h>\n#include <stdint.h>\n\n"
-            f"{LITTLE_ENDIAN}"
+            + f"#ifndef {guard}\n#define {guard}\n\n#include <math.h>\n#include <stdbool.h>\n"
+            f"#include <stdint.h>\n\n{LITTLE_ENDIAN}"
             '#ifdef __cplusplus\nextern "C" {\n#endif\n',
             _arena_macros(program),
-            *(_tensor_macros(program, "INPUT", t) for t in program.given),
-            *(_tensor_macros(program, "OUTPUT", t) for t in program.outputs),
-            _row_macros(program),
+            *(named_macros(edge) for edge in edges(program)),
             _arenas(program) if external else "",
             _structures(program) if program.fed is None else "",
             *(_run(program, external) if program.fed is None else _feed(program, external)),
             _accessors(program, external),
+            by_number.interface(program),
+            classify.declaration(program, external),
             "#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
         ]
     )
@@ -93,54 +93,6 @@ def _arena_macros(program: Program) -> str:
     lines.append(f"#define {prefix}_ARENA_ALIGNMENT {program.alignment_bytes}")
     lines.append(f"#define {prefix}_CONSTANT_BYTES {program.constant_bytes}")
     return "\n".join(lines)
-
-
-def _tensor_macros(program: Program, role: str, index: int) -> str:
-    tensor = program.tensors[index]
-    prefix = f"{program.name.upper()}_{role}_{tensor.name.upper()}"
-    shape = ", ".join(map(str, tensor.shape))
-    elements = math.prod(tensor.shape)
-    lines = [
-        f"/* {role.capitalize()} {tensor.name}: {tensor.dtype}, shape ({shape}). */",
-        f"#define {prefix}_BYTES {tensor.size_bytes}",
-        f"#define {prefix}_ELEMENTS {elements}",
-        f"#define {prefix}_RANK {len(tensor.shape)}",
-    ]
-    lines += [f"#define {prefix}_DIM_{i} {extent}" for i, extent in enumerate(tensor.shape)]
-    if tensor.quantisation is not None:
-        lines += [
-            "/* real value = scale * (stored value - zero point) */",
-            f"#define {prefix}_SCALE {tensor.quantisation.scale!r}f",
-            f"#define {prefix}_ZERO_POINT ({tensor.quantisation.zero_point})",
-        ]
-    if tensor.initial is not None:
-        lines += [
-            "/* A state: fill it with this before the first run, later with its output. */",
-            f"#define {prefix}_INITIAL ({tensor.initial})",
-        ]
-    return "\n".join(lines)
-
-
-def _row_macros(program: Program) -> str:
-    if program.fed is None:
-        return ""
-    tensor = program.tensors[program.fed.tensor]
-    prefix = f"{program.name.upper()}_INPUT_{tensor.name.upper()}"
-    return (
-        "/* The input arrives row by row, from the top. */\n"
-        f"#define {prefix}_ROWS {program.fed.rows}\n"
-        f"#define {prefix}_ROW_BYTES {program.fed.row_bytes}" + _step_macros(program, prefix)
-    )
-
-
-def _step_macros(program: Program, prefix: str) -> str:
-    if program.moving is None:
-        return ""
-    return (
-        "\n/* The window moves by so many rows; after so many steps the first one is full. */\n"
-        f"#define {prefix}_STEP_ROWS {program.moving.step}\n"
-        f"#define {prefix}_STEPS_TO_FILL {program.moving.steps_to_fill}"
-    )
 
 
 def _arenas(program: Program) -> str:

@@ -6,6 +6,7 @@ from tvm_serenity.firmware.emit import header
 from tvm_serenity.firmware.emit.arguments import pointer
 from tvm_serenity.firmware.emit.c import PORT_HEADER, arenas, banner, file, join, symbol
 from tvm_serenity.firmware.emit.calls import Calls, calls
+from tvm_serenity.firmware.emit.interface import classify
 from tvm_serenity.firmware.emit.transfers import lifetime_macros
 from tvm_serenity.firmware.program import Program
 
@@ -28,6 +29,7 @@ def source(program: Program, external: bool) -> str:
             made.definitions,
             _accessors(program, external),
             (_run if program.fed is None else _feed)(program, made, external),
+            classify.definition(program, external),
         ]
     )
 

@@ -11,7 +11,10 @@ from tvm_serenity.errors import MissingPartError
 
 LICENSED = "SPDX-License-Identifier: Apache-2.0"
 PACKAGE = "tvm-serenity"
-_IN_C, _WITH_HASH = (".c", ".h", ".ld", ".ino"), ("Makefile", "Lists.txt", ".cmake", "Kconfig")
+_IN_C, _WITH_HASH = (
+    (".c", ".h", ".ld", ".ino"),
+    ("Makefile", "Lists.txt", ".cmake", "Kconfig", ".yml"),
+)
 
 
 def with_licence(files: Mapping[str, bytes]) -> dict[str, bytes]:
