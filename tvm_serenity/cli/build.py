@@ -36,7 +36,9 @@ class ShownBuild(Shown):
 
 
 @command("build", required=("output",))
-def build_command(model: Model, board: Board, options: BuildOptions, shown: ShownBuild) -> None:
+def build_command(
+    model: Model, board: Board = None, *, options: BuildOptions, shown: ShownBuild
+) -> None:
     """Write the best firmware for MODEL as C sources, and check that it fits the board.
 
     The firmware needs no runtime library and no malloc. DIR receives the C interface
@@ -53,6 +55,7 @@ def build_command(model: Model, board: Board, options: BuildOptions, shown: Show
     [dim]Examples[/dim]
       serenity build kws.tflite --board netduinoplus2 -o kws
       serenity build person.tflite --board microbit --minimise ram -o person
+      serenity build kws.tflite --cpu cortex-m4 --ram 64K --flash 512K -o kws
     """
     show.warn_without_core()
     try:

@@ -9,28 +9,21 @@ from rich.table import Table
 from tvm_serenity.cli import show
 from tvm_serenity.cli.derive import command
 from tvm_serenity.cli.fit_sweep import print_fits
-from tvm_serenity.cli.options import BOARD_HELP
+from tvm_serenity.cli.options import Board
 from tvm_serenity.commands.fit import FitOptions, FitResult, fit
-from tvm_serenity.options.option import HelpGroup
 from tvm_serenity.options.output import Shown
 
 if TYPE_CHECKING:
     from tvm_serenity.fitting.choose import Fitted
     from tvm_serenity.fitting.measure import BuildFigures
 
-BOARD = "mps2-an386"
-"""The default board: a Cortex-M4 in QEMU with ample memory."""
-
 Models = Annotated[
     list[str], typer.Argument(metavar="MODEL...", help="Files, or zoo:NAME?param=value.")
-]
-Board = Annotated[
-    str, typer.Option("--board", metavar="NAME", help=BOARD_HELP, rich_help_panel=HelpGroup.MODEL)
 ]
 
 
 @command("fit")
-def fit_command(models: Models, board: Board = BOARD, *, options: FitOptions, shown: Shown) -> None:
+def fit_command(models: Models, board: Board = None, *, options: FitOptions, shown: Shown) -> None:
     """Find the best build of MODEL for a board: unsplit, with overlap, or in bands of rows.
 
     All builds are ordered and placed. Builds that no other dominates are linked, and the latency

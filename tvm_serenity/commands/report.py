@@ -7,8 +7,8 @@ from typing import Any
 
 from tvm_serenity import __version__
 from tvm_serenity.boards import Board, board, names
+from tvm_serenity.commands.best_build import BoardOptions, question
 from tvm_serenity.commands.explain import (
-    BOARD,
     all_measures,
     channel_claims,
     claims_of,
@@ -23,14 +23,12 @@ from tvm_serenity.commands.schedule import schedule_json
 from tvm_serenity.explain.claims import Claim
 from tvm_serenity.explain.fit import fit_json
 from tvm_serenity.explain.measures import Measure
+from tvm_serenity.explain.rows import finest_bands
 from tvm_serenity.graph import Graph
 from tvm_serenity.offchip import Model as Traffic
 from tvm_serenity.offchip import Sweep, points_of, run_points
-from tvm_serenity.options.memory import Views
-from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.options.option import HelpGroup, Option, differing, option, values_of
 from tvm_serenity.options.output import OUTPUT
-from tvm_serenity.options.speed import TimeLimit
 from tvm_serenity.plan import Plan, check_plan
 from tvm_serenity.plan.joint import Joint, Placed, place_order, schedule_for_arena
 from tvm_serenity.report.choices import choice_json
@@ -49,17 +47,15 @@ for any page."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions(ReadOptions, Views, TimeLimit):
+class ReportOptions(BoardOptions):
     """The options of ``report``.
 
-    ``output``: the file of the page. ``board``: check the fit on this board. ``firmware``: a
-    project whose latency is shown.
+    ``output``: the file of the page. ``firmware``: a project whose latency is shown.
     """
 
     output: str | None = option(
         None, differing(OUTPUT, metavar="FILE.html", help="Write the page here.")
     )
-    board: str | None = option(None, BOARD)
     firmware: str | None = option(
         None,
         Option(
@@ -103,7 +99,8 @@ def report(
 
 def collect(request: Request) -> dict[str, Any]:
     """Return the data of the page; the naive checkers verify all orders and plans."""
-    target = None if request.options.board is None else board(request.options.board)
+    spec = request.options.target
+    target = None if spec is None else board(spec)
     opened = source(request.model, request.options)
     reduced = request.options.meaning.apply(opened.file().graph)
     graph = reduced.graph
@@ -124,12 +121,12 @@ def collect(request: Request) -> dict[str, Any]:
         "model": request.model,
         "version": __version__,
         "command": _command(request),
-        "board": request.options.board,
+        "board": spec,
         "choices": _choices(graph, joint.schedule, rewritten, found.tried),
         "schedule": schedule_json(
             request.model, request.options.meaning, reduced, joint, found.given[1]
         ),
-        "explain": explain_json(request.model, graph, request.options.board, claims),
+        "explain": explain_json(request.model, graph, spec, claims),
         "rewrite": rewrite_json(request.model, "all", rewritten, found.plans, False),
         "traffic": found.traffic,
         "traffic_options": _traffic_options(found.settings),
@@ -173,9 +170,12 @@ def _searched(
         rewritten = rewritten_or_ordered(rewrite_input(opened), RewriteOptions())
         plans = placed(rewritten)
     with within(None, 1 / 2), request.tell("trying measures against the peak"):
-        tried = all_measures(graph, opened.file(), rewritten, request.options.time_limit_s)
+        bands = finest_bands(opened.file(), request.options.time_limit_s)
+        tried = all_measures(graph, bands, rewritten, request.options.time_limit_s)
+    with within(None, 1 / 2):
+        asked = question(opened, request.options, target, request.tell)
     with within(None, 1 / 2), request.tell("placing on boards"):
-        claims = claims_of(graph, joint.schedule, tried, target)
+        claims = claims_of(asked, graph, joint.schedule, tried)
         boards = [fit_json(b, graph, joint.ranges, joint.plan) for b in _boards(target)]
     settings = settings_for(max(joint.schedule.peak_bytes, 1))
     with request.tell("measuring traffic"):
@@ -242,8 +242,8 @@ def _command(request: Request) -> str:
     words = ["serenity", "report", request.model]
     for name, value in request.options.meaning.choices().items():
         words += [f"--{name.replace('_', '-')}"] if value is True else []
-    if request.options.board is not None:
-        words += ["--board", request.options.board]
+    if request.options.target is not None:
+        words += ["--board", request.options.target]
     if request.options.firmware is not None:
         words += ["--firmware", request.options.firmware]
     if request.options.time_limit_s is not None:

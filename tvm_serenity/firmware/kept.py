@@ -75,7 +75,7 @@ def kept(
     origin = _origin(model)
     if origin is None:
         return build(model)
-    name = _name(origin, board, settings, goal)
+    name = _name(origin, board, settings, f"project {settings.output is not None} {goal}")
     entry = held.get(name)
     if entry is None:
         made = build(model)
@@ -85,6 +85,15 @@ def kept(
         return made
     settings.notify("taking the project from an earlier run of the same build")
     return _unpacked(entry, origin, settings)
+
+
+def key_of(model: "Model", board: Board, settings: Settings, kind: str) -> str | None:
+    """Return the cache key of the result of ``kind`` for a model on a board.
+
+    None for a model that is no single file: what decides it is not known.
+    """
+    origin = _origin(_read(model, settings))
+    return None if origin is None else _name(origin, board, settings, kind)
 
 
 def _read(model: "Model", settings: Settings) -> "Model":
@@ -108,7 +117,7 @@ def _origin(model: "Model") -> _Origin | None:
     return _Origin(str(file.path), (file.path.name, file.path.read_bytes(), changed, *read))
 
 
-def _name(origin: _Origin, board: Board, settings: Settings, goal: str) -> str:
+def _name(origin: _Origin, board: Board, settings: Settings, kind: str) -> str:
     said = [
         f"{f.name}={_plain(getattr(settings, f.name))}"
         for f in fields(settings)
@@ -117,7 +126,6 @@ def _name(origin: _Origin, board: Board, settings: Settings, goal: str) -> str:
     about = repr(replace(board, file="")), json.dumps(board.timing, default=str)
     tools = [identity(tool) for tool in TOOLS]
     told = [f"{name}={os.environ.get(name)}" for name in SETTINGS]
-    kind = f"project {settings.output is not None} {goal}"
     labels = () if settings.labels is None else read_labels(settings.labels)
     made_by = sources.own_digest(), sources.versions(*PACKAGES)
     return cache.key(kind, *made_by, *tools, *told, *about, *said, repr(labels), *origin.parts)

@@ -36,6 +36,7 @@ from tvm_serenity.options.goal import ENERGY, TIME
 from tvm_serenity.options.option import searched
 from tvm_serenity.options.speed import GROW
 from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.relax.pipeline import Prepared
 from tvm_serenity.relax.row_chains import chains
 from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.limits import Limits
@@ -44,7 +45,7 @@ from tvm_serenity.rows.tiles import without_between
 from tvm_serenity.search.deadline import within
 
 if TYPE_CHECKING:
-    from tvm_serenity.firmware.compile.model import Model
+    from tvm_serenity.firmware.compile.model import Model, OpenedModel
 
 WHOLE_SECONDS = 60.0
 """Seconds for all orders and placements of unsplit operators."""
@@ -57,22 +58,27 @@ SEARCHES = 30
 
 
 def fitted(
-    model: "Model",
+    model: "Model | OpenedModel",
     board: Board | str,
     goal: FitGoal | None = None,
     settings: Settings | None = None,
     *,
     every: bool = True,
+    single: bool = True,
+    known: dict[str, Prepared] | None = None,
 ) -> Fitted:
     """Return the best build of ``model`` for ``board``, and all measured builds.
 
     ``model`` and ``board`` are those of ``firmware.build``; ``settings`` say what all candidates
     have in common (types, channels, stack), and leave rewriting, overwriting and rows to the
     search. ``every``: every kind of build is tried, and settings may force none; else those alone
-    that may be best, in seconds, and no bound is computed. Ctrl-C ends it with what was measured by
-    then, like the time limit. The bound covers every order and placement, every height of bands,
-    and results that overwrite an input where a build may do that; of each rewriting that was tried.
-    With ``recompute`` it covers every choice of chains in tiles, whatever they compute again.
+    that may be best, in seconds, and no bound is computed. ``single``: a build that is the only one
+    is linked and timed, too; :func:`build_chosen` links it in any case. ``known``: the lowered
+    networks of earlier searches of the same opened model, by rewriting; new ones are added. Ctrl-C
+    ends it with what was measured by then, like the time limit. The bound covers every order and
+    placement, every height of bands, and results that overwrite an input where a build may do that;
+    of each rewriting that was tried. With ``recompute`` it covers every choice of chains in tiles,
+    whatever they compute again.
 
     Raises :class:`InputError` where settings decide what is searched, where the board cannot answer
     the goal, or where nothing could be measured.
@@ -89,9 +95,13 @@ def fitted(
     module, file = found.module, found.file
     name = identifier(settings.name or (Path(file).stem if file else "model"))
     deadline = started + (goal.time_limit_s or inf)
-    search = _Search(NetworkCompiler(module, name, target, settings), goal, deadline, every)
+    maker = NetworkCompiler(module, name, target, settings)
+    maker.known.update(known or {})
+    search = _Search(maker, goal, deadline, every, single)
     with tempfile.TemporaryDirectory(prefix="serenity.") as folder, within(goal.time_limit_s):
         points = search.points(Path(folder))
+    if known is not None:
+        known.update(maker.known)
     if not points:
         raise InputError(
             f"{name}: the time limit of {goal.time_limit_s} s ended before any build was measured; "
@@ -141,6 +151,7 @@ class _Search:
     goal: FitGoal
     deadline: float
     every: bool = True
+    single: bool = True
     bounds: list[int] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     complete: bool = True
@@ -177,7 +188,7 @@ class _Search:
             points = [unlinked(board, one) for one in found]
             if self.left <= 0:
                 self.complete = False
-            elif flash_is_enough and image.linkable() and (self.every or len(found) > 1):
+            elif flash_is_enough and image.linkable() and (self.single or len(found) > 1):
                 notify(f"linking {len(found)} builds")
                 self.measure(points, folder)
         except KeyboardInterrupt:

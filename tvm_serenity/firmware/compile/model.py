@@ -34,11 +34,13 @@ class OpenedModel:
     runtime_file: str | None
 
 
-def opened(model: "Model", settings: Settings) -> OpenedModel:
-    """Return a model as a Relax module, and where it is from.
+def opened(model: "Model | OpenedModel", settings: Settings) -> OpenedModel:
+    """Return a model as a Relax module, and where it is from; an opened one unchanged.
 
     Raises :class:`InputError` for sizes and a signature of what is no file.
     """
+    if isinstance(model, OpenedModel):
+        return model
     integers = OFF if settings.quantized == OFF else "tflite"
     name = str(model) if isinstance(model, str | os.PathLike) else None
     if name is not None and not name.startswith(ZOO):

@@ -54,16 +54,18 @@ function writeSummary() {
 }
 
 const HEADINGS = {
+  build: "Best build", least: "Least memory", alone: "Least memory", command: "",
+  ram: "Best build", flash: "Best build", conflict: "Best build", "way-out": "Best build",
   peak: "The peak", order: "The peak", bound: "Lower bound of every order",
-  measure: "Measures that lower the peak", refused: "Measures that lower the peak", verdict: "Conclusion", channels: "Channels without effect", ram: "Fit on the board", flash: "Fit on the board",
-  conflict: "Fit on the board", "way-out": "Fit on the board",
+  measure: "Measures that lower the peak", refused: "Measures that lower the peak",
+  "rows-floor": "Limit of bands of rows", channels: "Channels without effect", signatures: "Entry points",
 };
 
 function writeClaims() {
   const box = document.getElementById("claims");
   let heading = "";
   data.explain.claims.forEach((claim, i) => {
-    if (HEADINGS[claim.kind] !== heading) {
+    if (!["", heading].includes(HEADINGS[claim.kind])) {
       heading = HEADINGS[claim.kind];
       box.append(element("h3", {}, heading));
     }
