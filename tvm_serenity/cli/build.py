@@ -108,7 +108,7 @@ def _cost(one: Mapping[str, Any]) -> str:
         time = f"{one['milliseconds'][1]:.3g} ms, "
     elif one["instructions"] is not None:
         time = f"{one['instructions']:,} instructions, "
-    return f"{one['how']}: {time}{one['ram_bytes']:,} bytes RAM, {one['flash_bytes']:,} flash"
+    return f"{one['strategy']}: {time}{one['ram_bytes']:,} bytes RAM, {one['flash_bytes']:,} flash"
 
 
 def advice(formats: str, output: str, name: str) -> str:
@@ -154,8 +154,8 @@ def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
     rows["tables"] = f"{bands['table_bytes']:,} bytes for {facts['steps']:,} kernel calls"
     if bands["recompute"] is not None:
         rows["recomputation"] = recomputed_text(bands["recompute"])
-    if bands["left_whole"]:
-        rows["unsplit"] = "; ".join(bands["left_whole"])
+    if bands["left_unsplit"]:
+        rows["unsplit"] = "; ".join(bands["left_unsplit"])
     return rows
 
 

@@ -127,7 +127,7 @@ def _beyond(found: "Fitted") -> str:
     """Return the sizes of the fastest build, which exceeds a limit, as text."""
     nearest = min(found.points, key=lambda one: (_seconds(one), one.ram_bytes))
     sizes = f"{nearest.ram_bytes:,} bytes of RAM, {nearest.flash_bytes:,} of flash"
-    return f"exceeds the given limits: {nearest.how} takes {sizes}{_time(nearest)}"
+    return f"exceeds the given limits: {nearest.strategy} takes {sizes}{_time(nearest)}"
 
 
 def _figures(one: "BuildFigures") -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _figures(one: "BuildFigures") -> dict[str, Any]:
 
     run = one.run
     return {
-        "how": one.how,
+        "strategy": one.strategy,
         "ram_bytes": one.ram_bytes,
         "flash_bytes": one.flash_bytes,
         "milliseconds": None if run is None or run.milliseconds is None else [*run.milliseconds],
