@@ -112,7 +112,7 @@ def _cost(one: Mapping[str, Any]) -> str:
 
 
 def advice(formats: str, output: str, name: str) -> str:
-    """Return the command that uses a project of the format ``formats`` next."""
+    """Return the next command to run on a written project of the format ``formats``."""
     return {
         PROJECT: f"serenity verify {output}",
         "mlf": f"unpack {output}/{name}.tar; include codegen/host/include/tvmgen_{name}.h",

@@ -26,9 +26,10 @@ class CheckOptions(ReadOptions):
 def check(
     model: str, certificate: str, options: CheckOptions | None = None, tell: Progress = silent
 ) -> Confirmed:
-    """Return the confirmed claims of a certificate of ``schedule`` or ``rows``.
+    """Check a certificate that ``serenity schedule`` or ``rows`` wrote; return its claims.
 
-    Raises :class:`CheckError` if a claim is wrong.
+    ``certificate``: a JSON file with the claims and their proofs. Raises :class:`CheckError` if a
+    claim is wrong.
     """
     claims = read_certificate(certificate)
     with tell(f"checking {certificate}"):

@@ -24,7 +24,7 @@ def no_overlap(layer: RoundedConvolution) -> Passages:
 
 
 def elements(layer: PlainLayer, operands: int) -> Passages:
-    """Return the passages of an elementwise kernel, which reads a byte of each operand first."""
+    """Return the passages of a kernel that computes each byte from the operands' same bytes."""
     size = layer.products if not layer.by_rows else _row(layer)
     return (Passage(1, 1, size, 1, 1, size, planes=True),) * operands
 
