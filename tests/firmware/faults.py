@@ -24,7 +24,7 @@ from tvm_serenity.firmware.emit import c, calls, header, linker, model, walker
 from tvm_serenity.firmware.emit import sources as emitted
 from tvm_serenity.firmware.emit.interface import by_number
 from tvm_serenity.firmware.kernels import sources as library
-from tvm_serenity.firmware.kernels.parts import epilogue, fours, pairs
+from tvm_serenity.firmware.kernels.parts import epilogue, pairs, tile_2x4
 from tvm_serenity.firmware.select import library as selection
 from tvm_serenity.kernels import arithmetic, pooling
 from tvm_serenity.quantize import fixed, lookups, tables
@@ -336,12 +336,16 @@ FAULTS: dict[str, Fault] = {
     ),
     "multipliers of 15 bits": Fault("arithmetic", wrong(fixed, "_pair", _short_multiplier)),
     "transposed words": Fault("packers", wrong(pairs, "paired_words", _swapped_channels)),
-    "transposed bytes": Fault("packers", wrong(fours, "in_fours", _swapped_channels), board=M3),
-    "a lifted byte": Fault("packers", wrong(fours, "in_fours", _swapped_channels), board=M0),
+    "transposed bytes": Fault(
+        "packers", wrong(tile_2x4, "grouped_weights", _swapped_channels), board=M3
+    ),
+    "a lifted byte": Fault(
+        "packers", wrong(tile_2x4, "grouped_weights", _swapped_channels), board=M0
+    ),
     "a shift of the last channel": Fault(
         "packers", wrong(selection, "rounding", _one_shift_less), board=M55
     ),
-    "a bias": Fault("packers", wrong(selection, "settled", _one_bias_more), board=M55),
+    "a bias": Fault("packers", wrong(selection, "with_small_constants", _one_bias_more), board=M55),
     "a number of a channel": Fault(
         "packers", wrong(epilogue, "numbers", lambda n: n + np.array([0, 2 << 8]))
     ),

@@ -51,7 +51,7 @@ def test_less_ram_is_taken_where_that_is_asked_for(tmp_path: Path) -> None:
 def test_an_option_forces_what_it_names(tmp_path: Path) -> None:
     options = BuildOptions(rows=2, output=tmp_path / "rows", check=False)
     found = build(str(model(KWS)), "mps2-an386", options)
-    assert found.facts["search"]["build"]["how"].startswith("bands of 2 rows")
+    assert found.facts["search"]["build"]["strategy"].startswith("bands of 2 rows")
     assert found.facts["rows"]["rows"] == "2"
     exact = build(str(model(KWS)), "mps2-an386", BuildOptions(minimise="off", check=False))
     assert exact.facts["search"] is None
@@ -60,7 +60,7 @@ def test_an_option_forces_what_it_names(tmp_path: Path) -> None:
 def test_bands_are_tried_where_nothing_else_fits(tmp_path: Path) -> None:
     found = built(model(VWW), "--board", "cortex-m4:32K:1M", where=tmp_path / "vww")
     assert found["rows"] is not None
-    assert found["search"]["build"]["how"].startswith("bands of")
+    assert found["search"]["build"]["strategy"].startswith("bands of")
 
 
 def test_a_deadline_that_no_build_keeps_is_said(tmp_path: Path) -> None:

@@ -162,10 +162,10 @@ def test_networks_that_keep_states_see_rows_once() -> None:
 def test_states_that_do_not_follow_are_found() -> None:
     """Seeded faults: a state that stays as it was, or becomes what another is to be."""
     from tvm_serenity.frontends.relax import to_relax
-    from tvm_serenity.sliding import moved
+    from tvm_serenity.sliding import moved_window
 
     rows, reads = read(to_relax(str(model("tflm/keyword_scrambled_8bit.tflite"))))
-    found = sliding_step(moved(rows.network, 1, reads, 7).steady())
+    found = sliding_step(moved_window(rows.network, 1, reads, 7).steady())
     check_windows(found, reads)
     (one, made), (two, other), *rest = found.steady.states
     for states in (((one, one), (two, other), *rest), ((one, other), (two, made), *rest)):

@@ -111,11 +111,11 @@ def _cost(one: Mapping[str, Any]) -> str:
         time = f"{one['milliseconds'][1]:.3g} ms, "
     elif one["instructions"] is not None:
         time = f"{one['instructions']:,} instructions, "
-    return f"{one['how']}: {time}{one['ram_bytes']:,} bytes RAM, {one['flash_bytes']:,} flash"
+    return f"{one['strategy']}: {time}{one['ram_bytes']:,} bytes RAM, {one['flash_bytes']:,} flash"
 
 
 def advice(form: str, output: str, name: str) -> str:
-    """Return what to do next with a project of the format ``form``."""
+    """Return the next command for a project of the format ``form``."""
     (known,) = (one for one in OUTPUT_FORMATS if one.name == form)
     use = known.use.format(output=output, name=name, absolute=Path(output).resolve())
     return use + ("" if form == PROJECT else "; serenity verify needs --format project")
@@ -154,8 +154,8 @@ def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
     rows["tables"] = f"{bands['table_bytes']:,} bytes for {facts['steps']:,} kernel calls"
     if bands["recompute"] is not None:
         rows["recomputation"] = recomputed_text(bands["recompute"])
-    if bands["left_whole"]:
-        rows["unsplit"] = "; ".join(bands["left_whole"])
+    if bands["left_unsplit"]:
+        rows["unsplit"] = "; ".join(bands["left_unsplit"])
     return rows
 
 

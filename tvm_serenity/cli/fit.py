@@ -64,15 +64,15 @@ def _print(model: str, fitted: "Fitted", output: str | None) -> None:
         mark = ">" if one is fitted.chosen else "*" if one in fitted.front else ""
         code = "" if one.linked else " + code"
         sizes = f"{one.arena_bytes:,}", f"{one.ram_bytes:,}", f"{one.flash_bytes:,}{code}"
-        table.add_row(mark, escape(one.how), *sizes, escape(_run(one)))
+        table.add_row(mark, escape(one.strategy), *sizes, escape(_run(one)))
     show.console.print(table)
     rows = {}
     if fitted.chosen is None:
         rows["no build fits"] = _shortage(fitted)
     elif output is not None:
-        rows["written"] = f"{output} ({fitted.chosen.how}); serenity verify {output}"
+        rows["written"] = f"{output} ({fitted.chosen.strategy}); serenity verify {output}"
     else:
-        rows["best"] = f"{fitted.chosen.how}: least {fitted.goal.minimise}"
+        rows["best"] = f"{fitted.chosen.strategy}: least {fitted.goal.minimise}"
     if fitted.lower_bound_bytes:
         smallest = min(one.arena_bytes for one in fitted.points)
         gap = smallest / fitted.lower_bound_bytes - 1
@@ -106,4 +106,4 @@ def _shortage(fitted: "Fitted") -> str:
         for line in least.taken.lines
         if line.shortfall_bytes
     ]
-    return f"{least.how}: " + ("; ".join(short) or "it exceeds the given limits")
+    return f"{least.strategy}: " + ("; ".join(short) or "it exceeds the given limits")

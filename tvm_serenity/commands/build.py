@@ -122,7 +122,7 @@ def _beyond(found: "Fitted") -> str:
 
     nearest = min(found.points, key=lambda one: (seconds_of(one), one.ram_bytes))
     sizes = f"{nearest.ram_bytes:,} bytes of RAM, {nearest.flash_bytes:,} of flash"
-    return f"exceeds the given limits: {nearest.how} takes {sizes}{_time(nearest)}"
+    return f"exceeds the given limits: {nearest.strategy} takes {sizes}{_time(nearest)}"
 
 
 def _time(one: "BuildFigures") -> str:

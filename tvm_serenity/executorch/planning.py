@@ -93,7 +93,8 @@ def _sizes_before(graph_module: Any, memories: int) -> list[int]:
     held = [int(size) for size in getattr(graph_module, "input_mem_buffer_sizes", None) or ()][1:]
     if len(held) > memories:
         raise UnsupportedError(
-            f"submodules use {len(held)} memories, but {memories} capacities are given"
+            f"submodules use {len(held)} memories, but {memories} capacities are given; "
+            "give one capacity per memory"
         )
     return held + [0] * (memories - len(held))
 

@@ -98,7 +98,7 @@ def _figures(one: "BuildFigures") -> dict[str, Any]:
 
     run = one.run
     return {
-        "how": one.how,
+        "strategy": one.strategy,
         "ram_bytes": one.ram_bytes,
         "flash_bytes": one.flash_bytes,
         "linked": one.linked,

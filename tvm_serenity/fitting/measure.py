@@ -46,9 +46,9 @@ class Spending:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildFigures:
-    """A candidate beside its board; ``flash_bytes`` counts no code where it is not ``linked``.
+    """The figures of a candidate on a board; ``flash_bytes`` has no code unless it is ``linked``.
 
-    ``run``: one run, None where it was not timed; ``untimed`` says why.
+    ``run``: the cost of one run, None if it was not timed; ``untimed`` says why.
     """
 
     candidate: BuildCandidate
@@ -61,9 +61,9 @@ class BuildFigures:
     untimed: str = ""
 
     @property
-    def how(self) -> str:
-        """The strategy of the build as text."""
-        return self.candidate.how
+    def strategy(self) -> str:
+        """The name of the strategy of the build."""
+        return self.candidate.strategy
 
     @property
     def arena_bytes(self) -> int:
@@ -112,7 +112,7 @@ def linked(
 def all_linked(
     candidates: Sequence[BuildCandidate], board: Board, folder: Path, jobs: int
 ) -> Iterator[BuildFigures]:
-    """Yield what each of ``candidates`` takes, in their order, each made in ``folder/INDEX``."""
+    """Yield the figures of linked ``candidates``, in their order, each in ``folder/INDEX``."""
     places = [folder / str(i) for i in range(len(candidates))]
     pool = ThreadPoolExecutor(jobs)
     try:
@@ -136,7 +136,7 @@ def timed(
     """Yield ``found`` with the time of one run each, all within ``seconds``.
 
     The files are where :func:`all_linked` left them. Programs run in child processes, which end
-    when the time is over: what they have not reached is not timed, and says so.
+    when the time is over; ``untimed`` of the remaining builds says so.
     """
     shares = [list(enumerate(found))[k::jobs] for k in range(min(jobs, len(found)))]
     children = [
@@ -159,7 +159,7 @@ def timed(
 def _runs(
     share: Sequence[tuple[int, BuildFigures]], board: Board, folder: Path, seconds: float
 ) -> Iterator[Spending | str | None]:
-    """What one child yields: None when it has begun, then one answer for each of its share."""
+    """Yield None when the child has begun, then the cost of each build of its share, or why not."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
     yield None

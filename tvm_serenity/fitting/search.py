@@ -47,14 +47,14 @@ from tvm_serenity.search.deadline import within
 if TYPE_CHECKING:
     from tvm_serenity.firmware.compile.model import Model, OpenedModel
 
-WHOLE_SECONDS = 60.0
-"""Seconds for all orders and placements of unsplit operators."""
+UNSPLIT_SECONDS = 60.0
+"""Seconds for all orders and placements of the unsplit network."""
 LONGEST = 1e6
 """Seconds for all timed runs without a time limit."""
 BANDS_SHARE = 0.4
 """Share of the time limit for the search for bands; linking and timing take the rest."""
 SEARCHES = 30
-"""Time limits that are used up for one kind of input: of orders, placements, coarser bands."""
+"""The number of searches for one kind of input: orders, placements, coarser bands."""
 
 
 def fitted(
@@ -69,19 +69,20 @@ def fitted(
 ) -> Fitted:
     """Return the best build of ``model`` for ``board``, and all measured builds.
 
-    ``model`` and ``board`` are those of ``firmware.build``; ``settings`` say what all candidates
-    have in common (types, channels, stack), and leave rewriting, overwriting and rows to the
-    search. ``every``: every kind of build is tried, and settings may force none; else those alone
-    that may be best, in seconds, and no bound is computed. ``single``: a build that is the only one
-    is linked and timed, too; :func:`build_chosen` links it in any case. ``known``: the lowered
-    networks of earlier searches of the same opened model, by rewriting; new ones are added. Ctrl-C
-    ends it with what was measured by then, like the time limit. The bound covers every order and
-    placement, every height of bands, and results that overwrite an input where a build may do that;
-    of each rewriting that was tried. With ``recompute`` it covers every choice of chains in tiles,
-    whatever they compute again.
+    ``model`` and ``board`` are those of ``firmware.build``. ``settings`` hold what all candidates
+    have in common (types, channels, stack); rewriting, in place, overlap and rows are left to the
+    search. ``every``: every kind of build is tried, and settings may force none. Without it, only
+    builds that can be the best are tried, within seconds, and no bound is computed. ``single``: a
+    build that is the only one is linked and timed, too; :func:`build_chosen` links it in any case.
+    ``known``: the lowered networks of earlier searches of the same opened model, by rewriting; new
+    ones are added. Ctrl-C and the time limit end the search with the builds measured so far.
 
-    Raises :class:`InputError` where settings decide what is searched, where the board cannot answer
-    the goal, or where nothing could be measured.
+    The lower bound covers every order, placement and band height, in-place results and overlap
+    where builds may have them, and each rewriting that was tried. With ``recompute`` it covers
+    every choice of chains in tiles, whatever they recompute.
+
+    Raises :class:`InputError` if settings fix a choice of the search, if the goal needs a timing
+    model that the board lacks, or if nothing was measured.
     """
     goal, settings = goal or FitGoal(), settings or Settings()
     target = board if isinstance(board, Board) else known_board(board)
@@ -124,17 +125,17 @@ def fitted(
 def build_chosen(found: Fitted, settings: Settings) -> Project:
     """Return the firmware project of the chosen build, linked and compared as by ``build``.
 
-    ``settings``: where it is written and how it is checked. Raises what ``firmware.build`` raises,
-    and :class:`InputError` where nothing was chosen.
+    ``settings`` say where it is written and how it is checked. Raises what ``firmware.build``
+    raises, and :class:`InputError` if no build keeps the limits.
     """
     if found.chosen is None:
-        raise InputError("no build keeps within the limits")
+        raise InputError("no build keeps the limits")
     candidate = found.chosen.candidate
-    how = replace(
+    chosen = replace(
         candidate.settings,
         **{name: getattr(settings, name) for name in ("output", "force", "check", "notify")},
     )
-    return finished(candidate.made, found.board, how, found.origin)
+    return finished(candidate.made, found.board, chosen, found.origin)
 
 
 def _check_free(settings: Settings) -> None:
@@ -175,11 +176,11 @@ class _Search:
         flash_is_enough = False
         try:
             for one in self.in_time():
-                notify(f"{one.how}: an arena of {one.arena_bytes:,} bytes")
+                notify(f"{one.strategy}: an arena of {one.arena_bytes:,} bytes")
                 found.append(one)
                 flash_is_enough = constants_fit(board, one.made.program.constant_bytes)
                 if not flash_is_enough:
-                    self.bounds.clear()  # of the ways that were tried alone
+                    self.bounds.clear()  # they cover only the tried strategies
                     break  # no strategy has fewer constants
                 if self.left <= 0:
                     self.complete = False
@@ -196,7 +197,7 @@ class _Search:
         return points
 
     def in_time(self) -> Iterator[BuildCandidate]:
-        """The same as ``candidates``; ``until`` ends the searches for one kind of input."""
+        """Yield ``candidates``; ``until`` ends the searches for one kind of input."""
         candidates = self.candidates()
         while True:
             with within(max(0.0, self.until - time.perf_counter())):
@@ -242,7 +243,7 @@ class _Search:
             share = max(0.0, bands_until - now) / (len(arrivals) - begun)
             limits = Limits(share / SEARCHES)
             if not streamed:
-                self.until = now + min(share, WHOLE_SECONDS)
+                self.until = now + min(share, UNSPLIT_SECONDS)
                 for one in unsplit(self.maker):
                     self.bounds.append(one.made.lower_bound_bytes)
                     fits |= one.made.placed.fits

@@ -25,14 +25,18 @@ class SharedConstants:
     known: dict[bytes, _Text] = field(default_factory=dict)
 
     def compile(self, program: Program, folder: Path) -> None:
-        """Leave the object of the constants in the project in ``folder``, newer than its files."""
+        """Put the object file of the constants into the project in ``folder``.
+
+        The first call compiles it, later calls with the same text copy it. It is newer than its
+        source, so that make does not compile it again.
+        """
         source = folder / file(program, "weights.c")
         made = folder / "build" / f"{source.stem}.o"
         text = self.known.setdefault(sha256(source.read_bytes()).digest(), _Text())
         with text.lock:
             if text.compiled is None:
                 make(folder, str(made.relative_to(folder)))
-                text.compiled = made.read_bytes()  # the folder may go before others ask
+                text.compiled = made.read_bytes()  # the folder may be removed before the next call
                 return
         made.parent.mkdir(exist_ok=True)
         made.write_bytes(text.compiled)

@@ -108,8 +108,8 @@ def check_pools(ranges: Sequence[LiveRange], pools: Pools) -> None:
         for other, its in zip(ranges[:i], pools.pool_of, strict=False):
             if its == pool and not (other.stop <= item.start or item.stop <= other.start):
                 raise CheckError(
-                    f"ranges {item.name!r} and {other.name!r} share pool {pool} and are "
-                    "live at once"
+                    f"ranges {item.name!r} and {other.name!r} are live at the same time "
+                    f"and share pool {pool}, which holds one range at a time"
                 )
 
 

@@ -20,7 +20,7 @@ def described(chosen: Choice) -> dict[str, Any]:
         **point(best),
         "start_peak_bytes": best.start_bytes,
         "bands": {name: height for name, height in rows.items() if name in tall},
-        "left_whole": list(network.unsplit),
+        "left_unsplit": list(network.unsplit),
         "untried": list(chosen.untried),
         "recompute": None if chosen.recomputed is None else chosen.recomputed.json(),
         "seconds": chosen.seconds,

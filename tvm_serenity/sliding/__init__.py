@@ -6,8 +6,16 @@ retained memory for recomputation; ``check`` compares steps with full windows, o
 ``described`` is the JSON form.
 """
 
-from tvm_serenity.sliding.retained import moved, steady
+from tvm_serenity.sliding.retained import moved_window, steady
 from tvm_serenity.sliding.steady import LayerReads, MovedWindow, Steady
 from tvm_serenity.sliding.step import SlidingStep, sliding_step
 
-__all__ = ["LayerReads", "MovedWindow", "SlidingStep", "Steady", "moved", "sliding_step", "steady"]
+__all__ = [
+    "LayerReads",
+    "MovedWindow",
+    "SlidingStep",
+    "Steady",
+    "moved_window",
+    "sliding_step",
+    "steady",
+]

@@ -25,18 +25,18 @@ PHASES = 8
 
 def steady(network: Network, step: int, reads: Sequence[LayerReads | None]) -> Steady:
     """Return the step of ``step`` input rows that retains all rows that it can."""
-    return moved(network, step, reads).steady()
+    return moved_window(network, step, reads).steady()
 
 
-def moved(
+def moved_window(
     network: Network, step: int, reads: Sequence[LayerReads | None], states: int = 0
 ) -> MovedWindow:
     """Return the rows that can be retained when the window moves by ``step`` input rows.
 
-    ``reads``: the rows that each layer reads, if it runs row by row, else None. ``states``: this
-    many of the last inputs hold the last outputs of the step before; such a network sees each row
-    once. Raises :class:`InputError` if the input has no rows to move along, or no layer has a row
-    to retain.
+    ``reads``: for each layer the rows that it reads, None if it does not run row by row.
+    ``states``: the number of state inputs; they are the last inputs, and receive the values of as
+    many last outputs of the previous step. A network with states reads each input row once. Raises
+    :class:`InputError` if the input has no rows to move along, or if no layer has a row to retain.
     """
     source = _source(network, states)
     height = network.rows(source)

@@ -18,7 +18,7 @@ from tvm_serenity.relax.attributes import first_values
 from tvm_serenity.relax.rows_reads import operations, row_reads
 from tvm_serenity.rows.choose import Choice
 from tvm_serenity.rows.limits import Limits
-from tvm_serenity.sliding import MovedWindow, SlidingStep, moved, sliding_step
+from tvm_serenity.sliding import MovedWindow, SlidingStep, moved_window, sliding_step
 from tvm_serenity.sliding.check import check_windows
 from tvm_serenity.sliding.choose import curve, within_bytes
 
@@ -34,7 +34,7 @@ def in_steps(maker: NetworkCompiler) -> Compiled:
     settings.notify("ordering and placing a step")
     reads = row_reads(kernels.rows)
     states = first_values(maker.module["main"])
-    window = moved(kernels.network, settings.sliding, reads, len(states))
+    window = moved_window(kernels.network, settings.sliding, reads, len(states))
     room = rooms(maker.board, settings.stack_bytes)
     found = _fitting(window, kernels, settings, settings.most_bytes(largest(room)))
     check_windows(found, reads)

@@ -1,6 +1,6 @@
-"""Where a project comes from: licence headers, ``NOTICE`` and ``LICENSE``.
+"""The origin of a project: licence headers, ``NOTICE`` and ``LICENSE``.
 
-Nothing here depends on the time or the machine, so equal builds give equal bytes.
+No text depends on the time or the machine, so equal builds give equal bytes.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def about_origin(name: str, origin: Mapping[str, Any]) -> dict[str, bytes]:
 
     ``origin`` may have "tool", "model", "model_sha256" and "command", as ``metadata.json`` has.
 
-    Raises :class:`MissingPartError` where the installed package has no licence text.
+    Raises :class:`MissingPartError` if the installed package has no licence text.
     """
     text = distribution(PACKAGE).read_text("licenses/LICENSE")
     if text is None:

@@ -204,7 +204,9 @@ class Expressions:
         if name == "sigmoid":
             x = self(args[0])
             return f"(1.0f / (1.0f + expf(-{x})))"
-        raise UnsupportedError(f"{self.where}: {name or e.op} has no form in C")
+        raise UnsupportedError(
+            f"{self.where}: the expression {name or e.op} cannot be written in C"
+        )
 
     def _shift_left(self, e: tirx.Expr, args: list[Any]) -> str:
         dtype = dtype_of(e)

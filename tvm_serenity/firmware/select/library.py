@@ -21,7 +21,7 @@ from tvm_serenity.firmware.kernels.pack import (
     largest_sums,
     narrow,
     rounding,
-    settled,
+    with_small_constants,
 )
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer, RoundedConvolution
 from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered
@@ -63,7 +63,7 @@ def library_calls(
     _check_layout(spec, rows)
     if rows is not None:
         return of_rows(name, spec, constants, core)
-    layer = replace(_layer(_lying(spec), constants[0], constants[1]), vectors=core.vectors)
+    layer = replace(_layer(_joined_lines(spec), constants[0], constants[1]), vectors=core.vectors)
     return candidates(name, layer, core)
 
 
@@ -118,10 +118,10 @@ def _check_layout(spec: Convolution, rows: RowKernel | None) -> None:
         raise NotCovered("reads whole rows with channels last, of one image")
 
 
-def _lying(spec: Convolution) -> Convolution:
-    """Return the same layer with one row under its windows, where they are as wide as the image.
+def _joined_lines(spec: Convolution) -> Convolution:
+    """Return the same layer with one row under its windows, if they are as wide as the image.
 
-    Then its rows may be joined to one: the windows move along it.
+    Then all rows are one row, and the windows move along it.
     """
     (_, _, width, _), (kh, kw) = spec.pieces[0], spec.weight_shape[:2]
     top, left, bottom, right = spec.padding
@@ -157,8 +157,8 @@ def _layer(spec: Convolution, weights: Array, bias: Array) -> RoundedConvolution
 def _in_small_numbers(
     spec: Convolution, weights: Array, bias: Array
 ) -> tuple[Convolution, Any, Array]:
-    """The same layer with its constant channels in small numbers (``pack.settled``)."""
+    """Return the layer with small constants for constant channels."""
     m = spec.requantise.multiplier
-    made = settled(Channels(weights, bias, m.value, m.shift), spec.dtype)
-    finish = replace(spec.requantise, multiplier=Multiplier(made.values, made.shifts, ()))
-    return replace(spec, requantise=finish), made.weights, made.bias
+    small = with_small_constants(Channels(weights, bias, m.value, m.shift), spec.dtype)
+    finish = replace(spec.requantise, multiplier=Multiplier(small.values, small.shifts, ()))
+    return replace(spec, requantise=finish), small.weights, small.bias

@@ -21,11 +21,11 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Reference:
-    """TVM's kernel ``source`` called ``name``, and what it is called with.
+    """TVM's kernel ``source``, called ``name``, with its arguments.
 
-    ``given``: by position the input that is drawn (its number) or a constant; ``written`` are
-    the positions of its results. ``before``: kernels that are called first, each on what the one
-    before makes, the first on what is drawn.
+    ``given``: for each argument the number of the random input, or a constant. ``written``: the
+    positions of the results. ``before``: kernels that run first, in order: the first one reads the
+    random inputs, each other one the results of its predecessor.
     """
 
     name: str
@@ -36,11 +36,11 @@ class Reference:
 
     @property
     def all(self) -> "tuple[Reference, ...]":
-        """All kernels, in the order in which they are called."""
+        """All kernels, in the order of their calls."""
         return (*self.before, self)
 
     def shape(self, position: int) -> tuple[int, ...]:
-        """The shape of a parameter."""
+        """Return the shape of the parameter at ``position``."""
         return tuple(compat.buffer_shape(self.source.params[position]))
 
     def dtype(self, position: int) -> str:

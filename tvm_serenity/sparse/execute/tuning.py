@@ -82,12 +82,13 @@ def tuned(
     repeats: int = REPEATS,
     past: int = NUMPY,
 ) -> CompiledNetwork:
-    """Return the fastest of some blocked orders and tiles, measured here and now.
+    """Return the fastest of several compiled forms of ``net``, measured on this machine.
 
-    Rows, neurons together and tile, parts and staging are chosen one after the other, the others as
-    they were best so far; then the best few are measured again. The result computes the same
-    whatever the timing says, up to the order of its sums. ``past``: tuned for inputs that begin so
-    many bytes after a cache line, by default where numpy's large arrays do.
+    A coordinate search varies one choice at a time: the tile and the number of neurons that are
+    computed together, the block sizes of the order, and staging (:class:`LoopChoice`). The best
+    few forms are then measured again. All forms compute the same sums; only the order of the terms
+    differs. ``batch``: columns of the measured input. ``past``: the offset of inputs from a cache
+    line in bytes, by default that of numpy's large arrays.
     """
     _check(batch, threads)
     x = aligned((len(net.inputs), batch), past)

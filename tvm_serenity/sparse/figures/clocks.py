@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tvm_serenity.errors import MissingPartError
-from tvm_serenity.sparse.figures.data import Panel, Plate
+from tvm_serenity.sparse.figures.data import Panel, PaperFigure
 from tvm_serenity.sparse.figures.effort import Effort
 from tvm_serenity.sparse.generate import baseline_mlp
 from tvm_serenity.sparse.network import FFNN, Ints
@@ -47,7 +47,7 @@ def _timed(panel: Panel, x: float, nets: Sequence[FFNN], effort: Effort) -> None
         panel.add(name, x, values)
 
 
-def figure_7(effort: Effort) -> Plate:
+def figure_7(effort: Effort) -> PaperFigure:
     """Times over density, width and depth."""
     panels = [
         Panel("density", "density", TIME, log_x=True, log_y=True),
@@ -64,15 +64,15 @@ def figure_7(effort: Effort) -> Plate:
         _timed(panels[1], width, nets(width, effort.depth, effort.density), effort)
     for depth in effort.depths:
         _timed(panels[2], depth, nets(effort.width, depth, effort.density), effort)
-    return Plate(7, f"times, batch {effort.batch}", panels)
+    return PaperFigure(7, f"times, batch {effort.batch}", panels)
 
 
-def figure_8(effort: Effort) -> Plate:
+def figure_8(effort: Effort) -> PaperFigure:
     """Times of the pruned perceptron over density."""
     panel = Panel("pruned perceptron", "density", TIME, log_x=True, log_y=True)
     for density in effort.shape_densities:
         _timed(panel, density, [effort.pruned(density, 0)], effort)
-    return Plate(8, f"times of BERT's shape, batch {effort.batch}", [panel])
+    return PaperFigure(8, f"times of BERT's shape, batch {effort.batch}", [panel])
 
 
-CLOCKS: dict[int, Callable[[Effort], Plate]] = {7: figure_7, 8: figure_8}
+CLOCKS: dict[int, Callable[[Effort], PaperFigure]] = {7: figure_7, 8: figure_8}

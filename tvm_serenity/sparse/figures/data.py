@@ -31,7 +31,7 @@ class Point:
 
 
 def point(x: float, values: Sequence[float]) -> Point:
-    """Return the point of these measurements."""
+    """Return the point at ``x`` with the median and the range of repeated measurements."""
     return Point(x, statistics.median(values), min(values), max(values))
 
 
@@ -52,8 +52,8 @@ class Panel:
 
 
 @dataclass
-class Plate:
-    """A figure of the paper, by its number there."""
+class PaperFigure:
+    """A figure of the paper by Gleinig et al.; ``number``: its number in the paper."""
 
     number: int
     title: str
@@ -64,7 +64,7 @@ class Plate:
         return asdict(self)
 
 
-def draw(plate: Plate, path: str | os.PathLike[str]) -> None:
+def draw(plate: PaperFigure, path: str | os.PathLike[str]) -> None:
     """Write the figure to ``path`` (.svg, .png, .pdf)."""
     columns = min(2, len(plate.panels))
     rows = -(-len(plate.panels) // columns)

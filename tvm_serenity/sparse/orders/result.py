@@ -62,14 +62,14 @@ class Annealing:
                 "annealing runs at least 0 iterations, the first of them is at least 1"
             )
         if self.window is not None and self.window < 1:
-            raise InputError(f"window {self.window}: at least 1 connection")
+            raise InputError(f"window {self.window}: it must be at least 1 connection")
         if not 0 <= self.blocks <= 1 or self.block < 1:
             raise InputError(
                 f"{self.blocks} of the moves are blocks of {self.block} connections: "
                 "a share from 0 to 1, at least 1 connection"
             )
         if self.cooling < 0:
-            raise InputError(f"cooling rate {self.cooling}: at least 0")
+            raise InputError(f"cooling rate {self.cooling}: it must be at least 0")
 
     def window_of(self, net: FFNN) -> int:
         """Return ws for ``net``."""

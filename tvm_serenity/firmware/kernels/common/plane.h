@@ -26,7 +26,7 @@ typedef struct {
     int32_t stride_x, stride_y, top, left;
     int32_t plane_rows, pitch; /* in inputs: a multiple of four */
     int32_t input_zero, low, high;
-    int32_t lifted; /* how much more inputs are in the plane; the biases are for it */
+    int32_t offset; /* how much more inputs are in the plane; the biases are for it */
     void (*make)(const plane_INPUT *p);
 } planes_INPUT;
 
@@ -58,7 +58,7 @@ typedef struct {
     const input_t *from;
     int16_t *to;
     int32_t rows, channels, fours, rest, on_from, on_to;
-    int32_t lifted;
+    int32_t offset;
 } filled_INPUT;
 
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
@@ -155,7 +155,7 @@ NOT_INLINED void fill_plane_INPUT(const filled_INPUT *f)
     int16_t *to = f->to;
     for (int32_t row = 0; row < f->rows; ++row) {
         for (int32_t i = 0; i < 4 * f->fours + f->rest; ++i) {
-            *to++ = (int16_t)(*from + f->lifted);
+            *to++ = (int16_t)(*from + f->offset);
             from += f->channels;
         }
         from += f->on_from;

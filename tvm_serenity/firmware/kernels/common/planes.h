@@ -7,7 +7,7 @@
 INLINED void fill_outside_INPUT(const planes_INPUT *p, int16_t *to, int32_t rows)
 {
     for (int32_t i = 0; i < rows * p->pitch; ++i) {
-        to[i] = (int16_t)(p->input_zero + p->lifted);
+        to[i] = (int16_t)(p->input_zero + p->offset);
     }
 }
 
@@ -24,7 +24,7 @@ NOT_INLINED void depthwise_planes_INPUT(const planes_INPUT *p, const input_t *in
     lines.onwards = 2 * (stride_y * pitch - p->out_width * p->stride_x);
     const int32_t count = min_i32(p->width, pitch - p->left);
     filled_INPUT filled = {in, plane, 0, n, count / 4, count % 4, (p->width - count) * n,
-        2 * (pitch - count), p->lifted};
+        2 * (pitch - count), p->offset};
     const bool whole = most >= p->out_height && rows == NULL;
     fill_outside_INPUT(p, plane, p->plane_rows);
     for (int32_t c = 0; c < n; ++c) {
