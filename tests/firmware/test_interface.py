@@ -28,7 +28,6 @@ from tvm_serenity.firmware.emit.c import string
 from tvm_serenity.firmware.emit.interface import by_number
 from tvm_serenity.firmware.program import Bands, Program, Quantisation, Tensor
 from tvm_serenity.firmware.result import Project, load
-from tvm_serenity.frontends import load as read
 from tvm_serenity.frontends.tflite_labels import axis_labels
 from tvm_serenity.frontends.tflite_metadata import write_metadata
 
@@ -254,9 +253,8 @@ def test_labels_of_a_shared_model() -> None:
     path = MODELS / "misc" / "mobilenet_v1_0.25_128_quant.tflite"
     if not path.is_file():
         pytest.skip(f"the shared data is not at {path}")
-    file = read(str(path))
-    (found,) = axis_labels(file.data, "m")
-    assert (len(found), found[0], found[-1]) == (
+    (labels,) = axis_labels(path.read_bytes(), "m")
+    assert (len(labels), labels[0], labels[-1]) == (
         1001,
         "background",
         "toilet tissue, toilet paper, bathroom tissue",
