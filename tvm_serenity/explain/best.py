@@ -27,12 +27,12 @@ def build_claims(model: str, board: Board, found: Mapping[str, Any], spec: str) 
         f"{build['flash_bytes']:,} of {board.flash_bytes:,} of flash, {code}"
     )
     if found["fits"]:
-        text = f"The best build fits {board.title}: {time_text(build)}{sizes} ({build['how']})."
+        text = f"The best build fits {board.title}: {time_text(build)}{sizes} ({build['strategy']})."
         words = ["serenity", "build", model, "--board", spec, "-o", _folder(model)]
         return [Claim(BUILD, text, dict(found)), _command("Build it", words)]
     short = ", ".join(found["short"]) or "a limit"
     text = (
-        f"No build fits {board.title}: the one with the least RAM ({build['how']}) takes {sizes}; "
+        f"No build fits {board.title}: the one with the least RAM ({build['strategy']}) takes {sizes}; "
         f"{short} short."
     )
     words = ["serenity", "boards", "--fits", model]
