@@ -68,7 +68,8 @@ def test_the_header_has_all_names_of_the_reference_page(
     monkeypatch.setattr(image, "linkable", lambda: False)
     (tmp_path / "name.tflite").write_bytes(small_network(classifier=True))
     headers = ""
-    for options in ({}, {"rows": 4, "stream_input": True, "time_limit_s": 0.2}):
+    by_rows: dict[str, Any] = {"rows": 4, "stream_input": True, "time_limit_s": 0.2}
+    for options in ({}, by_rows):
         settings = firmware.Settings(check=False, format="sources", **options)
         made = firmware.build(tmp_path / "name.tflite", "mps2-an386", settings)
         headers += made.files["name_model.h"].decode()

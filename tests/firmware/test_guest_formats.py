@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("tvm")
 
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 from tests.firmware.projects import HELLO_FLOAT, KWS, built, needs_board
 from tests.firmware.test_guest import SCRIPT
