@@ -381,7 +381,7 @@ FAULTS: dict[str, Fault] = {
     "the scale of another tensor": Fault(
         "macros", _in_text(header, "named_macros", "_SCALE 0", "_SCALE 1")
     ),
-    "a size by number": Fault("macros", _in_text(by_number, "_macros", "0_BYTES", "0_BYTES 1 +")),
+    "a size by number": Fault("macros", _in_text(by_number, "_macros", "_BYTES ", "_BYTES 1 + ")),
     "overlapping tensors": Fault("planner", wrong(unsplit, "place", _overlapping)),
     "a smaller arena": Fault("planner", wrong(unsplit, "place", _smaller_arena)),
     "a dropped row": Fault("rows", wrong(walker, "_library", _one_row_fewer), settings={"rows": 2}),

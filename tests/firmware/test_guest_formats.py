@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("tvm")
 
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 from tests.firmware.projects import HELLO_FLOAT, KWS, built, needs_board
 from tests.firmware.test_guest import SCRIPT
@@ -112,7 +112,7 @@ def with_files(sources: str, includes: tuple[str, ...]) -> Callable[[Path], None
     def build(folder: Path) -> None:
         about = folder / "net" / "library.json"
         own = json.loads(about.read_text())["build"]["flags"] if about.exists() else ""
-        words = [*f"{WARN} {board(BOARD).gcc} {own} -O1".split(), "-Inet"]
+        words = [*f"{WARN} {board(BOARD).gcc} -Os {own}".split(), "-Inet"]
         words += [f"-Inet/{path}" for path in includes]
         found = sorted((folder / "net" / sources).rglob("*.c"))
         assert len(found) == 3

@@ -14,6 +14,8 @@ import pytest
 
 pytest.importorskip("tvm")
 
+from tests.conformance.builder import Net
+from tests.conformance.quantise import integer_file
 from tests.firmware.projects import MODELS, VWW, model, needs_board, needs_host
 from tests.firmware.small import build as command
 from tests.firmware.small import counting, windows
@@ -35,10 +37,16 @@ PERSON = "tflm/person_detect.tflite"
 APPLICATION = Path(__file__).with_name("application.c")
 
 
+def real_values(stored: Any, about: dict[str, Any]) -> Any:
+    if about["scale"] is None:
+        return stored.astype(np.float32)
+    return np.float32(about["scale"]) * (stored.astype(np.float32) - about["zero_point"])
+
+
 def classified(found: Project, run: list[str]) -> tuple[int, str, float, bytes]:
     """What the application says of the reference's input, given as real values."""
     (given,), (stored,) = found.inputs, found.reference_inputs()
-    real = np.float32(given["scale"]) * (stored.astype(np.float32) - given["zero_point"])
+    real = real_values(stored, given)
     (found.folder / "real.bin").write_bytes(real.astype("<f4").tobytes())
     done = subprocess.run(
         run, cwd=found.folder, capture_output=True, text=True, check=False, timeout=100
@@ -55,9 +63,7 @@ def check_class(found: Project, run: list[str], labels: list[str]) -> None:
     assert output == wanted.tobytes()
     assert index == int(np.argmax(wanted))
     assert label == labels[index]
-    assert score == np.float32(about["scale"]) * (
-        int(wanted.reshape(-1)[index]) - about["zero_point"]
-    )
+    assert score == real_values(wanted.reshape(-1)[index], about)
 
 
 @needs_board
@@ -80,6 +86,38 @@ def test_models_are_swapped_in_an_application_that_stays(
     run = [QEMU, "-M", "mps2-an386", "-display", "none", "-monitor", "none", "-serial", "null"]
     run += ["-semihosting-config", "enable=on,target=native", "-kernel", "build/firmware.elf"]
     check_class(found, run, labels)
+
+
+def classifier(seed: int, dtype: str, side: int, classes: int) -> bytes:
+    """A drawn network of a convolution, a pool and a dense layer; "real": with floats outside."""
+    net = Net(seed)
+    y = net.conv(net.input(1, side, side, 3), 8, 3, stride=2, activation="RELU")
+    y = net.reshape(net.pool("AVERAGE", y, side // 2, side // 2), 1, 8)
+    net.output(net.softmax(net.dense(y, classes)))
+    extents = dict.fromkeys(range(len(net.values)), (-3.0, 3.0))
+    return integer_file(net, extents, "int8" if dtype == "real" else dtype, real=dtype == "real")
+
+
+@needs_host
+@pytest.mark.parametrize("drawn", [(0, "int8", 8, 3), (1, "uint8", 12, 10), (2, "real", 16, 4)])
+def test_drawn_networks_are_swapped_too(
+    drawn: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the host: other sizes, types and numbers of classes, by the same source."""
+    monkeypatch.setattr(image, "linkable", lambda: False)
+    labels = [f"class {i}" for i in range(drawn[-1])]
+    (tmp_path / "labels.txt").write_text("\n".join(labels))
+    (tmp_path / "drawn.tflite").write_bytes(classifier(*drawn))
+    settings = firmware.Settings(
+        name="net", labels=tmp_path / "labels.txt", output=tmp_path / "made", check=False
+    )
+    firmware.build(tmp_path / "drawn.tflite", "mps2-an386", settings)
+    found = load(tmp_path / "made")
+    shutil.copy(APPLICATION, found.folder / "app.c")
+    names = ["app.c", "port_host.c", "net_model.c", "net_kernels.c", "net_weights.c"]
+    words = ["cc", *COMMON.split(), *names, "-lm", "-o", "app"]
+    subprocess.run(words, cwd=found.folder, check=True)
+    check_class(found, ["./app"], labels)
 
 
 def net(*edges: Tensor) -> Program:

@@ -12,7 +12,7 @@ def written(program: Program, layout: Layout) -> Files:
         "CMakeLists.txt": f"idf_component_register(SRCS {listed(program, 'src/')}\n"
         '  INCLUDE_DIRS "include" PRIV_INCLUDE_DIRS "src")\n'
         "# A product that is added is rounded twice, as the model's own runtime does.\n"
-        f"target_compile_options(${{COMPONENT_LIB}} PRIVATE -O2 {FLAGS})\n",
+        f"target_compile_options(${{COMPONENT_LIB}} PRIVATE {FLAGS})\n",
         "idf_component.yml": f'version: "{VERSION}"\ndescription: "{title(program)}"\n'
         "license: Apache-2.0\n",
     }

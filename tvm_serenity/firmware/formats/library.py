@@ -15,8 +15,8 @@ CONTRACT = """\
 #endif
 """
 """What kernels begin with where a build system sets no options for a folder of sources."""
-FLAGS = "-ffp-contract=off"
-"""The option that sets the same: a product that is added is rounded twice, as in the runtime."""
+FLAGS = "-O2 -ffp-contract=off"
+"""What kernels are compiled with elsewhere: for time, and a product that is added rounded twice."""
 
 
 def placed(program: Program, layout: Layout, sources: str, interface: str) -> Files:
