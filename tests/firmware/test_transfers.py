@@ -58,7 +58,14 @@ def made(monkeypatch: Patch, where: Path | None = None, **options: Any) -> Proje
 
 
 @needs_host
-@pytest.mark.parametrize("options", [{}, {"in_place": True}, {"external_arena": True}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"in_place": True, "rewrite": "all"},
+        {"external_arena": True, "order": "given", "constants": "ram"},
+    ],
+)
 def test_executed_bytes_are_those_of_the_plan(
     options: dict[str, Any], monkeypatch: Patch, tmp_path: Path
 ) -> None:
