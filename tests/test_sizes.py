@@ -12,9 +12,9 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.system.sizes import MAX_BYTES, size_bytes
 
 SIZES = {
-    "build": {"arena_limit_bytes", "flash_bytes", "stack_bytes", "ram_bytes"},
+    "build": {"arena_limit_bytes", "flash_bytes", "stack_bytes", "ram_bytes", "fast_memory_bytes"},
     "fit": {"flash_bytes", "ram_bytes", "stack_bytes"},
-    "offchip": {"capacity_bytes"},
+    "offchip": {"capacity_bytes", "alignment_bytes"},
     "plan": {"capacity_bytes", "align"},
     "rewrite": {"align"},
     "rows": {"ram_bytes", "table_bytes"},

@@ -242,6 +242,7 @@ def test_the_command_passes_every_option_on(
         "--codegen llvm --order given --rewrite --constants ram",
         "--in-place --overlap --workspace grow --dynamic-range float",
         "--sliding 2",
+        "--fast-memory 4K",
     ):
         monkeypatch.setattr(sys, "argv", ["serenity", *line.split(), *more.split()])
         with pytest.raises(Passed) as caught, process_state():

@@ -14,6 +14,7 @@ from tests.firmware.small import build as build_command
 from tvm_serenity.boards import board
 from tvm_serenity.errors import CheckError, InputError, SerenityError, WrongResultError
 from tvm_serenity.firmware.board import image
+from tvm_serenity.firmware.board.latency import latency
 from tvm_serenity.firmware.building import build
 from tvm_serenity.firmware.check.verify import run_host, run_qemu
 from tvm_serenity.firmware.check.verify_report import report
@@ -57,7 +58,14 @@ def made(monkeypatch: Patch, where: Path | None = None, **options: Any) -> Proje
 
 
 @needs_host
-@pytest.mark.parametrize("options", [{}, {"in_place": True}, {"external_arena": True}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"in_place": True, "rewrite": "all"},
+        {"external_arena": True, "order": "given", "constants": "ram"},
+    ],
+)
 def test_executed_bytes_are_those_of_the_plan(
     options: dict[str, Any], monkeypatch: Patch, tmp_path: Path
 ) -> None:
@@ -104,6 +112,18 @@ def test_both_memories_of_a_board_in_qemu(name: str, monkeypatch: Patch, tmp_pat
     )
     assert not report(wrong, on_qemu=False)["accepted"]
     assert run_qemu(wrong, project.reference_inputs(), traced=False).transferred_bytes != 1
+
+
+@needs_board
+def test_transfers_have_a_row_of_the_latency(monkeypatch: Patch, tmp_path: Path) -> None:
+    pytest.importorskip("unicorn")
+    options = {"board": "nucleo-h743zi", "fast_memory_bytes": 1216, "check": False}
+    project = made(monkeypatch, tmp_path / "made", **options)
+    *operators, copies = latency(project).operators
+    model = project.files["net_model.c"].decode()
+    assert (copies.name, copies.calls) == ("transfers", model.count(" net_start("))
+    assert copies.cycles[0] > 0
+    assert len(operators) == len(project.metadata["steps"])
 
 
 # A fault takes what is patched, and patches it.

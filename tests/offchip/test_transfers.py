@@ -17,7 +17,7 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.graph.text import parse
 from tvm_serenity.offchip import InputPlace, Memory, Model, simulate, trace_of
 from tvm_serenity.offchip.transfers import (
-    Move,
+    Relocate,
     TransferPlan,
     addresses,
     certificate,
@@ -79,7 +79,7 @@ def test_tensors_move_where_no_gap_is_large_enough(monkeypatch: pytest.MonkeyPat
         need = trace_of(graph, None, executable()).need_bytes[0]
         plan = transfer_plan(graph, max(1, need))
         confirm(plan, "belady")
-        moved += any(isinstance(step, Move) for step in plan.steps)
+        moved += any(isinstance(step, Relocate) for step in plan.steps)
     assert moved > 3
 
 
@@ -101,6 +101,15 @@ def test_the_exact_optimum_is_between_the_bound_and_the_plan(seeds: range) -> No
         assert all(plan.moved_bytes == 0 for plan in plans), seed
         optimal += best == total
     assert optimal >= len(seeds) / 2
+
+
+def test_a_load_begins_while_the_operator_before_its_reader_runs() -> None:
+    """With room for it; its bytes, and those of all other steps, stay the same."""
+    graph = parse(CHAIN)
+    for capacity, early in ((272, 0), (336, 64)):
+        plan = transfer_plan(graph, capacity, model=executable(16))
+        confirm(plan, "belady")
+        assert plan.prefetched_bytes == early
 
 
 def chain() -> tuple[Graph, dict[str, Any]]:

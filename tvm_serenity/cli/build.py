@@ -167,7 +167,8 @@ def _streamed(facts: Mapping[str, Any]) -> dict[str, str]:
     moved = f", {found['moved_bytes']:,} moved within {found['fast']}" * (found["moved_bytes"] > 0)
     return {
         "transfers": f"{found['total_bytes']:,} bytes between {found['slow']} and {found['fast']}: "
-        f"{found['read_bytes']:,} read, {found['write_bytes']:,} written{moved}; no order and no "
+        f"{found['read_bytes']:,} read ({found['prefetched_bytes']:,} of them while another "
+        f"operator computes), {found['write_bytes']:,} written{moved}; no order and no "
         f"policy moves less than {found['lower_bound_bytes']:,}"
     }
 

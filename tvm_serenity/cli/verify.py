@@ -38,7 +38,7 @@ def _print(name: str, figures: dict[str, Any]) -> None:
         if part is not None:
             same = "bit-identical" if part["identical"] else _difference(part)
             text = f"{part['tensors']} tensors, each as soon as written: {same}"
-            rows[where] = text + _against_runtime(part) + _on_more(part)
+            rows[where] = text + _transferred(part) + _against_runtime(part) + _on_more(part)
     if figures["litert_absent"]:
         rows["no reference runtime"] = figures["litert_absent"]
     elif figures["litert_tensors"]:
@@ -55,6 +55,14 @@ def _print(name: str, figures: dict[str, Any]) -> None:
     if figures["instructions"] is not None:
         rows["instructions"] = f"{figures['instructions']:,} emulated (not cycles)"
     show.facts(f"{name} on {figures['board']}", rows)
+
+
+def _transferred(part: dict[str, Any]) -> str:
+    if part["transferred_bytes"] is None:
+        return ""
+    wrong = part["transfer_difference"]
+    text = f"{part['transferred_bytes']:,} bytes between its memories, as planned"
+    return f"; WRONG: {wrong}" if wrong else f"; {text}"
 
 
 def _against_runtime(part: dict[str, Any]) -> str:

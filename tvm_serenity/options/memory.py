@@ -239,7 +239,6 @@ class BuildMemory(InPlace, Rewriting):
                 *not_in_steps("retained rows are not copied"),
                 Conflict("overlap", "tensors are copied whole"),
                 Conflict("workspace", "workspace evicts tensors"),
-                Conflict("arena_limit_bytes", "it is the limit on the arena itself"),
                 Conflict("ram_bytes", "it is the limit on RAM itself"),
                 Conflict("format", "its linker script places both memories"),
             ),

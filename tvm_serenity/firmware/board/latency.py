@@ -17,6 +17,8 @@ from tvm_serenity.system import cache, sources
 
 IMAGE = "build/firmware.elf"
 FLAGS = ("MACHINE := ", "CFLAGS += ")
+TRANSFERS = "transfers"
+"""The row of what copies tensors between two memories."""
 
 
 def latency(
@@ -106,7 +108,15 @@ def _entries(project: Project, loaded: LinkedProgram) -> tuple[str, ...]:
     if project.metadata.get("rows") is not None:
         return tuple(f"run_{i}" for i in range(len(project.metadata.get("operators", ()))))
     name = project.metadata["name"]
-    return tuple(sorted({f"{name}_{step['kernel']}" for step in project.metadata["steps"]}))
+    kernels = {f"{name}_{step['kernel']}" for step in project.metadata["steps"]}
+    return tuple(sorted({*kernels, *_port(project)}))
+
+
+def _port(project: Project) -> list[str]:
+    """The functions that copy between two memories, of a network with transfers."""
+    name = project.metadata["name"]
+    streamed = project.metadata["transferred_bytes"] is not None
+    return [f"{name}_start", f"{name}_done"] if streamed else []
 
 
 def _fill(project: Project, machine: Machine) -> None:
@@ -121,7 +131,23 @@ def _fill(project: Project, machine: Machine) -> None:
 
 
 def _named(project: Project, parts: Sequence[Spent]) -> tuple[Spent, ...]:
-    """The calls of each operator together, in order of the first ones, by what they make."""
+    """The calls of each operator together, in order of the first ones, by what they make.
+
+    Transfers are the last row.
+    """
+    port = _port(project)
+    if port:
+        copies = [part for part in parts if part.name in port]
+        named = _of_operators(project, [part for part in parts if part.name not in port])
+        cycles = sum(p.cycles[0] for p in copies), sum(p.cycles[1] for p in copies)
+        calls = sum(part.name == port[0] for part in copies)
+        spent = Spent(TRANSFERS, calls, sum(p.instructions for p in copies), cycles)
+        return (*named, spent)
+    return _of_operators(project, parts)
+
+
+def _of_operators(project: Project, parts: Sequence[Spent]) -> tuple[Spent, ...]:
+    """The calls of operators, by what they make."""
     names: Sequence[str] = [o["name"] for o in project.metadata.get("operators", ())]
     rows = project.metadata.get("rows") is not None
     if not rows and len(names) == len(parts):

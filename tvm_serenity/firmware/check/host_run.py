@@ -33,7 +33,8 @@ class Rehearsed:
     """How many tensors were compared when written; whether the model's runtime agreed, or why not.
 
     ``without`` is empty where it did. ``inputs``: on how many inputs outputs were compared;
-    ``reference_inputs``: on how many of them with the runtime's.
+    ``reference_inputs``: on how many of them with the runtime's. ``transferred_bytes``: what the
+    port has copied; None without transfers.
     """
 
     tensors: int
@@ -41,6 +42,7 @@ class Rehearsed:
     without: str
     inputs: int = 0
     reference_inputs: int = 0
+    transferred_bytes: int | None = None
 
 
 def rehearse(
@@ -59,20 +61,20 @@ def rehearse(
         for poison in POISONS:
             yield _run(library, project, inputs, poison)
 
-    count = 0
+    count, copied = 0, None
     try:
         for found in isolated(work, LIMIT_S):
             _transferred(project, found)
             off = difference(project, found.trace)
             if not off.accepted:
                 raise WrongResultError(f"{name}: {_off(off)} when the whole network runs")
-            count = off.tensors
+            count, copied = off.tensors, found.transferred_bytes
             _outputs(project, found.outputs, reference)
             _check_reference(project, found)
     except Death as death:
         raise WrongResultError(f"{name}: {death} when the whole network runs") from None
     has_reference = f"{OUTPUT}0" in reference
-    return Rehearsed(count, has_reference, note_of(reference), 1, int(has_reference))
+    return Rehearsed(count, has_reference, note_of(reference), 1, int(has_reference), copied)
 
 
 def runs_for(steps: int) -> int:

@@ -24,7 +24,14 @@ from tvm_serenity.firmware.transfer import Transfer
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import LiveRange, peak_bytes
 from tvm_serenity.offchip import SearchOptions, trace_of, traffic_order
-from tvm_serenity.offchip.transfers import Compute, Copy, Discard, Move, TransferPlan, transfer_plan
+from tvm_serenity.offchip.transfers import (
+    Compute,
+    Copy,
+    Discard,
+    Relocate,
+    TransferPlan,
+    transfer_plan,
+)
 from tvm_serenity.offchip.transfers.solve import executable
 from tvm_serenity.options.memory import BEST
 from tvm_serenity.relax.pipeline import Prepared
@@ -107,6 +114,7 @@ def about_transfers(made: Compiled) -> dict[str, Any] | None:
         "read_bytes": plan.read_bytes,
         "write_bytes": plan.write_bytes,
         "total_bytes": plan.total_bytes,
+        "prefetched_bytes": plan.prefetched_bytes,
         "moved_bytes": plan.moved_bytes,
         "compulsory_bytes": plan.compulsory_bytes,
         "lower_bound_bytes": plan.lower_bound_bytes,
@@ -165,7 +173,7 @@ class _StreamedMaker(UnsplitMaker):
                         self.stay(tensor, address)
                     pair = self.at(tensor), self.home(tensor)
                     self.copied(*(pair if is_store else pair[::-1]))
-                case Move(tensor, _, address):
+                case Relocate(tensor, _, address):
                     before = self.at(tensor)
                     self.leave(tensor)
                     self.stay(tensor, address)

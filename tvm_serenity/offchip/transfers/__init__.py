@@ -9,7 +9,7 @@ from tvm_serenity.offchip.transfers.plan import (
     Compute,
     Copy,
     Discard,
-    Move,
+    Relocate,
     TransferPlan,
     certificate,
 )
@@ -21,7 +21,7 @@ __all__ = [
     "ConfirmedTransfers",
     "Copy",
     "Discard",
-    "Move",
+    "Relocate",
     "TransferPlan",
     "certificate",
     "check_transfers",

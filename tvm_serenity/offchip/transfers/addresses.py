@@ -6,8 +6,8 @@ order of time, each in the smallest gap, and neighbours slide together where no 
 """
 
 from bisect import insort
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from tvm_serenity.plan import Buffer, PlanOptions, plan
 
@@ -47,20 +47,46 @@ class Addresses:
     arena_bytes: int
 
 
-def addresses_of(residencies: Sequence[Residency], capacity: int, alignment: int) -> Addresses:
+def addresses_of(
+    residencies: Sequence[Residency],
+    capacity: int,
+    alignment: int,
+    loaded: Collection[int] = (),
+) -> Addresses:
     """Return addresses below ``capacity``; at each step all that is resident fits by size.
 
-    Relocations of one step are listed so that each finds its bytes free, or its own.
+    Residencies ``loaded``, by index, have their bytes free one operator earlier if no other
+    needs them. Relocations of one step are listed so that each finds its bytes free, or its own.
     """
-    buffers = [
-        Buffer(f"{i}", one.start, one.stop, one.size_bytes, alignment)
-        for i, one in enumerate(residencies)
-    ]
     options = PlanOptions(enough_bytes=capacity, steps=PLAN_STEPS, time_limit_s=None)
-    found = plan(buffers, options=options)
-    if found.arena_bytes <= capacity:
-        return Addresses(tuple(found.offsets), (), found.arena_bytes)
+    earlier = _earlier(residencies, loaded, capacity)
+    for tried in [earlier, residencies] if earlier != list(residencies) else [residencies]:
+        buffers = [
+            Buffer(f"{i}", one.start, one.stop, one.size_bytes, alignment)
+            for i, one in enumerate(tried)
+        ]
+        found = plan(buffers, options=options)
+        if found.arena_bytes <= capacity:
+            return Addresses(tuple(found.offsets), (), found.arena_bytes)
     return _sliding(residencies, capacity)
+
+
+def _earlier(
+    residencies: Sequence[Residency], loaded: Collection[int], capacity: int
+) -> list[Residency]:
+    """Return the residencies, those of ``loaded`` one operator earlier where that fits by size."""
+    used = [0] * (1 + max((one.stop for one in residencies), default=0))
+    for one in residencies:
+        for place in range(one.start, one.stop):
+            used[place] += one.size_bytes
+    found = list(residencies)
+    for index in sorted(loaded):
+        one = residencies[index]
+        before = one.start - 1
+        if before >= 0 and used[before] + one.size_bytes <= capacity:
+            used[before] += one.size_bytes
+            found[index] = replace(one, start=before)
+    return found
 
 
 def _sliding(residencies: Sequence[Residency], capacity: int) -> Addresses:

@@ -22,7 +22,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Relocate:
     """A tensor changes its address in fast memory, so that the free bytes become contiguous."""
 
     tensor: int
@@ -49,7 +49,7 @@ class Compute:
     workspace: int | None = None
 
 
-Step = Copy | Move | Discard | Compute
+Step = Copy | Relocate | Discard | Compute
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,20 @@ class TransferPlan:
     def moved_bytes(self) -> int:
         """Bytes that change their address within fast memory."""
         sizes = self.graph.tensors
-        return sum(sizes[s.tensor].size_bytes for s in self.steps if isinstance(s, Move))
+        return sum(sizes[s.tensor].size_bytes for s in self.steps if isinstance(s, Relocate))
+
+    @property
+    def prefetched_bytes(self) -> int:
+        """Bytes of loads that begin before an operator that does not need them."""
+        waiting, found = list[int](), 0
+        for step in self.steps:
+            if isinstance(step, Copy) and not step.is_store:
+                waiting.append(step.tensor)
+            elif isinstance(step, Compute):
+                early = [t for t in waiting if t not in step.addresses]
+                found += sum(self.graph.tensors[t].size_bytes for t in early)
+                waiting.clear()
+        return found
 
     def _copied(self, is_store: bool) -> int:
         copies = (s for s in self.steps if isinstance(s, Copy) and s.is_store == is_store)
@@ -128,7 +141,7 @@ def _as_json(graph: Graph, names: list[str], step: Step) -> dict[str, Any]:
             size = graph.tensors[tensor].size_bytes
             do, at = ("store", "from") if is_store else ("load", "to")
             return {"do": do, "tensor": names[tensor], at: address, "bytes": size}
-        case Move(tensor, source, address):
+        case Relocate(tensor, source, address):
             size = graph.tensors[tensor].size_bytes
             ends = {"from": source, "to": address}
             return {"do": "move", "tensor": names[tensor], **ends, "bytes": size}

@@ -15,7 +15,8 @@ from tvm_serenity.offchip.reference import Action, decisions
 from tvm_serenity.offchip.storages import Storages, storages_of
 from tvm_serenity.offchip.trace import Trace, storage_heads, trace_of_storages
 from tvm_serenity.offchip.transfers.addresses import Residency, addresses_of
-from tvm_serenity.offchip.transfers.plan import Compute, Copy, Discard, Move, Step, TransferPlan
+from tvm_serenity.offchip.transfers.plan import Compute, Copy, Discard, Relocate, Step, TransferPlan
+from tvm_serenity.offchip.transfers.prefetch import prefetched
 from tvm_serenity.plan import Buffer, PlanOptions, plan
 
 HOME_STEPS = 200_000
@@ -168,8 +169,10 @@ class _Decided:
     def plan(self) -> _Addressed:
         """Return the steps with addresses in both memories."""
         alignment = self.storages.model.alignment_bytes
-        placed = addresses_of(self.residencies, self.capacity, alignment)
         starts = {(r.block, r.start): i for i, r in enumerate(self.residencies) if r.block >= 0}
+        loads = ((block, p) for p, group in enumerate(self.groups) for block in group.loaded)
+        loaded = [starts[load] for load in loads]
+        placed = addresses_of(self.residencies, self.capacity, alignment, loaded)
         relocations: dict[int, list[tuple[int, int]]] = {}
         for moved in placed.relocations:
             relocations.setdefault(moved.before, []).append((moved.index, moved.address))
@@ -181,13 +184,14 @@ class _Decided:
             steps += self._left(group.evicted, content, address)
             for index, to in relocations.get(place, ()):
                 block = self.residencies[index].block
-                steps.append(Move(content[block], address[block], to))
+                steps.append(Relocate(content[block], address[block], to))
                 address[block] = to
             for block in group.loaded:
                 address[block] = placed.first[starts[block, place]]
                 steps.append(Copy(content[block], address[block]))
             steps.append(self._compute(place, op, starts, placed.first, content, address))
             steps += self._left(group.dropped, content, address)
+        steps = prefetched(self.graph, steps)
         homes, slow = self._homes(steps, alignment)
         return _Addressed(steps, homes, placed.arena_bytes, slow)
 
