@@ -17,6 +17,8 @@ from tvm_serenity.system import cache, sources
 
 IMAGE = "build/firmware.elf"
 FLAGS = ("MACHINE := ", "CFLAGS += ")
+PRICED = ("name", "rows", "operators", "steps")
+"""What an estimate takes of ``metadata.json``."""
 
 
 def latency(
@@ -52,7 +54,8 @@ def _name(project: Project, image: bytes, target: Board, clock_mhz: int | None) 
     made_by = sources.own_digest(), sources.versions("unicorn", "capstone")
     on = repr(target), json.dumps(target.timing, default=str), str(clock_mhz)
     inputs = [array.tobytes() for array in project.reference_inputs()]
-    about = json.dumps(project.metadata, sort_keys=True), flags(project)
+    known = {name: project.metadata.get(name) for name in PRICED}
+    about = json.dumps(known, sort_keys=True), flags(project)
     return cache.key("cycles", *made_by, *on, *about, image, *inputs)
 
 
