@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("tvm")
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from tests.firmware.projects import HELLO_FLOAT, KWS, built, needs_board
 from tests.firmware.test_guest import SCRIPT

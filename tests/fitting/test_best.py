@@ -12,6 +12,8 @@ from tests.firmware.projects import KWS, VWW, model, needs_board
 from tvm_serenity.boards import board
 from tvm_serenity.commands.build import BuildOptions, build
 from tvm_serenity.errors import FitError
+from tvm_serenity.firmware.board import latency
+from tvm_serenity.firmware.result import load
 from tvm_serenity.fitting.fastest import reads_flash_slowly
 
 L4R5 = "nucleo-l4r5zi"
@@ -22,12 +24,17 @@ def built(*words: object, where: Path) -> dict[str, Any]:
     return dict(answer("build", *words, "-o", where, "--no-check"))
 
 
-def test_the_default_is_faster_than_what_the_options_say_and_is_pinned(tmp_path: Path) -> None:
+def test_the_default_is_faster_than_what_the_options_say_and_is_pinned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """KWS on the L4R5: its flash has wait states, and RAM has room for the weights."""
     best = built(model(KWS), "--board", "STM32L4R5", where=tmp_path / "best")
     search = best["search"]
     assert search["complete"]
     assert search["build"]["milliseconds"][1] < 0.9 * 43.4  # X-CUBE-AI 10.2
+    monkeypatch.setattr(latency, "_estimated", None)  # the search has priced this image
+    priced = latency.latency(load(tmp_path / "best"))
+    assert [*priced.milliseconds] == search["build"]["milliseconds"]
     others = search["alternatives"]
     assert others
     assert all(search["build"]["milliseconds"][1] <= o["milliseconds"][1] for o in others)

@@ -36,6 +36,8 @@ FLOATS = {f"s{i}": 1 << i for i in range(32)} | {f"d{i}": 3 << 2 * i for i in ra
 LISTS = {"ldm", "ldmdb", "stm", "stmdb", "vldmia", "vldmdb", "vstmia", "vstmdb"}
 """Names of loads and stores whose first operand is the base."""
 STACK = {"push": 1, "pop": 0, "vpush": 1, "vpop": 0}
+WIDE = (0b11101, 0b11110, 0b11111)
+"""The first five bits of the second byte of an instruction of four bytes."""
 WIDTHS = {"b": 1, "sb": 1, "h": 2, "sh": 2}
 
 
@@ -43,13 +45,15 @@ WIDTHS = {"b": 1, "sb": 1, "h": 2, "sh": 2}
 class Decoder:
     """Decodes at an address: ``code_at(address, bytes)`` returns the memory there.
 
-    ``entries`` are the addresses of operators.
+    ``entries`` are the addresses of operators. ``known`` holds the row of each instruction by its
+    bytes, as at an address that is no entry: no field depends on the address.
     """
 
     core: CoreTiming
     code_at: Callable[[int, int], bytes]
     entries: frozenset[int]
     engine: Any = field(default_factory=lambda: _engine())
+    known: dict[bytes, list[int]] = field(default_factory=dict)
 
     def __call__(self, address: int) -> list[int]:
         """Return the row of the instruction; raise :class:`UnsupportedError` if it is unknown.
@@ -57,6 +61,14 @@ class Decoder:
         The order of the fields is that of ``row_of`` in ``cpp/cycles/module.cpp``.
         """
         code = self.code_at(address, 4)
+        code = code if code[1] >> 3 in WIDE else code[:2]
+        row = self.known.get(code)
+        if row is None:
+            row = self.known[code] = self._decoded(code, address)
+        return [*row[:-1], row[-1] | ENTRY] if address in self.entries else row
+
+    def _decoded(self, code: bytes, address: int) -> list[int]:
+        """Return the row of the instruction ``code``, which is at ``address``."""
         decoded = next(self.engine.disasm(code, address, 1), None)
         if decoded is None:
             raise UnsupportedError(f"unknown instruction {code.hex()} at {address:#x}")
@@ -69,8 +81,7 @@ class Decoder:
                 f"{self.core.name} has no timing of {shape.names[-1]!r} "
                 f"({decoded.mnemonic} {decoded.op_str} at {address:#x})"
             )
-        flags = shape.flags | (ENTRY if address in self.entries else 0)
-        return _row(shape, entry, decoded.size, flags)
+        return _row(shape, entry, decoded.size, shape.flags)
 
 
 @dataclass(frozen=True, kw_only=True)

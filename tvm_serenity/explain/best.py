@@ -26,13 +26,14 @@ def build_claims(model: str, board: Board, found: Mapping[str, Any], spec: str) 
         f"{build['ram_bytes']:,} of {board.ram_bytes:,} bytes of RAM, stack included, and "
         f"{build['flash_bytes']:,} of {board.flash_bytes:,} of flash, {code}"
     )
+    strategy = build["strategy"]
     if found["fits"]:
-        text = f"The best build fits {board.title}: {time_text(build)}{sizes} ({build['strategy']})."
+        text = f"The best build fits {board.title}: {time_text(build)}{sizes} ({strategy})."
         words = ["serenity", "build", model, "--board", spec, "-o", _folder(model)]
         return [Claim(BUILD, text, dict(found)), _command("Build it", words)]
     short = ", ".join(found["short"]) or "a limit"
     text = (
-        f"No build fits {board.title}: the one with the least RAM ({build['strategy']}) takes {sizes}; "
+        f"No build fits {board.title}: the one with the least RAM ({strategy}) takes {sizes}; "
         f"{short} short."
     )
     words = ["serenity", "boards", "--fits", model]

@@ -13,7 +13,7 @@ from tvm_serenity.firmware.compile.model import opened
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.fitting.candidates import BuildCandidate
 from tvm_serenity.fitting.measure import Spending, linked, timed, unlinked, untimeable
-from tvm_serenity.fitting.shared import SharedConstants
+from tvm_serenity.fitting.shared import SharedObjects
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.compile.model import Model
@@ -57,7 +57,7 @@ def deployed(model: "Model", board: str, time_limit_s: float | None = None) -> D
     figures = unlinked(target, candidate)
     with tempfile.TemporaryDirectory(prefix="serenity.") as folder:
         if image.linkable() and figures.fits:
-            figures = linked(target, SharedConstants(), candidate, Path(folder) / "0")
+            figures = linked(target, SharedObjects(), candidate, Path(folder) / "0")
         untimed = untimeable(target) if figures.fits else "does not fit"
         if not untimed:
             figures, *_ = timed([figures], target, Path(folder), 1, time_limit_s or LONGEST_S)

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from tvm_serenity.boards import Board
 from tvm_serenity.cycles.emulate import installed
 from tvm_serenity.errors import SerenityError
@@ -17,10 +15,10 @@ from tvm_serenity.firmware.board.fit import Fit, fit
 from tvm_serenity.firmware.board.latency import latency
 from tvm_serenity.firmware.check.verify import run_qemu
 from tvm_serenity.firmware.emit.project import Layout, metadata, project, write_files
-from tvm_serenity.firmware.program import Array, Program
 from tvm_serenity.firmware.result import Project
+from tvm_serenity.firmware.validate.reference import SEED, first_inputs
 from tvm_serenity.fitting.candidates import BuildCandidate
-from tvm_serenity.fitting.shared import SharedConstants
+from tvm_serenity.fitting.shared import SharedObjects
 from tvm_serenity.system.isolated import Death, isolated
 
 CYCLES, INSTRUCTIONS = "cycles", "instructions"
@@ -96,7 +94,7 @@ def unlinked(
 
 
 def linked(
-    board: Board, shared: SharedConstants, candidate: BuildCandidate, place: Path
+    board: Board, shared: SharedObjects, candidate: BuildCandidate, place: Path
 ) -> BuildFigures:
     """Return the figures of a linked candidate; its files are written to ``place``."""
     program, stack = candidate.made.program, candidate.settings.stack_bytes
@@ -116,7 +114,7 @@ def all_linked(
     places = [folder / str(i) for i in range(len(candidates))]
     pool = ThreadPoolExecutor(jobs)
     try:
-        yield from pool.map(partial(linked, board, SharedConstants()), candidates, places)
+        yield from pool.map(partial(linked, board, SharedObjects()), candidates, places)
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -175,7 +173,7 @@ def _run(candidate: BuildCandidate, board: Board, place: Path) -> Spending:
     """Return the cost of one run: priced if the board has a timing model, else counted."""
     program, stack = candidate.made.program, candidate.settings.stack_bytes
     about = metadata(program, Layout(board, stack, candidate.settings.external_arena))
-    arrays = _inputs(program)
+    arrays = first_inputs(candidate.made.lowered, program, SEED)  # those of the project
     made = Project(place, about, {f"input{i}": array for i, array in enumerate(arrays)})
     if board.timing is not None and installed():
         found = latency(made, board)
@@ -183,17 +181,3 @@ def _run(candidate: BuildCandidate, board: Board, place: Path) -> Spending:
     count = run_qemu(made, arrays, traced=False).instructions
     assert count is not None
     return Spending(count, count, INSTRUCTIONS)
-
-
-def _inputs(program: Program) -> list[Array]:
-    """Return inputs drawn with a fixed seed; the run time hardly depends on them."""
-    draw = np.random.default_rng(0)
-    found = []
-    for tensor in (program.tensors[t] for t in program.given):
-        kind = np.dtype(tensor.dtype)
-        if kind.kind in "iu":
-            known = np.iinfo(kind)
-            found.append(draw.integers(known.min, known.max, tensor.shape, kind, endpoint=True))
-        else:
-            found.append(draw.uniform(-1, 1, tensor.shape).astype(kind))
-    return found

@@ -22,7 +22,7 @@ from tvm_serenity.firmware.compile.fallback import UNSPLIT_STRATEGIES
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.fitting.candidates import BuildCandidate, coarsest_rows, unsplit_as
 from tvm_serenity.fitting.measure import BuildFigures, linked, unlinked
-from tvm_serenity.fitting.shared import SharedConstants
+from tvm_serenity.fitting.shared import SharedObjects
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.search.deadline import within
 from tvm_serenity.search.sweeps import PointFile, Row
@@ -185,7 +185,7 @@ def _measured(board: Board, candidate: BuildCandidate, place: Path) -> BuildFigu
     one = unlinked(board, candidate)
     if not one.fits or not image.linkable():
         return one
-    return linked(board, SharedConstants(), candidate, place)
+    return linked(board, SharedObjects(), candidate, place)
 
 
 def _flash_is_short(one: BuildFigures) -> bool:

@@ -11,11 +11,12 @@ from tvm_serenity.firmware.board.fit import Attempt
 from tvm_serenity.firmware.place.memory_map import MemoryMap
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.offchip.transfers import TransferPlan
-from tvm_serenity.relax.compiled import compiled_here
+from tvm_serenity.relax.compiled import HERE, compiled_here
 from tvm_serenity.relax.constant_channels import FoldedChannels
 from tvm_serenity.relax.read import BoundGraph
 from tvm_serenity.rows.choose import Choice
 from tvm_serenity.sliding import SlidingStep
+from tvm_serenity.validation.compiling import reference_target
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.select.choices import KernelChoice
@@ -68,5 +69,5 @@ class Compiled:
 
     @cached_property
     def library(self) -> tvm.runtime.Module:
-        """``lowered`` compiled for this machine."""
-        return compiled_here(self.lowered)
+        """``lowered`` compiled for this machine; kernels with few steps are not optimised."""
+        return compiled_here(self.lowered, reference_target(HERE))

@@ -15,7 +15,7 @@ from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.compile.interface import interface
 from tvm_serenity.firmware.compile.outputs import with_every_output
 from tvm_serenity.firmware.compile.streamed import about_transfers
-from tvm_serenity.firmware.compile.unsplit import compiled, kernels_of
+from tvm_serenity.firmware.compile.unsplit import compiled, kernels_of, with_copies, written
 from tvm_serenity.firmware.emit.table import tables
 from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.place.bands import BandPlacement, on_board
@@ -24,9 +24,12 @@ from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.select.choices import as_called, of_rows
 from tvm_serenity.firmware.select.rows import RowKernels, UncutError, row_kernels
 from tvm_serenity.firmware.select.tiles import in_tiles, tileable
+from tvm_serenity.firmware.select.unsplit import UnsplitKernels
 from tvm_serenity.firmware.select.workspace import upgraded_in_bands
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.offchip.transfers import certificate, check_transfers
+from tvm_serenity.options.memory import FLASH, RAM
+from tvm_serenity.options.speed import LEAST
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.relax.attributes import rounds_less
 from tvm_serenity.relax.pipeline import Prepared
@@ -62,6 +65,10 @@ class NetworkCompiler:
     board: Board
     settings: Settings
     known: dict[str, Prepared] = field(default_factory=dict, init=False, repr=False)
+    written: dict[tuple[str, bool], UnsplitKernels] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    whole: list[tuple[Settings, Compiled]] = field(default_factory=list, init=False, repr=False)
     cut: dict[bool, RowKernels] = field(default_factory=dict, init=False, repr=False)
     uncut: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
@@ -112,13 +119,41 @@ class NetworkCompiler:
         )
 
     def unsplit(self, how: Settings) -> Compiled:
-        """Return the network compiled operator by operator; ``how`` says all that differs."""
-        made = compiled(self.module, self.ready(how.rewrite), self.name, self.board, how)
+        """Return the network compiled operator by operator; ``how`` says all that differs.
+
+        Constants that are copied to RAM come before workspace of faster kernels.
+        """
+        made = self._from_flash(how)
+        if how.constants != RAM:
+            return made
+        copied = with_copies(made, self.board, how)
+        if copied.placed.fits or not how.grows:
+            return copied
+        least = replace(how, workspace=LEAST)
+        return with_copies(self._from_flash(least), self.board, least)
+
+    def _from_flash(self, how: Settings) -> Compiled:
+        """Return the same with constants in flash."""
+        how = replace(how, constants=FLASH)
+        known = next((made for settings, made in self.whole if settings == how), None)
+        if known is not None:
+            return known
+        ready, writer = self.ready(how.rewrite), self._writer(how)
+        made = compiled(self.module, ready, writer, self.name, self.board)
         of_region: dict[int | None, int] = {}
         for i, tensor in enumerate(made.tensors):
             of_region.setdefault(tensor, i)  # the first one, which callers see
         results = [of_region[t] for t in made.region.results]
-        return with_every_output(made, interface(self.module), results)
+        made = with_every_output(made, interface(self.module), results)
+        self.whole.append((how, made))
+        return made
+
+    def _writer(self, how: Settings) -> UnsplitKernels:
+        """Return the kernels in C, which depend on rewriting and overlap alone."""
+        key = how.rewrite, how.overlap
+        if key not in self.written:
+            self.written[key] = written(self.ready(how.rewrite), self.name, self.board, how)
+        return self.written[key].under(how)
 
     def in_bands(self, chosen: Choice, overlap: bool = False) -> Compiled:
         """Return the network compiled in bands of the network of ``rows(overlap)``.

@@ -24,8 +24,6 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.lean import lean
 from tvm_serenity.kernels.tile import MCU, SCALAR
 from tvm_serenity.memory import LiveRange, peak_bytes
-from tvm_serenity.options.memory import RAM
-from tvm_serenity.options.speed import LEAST
 from tvm_serenity.plan import PlanOptions, plan
 from tvm_serenity.plan.joint import Joint, place_order, schedule_for_arena
 from tvm_serenity.relax.copied_results import with_copied_constants
@@ -63,30 +61,27 @@ def in_registers(kernel: tirx.PrimFunc) -> Any:
     return lean(kernel, MCU if floats else SCALAR)
 
 
-def compiled(
-    module: tvm.IRModule, ready: Prepared, name: str, board: Board, settings: Settings
-) -> Compiled:
-    """Return the program of ``module`` (Relax, fresh) for ``board``.
-
-    ``ready``: what :func:`kernels_of` made of it. Constants that are copied to RAM come before
-    workspace of faster kernels.
-    """
-    made = _compiled(module, ready, name, board, settings)
-    if not made.placed.fits and settings.grows and settings.constants == RAM:
-        return _compiled(module, ready, name, board, replace(settings, workspace=LEAST))
-    return made
-
-
-def _compiled(
-    module: tvm.IRModule, ready: Prepared, name: str, board: Board, settings: Settings
-) -> Compiled:
-    kernels, room = ready.kernels, rooms(board, settings.stack_bytes)
+def written(ready: Prepared, name: str, board: Board, settings: Settings) -> UnsplitKernels:
+    """Return the kernels in C of what :func:`kernels_of` made."""
+    kernels = ready.kernels
     region = read_function(kernels, workspace=False, external_inputs=False, external_outputs=False)
     _check_weights(region)
     settings.notify("writing kernels")
-    writer = UnsplitKernels(kernels, region, settings, board, identifier(name))
+    return UnsplitKernels(kernels, region, settings, board, identifier(name))
+
+
+def compiled(
+    module: tvm.IRModule, ready: Prepared, writer: UnsplitKernels, name: str, board: Board
+) -> Compiled:
+    """Return the program of ``module`` (Relax, fresh) for ``board``, with constants in flash.
+
+    ``ready`` and ``writer``: what :func:`kernels_of` and :func:`written` made of it, the latter
+    with the settings.
+    """
+    settings, region = writer.settings, writer.region
     if settings.fast_memory_bytes is not None:
         return streamed(module, ready, name, board, settings, writer)
+    room = rooms(board, settings.stack_bytes)
     settings.notify(f"ordering {len(region.graph.ops)} operators")
     alignment = board.core.alignment_bytes
     writer, (order, ranges, whole, bound, peak) = upgraded(
@@ -98,13 +93,10 @@ def _compiled(
     placed = place(ranges, whole, room, alignment)
     placed = with_unread(placed, _unread(graph, ranges), set(graph.inputs), room[0], alignment)
     made = assembled(identifier(name), module, region, graph, order, placed, writer)
-    program = replace(made.program, copied=settings.constants == RAM)
-    copied, arena = program.copied_bytes, placed.arena_bytes.get(room[0].region.name, 0)
-    fits = arena + copied <= room[0].arena_bytes or not copied
-    fits = fits and settings.allows(sum(placed.arena_bytes.values()), copied)
-    placed = replace(placed, fits=placed.fits and fits)
+    allowed = settings.allows(sum(placed.arena_bytes.values()))
+    placed = replace(placed, fits=placed.fits and allowed)
     return Compiled(
-        program=program,
+        program=made.program,
         lowered=ready.reference,
         region=region,
         sources=made.sources,
@@ -114,9 +106,19 @@ def _compiled(
         lower_bound_bytes=bound,
         kept_float=ready.kept_float,
         folded=ready.folded,
-        choices=as_called(of_unsplit(writer, order), program),
+        choices=as_called(of_unsplit(writer, order), made.program),
         compiled_here={} if settings.codegen == "c" else writer.plain,
     )
+
+
+def with_copies(made: Compiled, board: Board, settings: Settings) -> Compiled:
+    """Return a program of :func:`compiled` whose constants are copied to the main memory."""
+    program, placed = replace(made.program, copied=True), made.placed
+    main = rooms(board, settings.stack_bytes)[0]
+    copied, arena = program.copied_bytes, placed.arena_bytes.get(main.region.name, 0)
+    fits = arena + copied <= main.arena_bytes or not copied
+    fits = fits and settings.allows(sum(placed.arena_bytes.values()), copied)
+    return replace(made, program=program, placed=replace(placed, fits=placed.fits and fits))
 
 
 def _unread(graph: Graph, ranges: Sequence[LiveRange]) -> list[LiveRange]:

@@ -66,6 +66,12 @@ class UnsplitKernels:
         ops = self.region.graph.ops
         return {i: (ops[i].kind, made) for i, made in layers.items() if made is not None}
 
+    def under(self, settings: Settings) -> "UnsplitKernels":
+        """Return the same kernels for other settings of where tensors lie."""
+        made = copy(self)
+        made.settings = settings
+        return made
+
     def taking(self, chosen: Mapping[int, LoweredLayer]) -> "UnsplitKernels":
         """Return the same kernels with these candidates of some operators."""
         made = copy(self)

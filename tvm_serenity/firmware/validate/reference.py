@@ -25,24 +25,33 @@ from tvm_serenity.firmware.program import Array, Program
 from tvm_serenity.firmware.trace import expected, expected_windows, written
 from tvm_serenity.relax.read import BoundGraph
 from tvm_serenity.validation.network_inputs import allowed_inputs, random_inputs
+from tvm_serenity.validation.references import ReferenceRuntime
+
+SEED = 0
+"""Draws the inputs that a project's reference holds."""
 
 
-def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[str, Array]:
+def reference(
+    made: Compiled,
+    seed: int = SEED,
+    model: str | None = None,
+    process: ReferenceRuntime | None = None,
+) -> dict[str, Array]:
     """Return seeded inputs, ``step<i>`` for all that is shown, in the order written, and outputs.
 
     The kernels are TVM's (before our schedules), compiled by LLVM and called by the Relax VM on
     memory of its own; each result is copied right after the call that made it. Rows are cut out of
     whole tensors. States have their first values. What the runtime of a ``model`` file computes is
     there, too: its outputs as ``litert<i>``, the steps whose tensors it has as ``litert_steps``
-    (``firmware.check.reference_runtime``).
+    (``firmware.check.reference_runtime``); ``process`` is asked for them, by default a new one.
     """
     program = made.program
     if program.moving is not None:
-        return _on_windows(made, seed, model)
+        return _on_windows(made, seed, model, process)
     inputs = first_inputs(made.lowered, program, seed)
     found, outputs = tensors_of(made, inputs)
     _check_sizes(program, found)
-    answers = recorded(model, inputs)
+    answers = recorded(model, inputs, process)
     shown = [tensor for tensor, _ in written(program)]
     distinct = list(dict.fromkeys(shown))
     confirmed = {distinct[i] for i in confirmed_steps(answers, [found[t] for t in distinct])}
@@ -57,17 +66,17 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
 
 
 def more_references(
-    made: Compiled, model: str | None, count: int
+    made: Compiled, model: str | None, count: int, process: ReferenceRuntime | None = None
 ) -> list[tuple[list[Array], Recorded | dict[str, Array]]]:
     """Return other inputs up to ``count`` in all, with what the model's runtime makes of them.
 
     Inputs the runtime has no answer to have TVM's outputs, as ``reference`` has them; so have all
-    without a ``model``.
+    without a ``model``. ``process``: as of ``reference``.
     """
     drawn = [first_inputs(made.lowered, made.program, seed) for seed in range(1, count)]
     if model is None:
         return [(inputs, _own_outputs(made, inputs)) for inputs in drawn]
-    answers = recorded_runs(model, drawn, keep=False)
+    answers = recorded_runs(model, drawn, keep=False, process=process)
     pairs = zip(drawn, answers, strict=True)
     return [
         (inputs, answer if not answer.note else _own_outputs(made, inputs))
@@ -91,7 +100,9 @@ def drawn_from(made: Compiled) -> dict[str, Any]:
     }
 
 
-def _on_windows(made: Compiled, seed: int, model: str | None) -> dict[str, Array]:
+def _on_windows(
+    made: Compiled, seed: int, model: str | None, process: ReferenceRuntime | None
+) -> dict[str, Array]:
     """The same of windows that move along a stream, one after the other; outputs are stacked.
 
     ``input0`` is the stream, row by row. What is shown of a window is what a step makes anew.
@@ -102,7 +113,7 @@ def _on_windows(made: Compiled, seed: int, model: str | None) -> dict[str, Array
     runs = _runs(made, windows)
     assert program.moving is not None
     follow = bool(program.moving.states)
-    answers = recorded_runs(model, [[window] for window in windows], follow)
+    answers = recorded_runs(model, [[window] for window in windows], follow, process=process)
     steps: list[int] = []
     found: dict[str, list[Array]] = {}
     for number, ((arrays, outputs), answer) in enumerate(zip(runs, answers, strict=True)):
