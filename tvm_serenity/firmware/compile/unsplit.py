@@ -1,4 +1,4 @@
-"""From a Relax module to a program of whole tensors: quantise, rewrite, order, place, write."""
+"""Compiles a Relax module to an unsplit program: quantise, rewrite, order, place, write."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,14 +32,14 @@ from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
 from tvm_serenity.relax.read import BoundGraph, read_function
 
 PLACE_STEPS, TRIAL_STEPS = 5_000_000, 50_000
-"""Of a placement with results over operands at most, and of one tried for faster kernels."""
+"""Maximum steps of a placement with overlap, and of a placement that tries faster kernels."""
 
 
 def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
     """Return ``module`` quantised, rewritten and lowered, with lean kernels for a board.
 
-    Channels are last: so the kernel library reads images, and rows are cut. Constants that are
-    returned are copied: every output is what a kernel makes, or an input.
+    The layout is channels last, which the kernel library and bands of rows need. Constants that are
+    returned are copied: every output is an input or the result of a kernel.
     """
     steps = Steps(
         quantized=settings.quantized,
@@ -54,9 +54,9 @@ def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
 
 
 def in_registers(kernel: tirx.PrimFunc) -> Any:
-    """Return a lean kernel that sums up floats for some channels at once, and integers for one.
+    """Return a lean kernel that sums floats for several channels at once, integers for one.
 
-    Integers are the kernel library's for the most part; what is left of them is made in less code.
+    Most integer layers have kernels of the library; for the others small code matters more.
     """
     floats = str(compat.buffer_dtype(kernel.params[-1])).startswith("float")
     return lean(kernel, MCU if floats else SCALAR)
@@ -65,10 +65,10 @@ def in_registers(kernel: tirx.PrimFunc) -> Any:
 def compiled(
     module: tvm.IRModule, ready: Prepared, name: str, board: Board, settings: Settings
 ) -> Compiled:
-    """Return the program of ``module`` (Relax, fresh) for ``board``.
+    """Return the unsplit program of ``module`` for ``board``.
 
-    ``ready``: what :func:`kernels_of` made of it. Constants that are copied to RAM come before
-    workspace of faster kernels.
+    ``module``: Relax, as it was read; ``ready``: the result of :func:`kernels_of` for it. RAM is
+    used for copied constants first, then for workspace of faster kernels.
     """
     made = _compiled(module, ready, name, board, settings)
     if not made.placed.fits and settings.grows and settings.constants == RAM:
@@ -117,7 +117,7 @@ def _compiled(
 
 
 def _unread(graph: Graph, ranges: Sequence[LiveRange]) -> list[LiveRange]:
-    """The inputs that no operator reads (a shape that was folded, say): live at no step."""
+    """Return empty live ranges of the inputs that no operator reads, such as folded shapes."""
     live = {t for found in ranges for t in found.tensors}
     tensors = [(t, graph.tensors[t]) for t in graph.inputs if t not in live]
     return [LiveRange(found.name, found.size_bytes, 0, 0, (t,)) for t, found in tensors]
@@ -133,7 +133,7 @@ def _ordered(
     kernels: UnsplitKernels, settings: Settings, alignment: int, wanted: int | None
 ) -> Ordered:
     graph = kernels.graph()
-    found = _apart(graph, settings, alignment)
+    found = _without_overlap(graph, settings, alignment)
     permissions = kernels.permissions()
     if not permissions:
         return found
@@ -146,7 +146,7 @@ def _ordered(
 def _overlapping(
     graph: Graph, found: Ordered, permissions: Permissions, how: PlanOptions
 ) -> Ordered:
-    """The same order placed with results over operands, or ``found`` where that is no larger."""
+    """Return the same order placed with overlap, or ``found`` if that is not smaller."""
     order, ranges, whole, _, peak = found
     bound = least_need(graph, permissions)
     beside = ordered(graph, order, ranges, permissions)
@@ -156,8 +156,8 @@ def _overlapping(
     return order, ranges, placed, bound, placed.lower_bound_bytes
 
 
-def _apart(graph: Graph, settings: Settings, alignment: int) -> Ordered:
-    """An order and its placement, nothing over what it reads in part."""
+def _without_overlap(graph: Graph, settings: Settings, alignment: int) -> Ordered:
+    """Return an order and its placement without overlap."""
     if settings.order == "given":
         ranges, whole = place_order(graph, None, alignment)
         return tuple(range(len(graph.ops))), ranges, whole, 0, peak_bytes(graph)

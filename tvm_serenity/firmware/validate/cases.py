@@ -163,10 +163,10 @@ class _Case:
 
     def _written(self, memory: _Blocks, step: Step) -> list[int]:
         """The blocks that a step writes, which may then be written."""
-        if step.made is None:
+        if step.row_tensor is None:
             blocks = [memory.tensor(t) for t in step.writes]
         else:
-            blocks = [memory.row(step.made, y) for y in range(step.height)]
+            blocks = [memory.row(step.row_tensor, y) for y in range(step.height)]
         for block in blocks:
             memory.writable(block)
         return blocks
