@@ -92,9 +92,10 @@ def drawn_from(made: Compiled) -> dict[str, Any]:
 
 
 def _on_windows(made: Compiled, seed: int, model: str | None) -> dict[str, Array]:
-    """The same of windows that move along a stream, one after the other; outputs are stacked.
+    """Return the reference of incremental inference on a stream; outputs of windows are stacked.
 
-    ``input0`` is the stream, row by row. What is shown of a window is what a step makes anew.
+    ``input0`` is the stream, row by row. The traced tensors of a window are the rows that its step
+    computes.
     """
     program, shown = made.program, [tensor for tensor, _ in written(made.program)]
     distinct = list(dict.fromkeys(shown))

@@ -1,9 +1,9 @@
-"""What a kernel's result may be off where the functions that it takes are rounded otherwise.
+"""The error of a kernel's result that differently rounded math functions cause.
 
-Libraries round exponentials and their like in different ways, each within a unit or two in the last
-place. What becomes of that is the kernel's: a difference of two numbers that are nearly equal
-(``x - tanh(x)``) holds little else. So each function of TVM's own kernel is moved a little, and
-what the result moves says how much of it is rounding.
+Libraries round exponentials and similar functions differently, each within one or two units in the
+last place. The kernel may amplify this error: a difference of nearly equal numbers
+(``x - tanh(x)``) consists mostly of it. So each function in TVM's own kernel is changed a little,
+and the change of the result gives the error.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from tvm_serenity.firmware.validate.kernel_reference import Reference
 from tvm_serenity.kernels.nodes import mapped, parts
 
 MOVED = 2.0**-12
-"""The part of its result that a function is moved by: well above what is rounded behind it."""
+"""The relative change of a function's result, well above later roundings."""
 UNIT = 2.0**-23
 """A unit in the last place of float32, in parts of a number."""
 ABSOLUTE = {"tanh": 2.0**-3}
