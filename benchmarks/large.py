@@ -8,8 +8,8 @@
 its own, whose largest resident memory is the last column. *placements*: generated traces of 10^4 to
 10^5 buffers, or traces with the sizes and lifetimes of those that ``--like`` names, beside the
 planners of ``tests/plan/other_planners.py``. *certificates*: of 200 random graphs of 3,000 to
-4,000 ops, each also tampered with. *parts*: of ten graphs whose optimum is proved and checked, which part of a
-gap after one second is the order's and which the bound's, beside other methods.
+4,000 ops, each also tampered with. *parts*: of ten graphs whose optimum is proved and checked,
+which part of a gap after one second is the order's and which the bound's, beside other methods.
 Limits of whole commands: ``benchmarks/limits.py``.
 """
 
