@@ -90,7 +90,7 @@ def least_distance(windows: Passage) -> int | None:
 
 
 def _first_byte(w: Passage, y: int, x: int) -> int:
-    """The first byte that the window of a pixel may cover."""
+    """Return the first byte that the window of a pixel may cover."""
     row = max(0, y * w.strides[0] - w.top)
     column = max(0, x * w.strides[1] - w.left)
     return (row * w.width + column) * w.bytes

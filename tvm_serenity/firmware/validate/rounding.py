@@ -21,23 +21,24 @@ from tvm_serenity.kernels.nodes import mapped, parts
 MOVED = 2.0**-12
 """The relative change of a function's result, well above later roundings."""
 UNIT = 2.0**-23
-"""A unit in the last place of float32, in parts of a number."""
+"""A unit in the last place of float32, relative to the number."""
 ABSOLUTE = {"tanh": 2.0**-3}
-"""Units of 1 that TVM's functions are off however small the result: its tanh is a quotient of
-exponentials, 1.5e-8 off near 0 (measured; of the others none is off by more than two units)."""
+"""Absolute errors of TVM's functions near 0, in units of 1: tanh is a quotient of exponentials
+with an error of 1.5e-8 (measured). The other functions have an error of at most two units."""
 
 
 def approximated(source: tirx.PrimFunc) -> int:
-    """Return how many functions a kernel takes of which libraries round the results differently."""
+    """Return the number of functions in a kernel whose results libraries round differently."""
     return sum(map(_is_approximated, parts(source.body, Call)))
 
 
 def rounding(
     reference: Reference, inputs: Sequence[Array], expected: Sequence[Array]
 ) -> list[Array]:
-    """Return what ``expected`` moves, in float64, where each function is a unit off.
+    """Return the change of ``expected``, in float64, if each function has an error of one unit.
 
-    The parts of all functions add up. ``expected`` are the results of TVM's kernel for ``inputs``.
+    The changes of all functions are added. ``expected``: the results of TVM's kernel for
+    ``inputs``.
     """
     totals: list[Array] = [np.zeros(want.shape, np.float64) for want in expected]
     for number in range(approximated(reference.source)):
@@ -52,7 +53,7 @@ def rounding(
 
 
 def moved(source: tirx.PrimFunc, number: int) -> tirx.PrimFunc:
-    """Return a kernel whose function of this number gives a little more."""
+    """Return a kernel in which function ``number`` returns a slightly larger value."""
     seen = -1
 
     def change(call: Call) -> tirx.Expr:
