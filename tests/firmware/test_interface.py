@@ -123,7 +123,7 @@ def test_drawn_networks_are_swapped_too(
 def net(*edges: Tensor) -> Program:
     """A program of inputs that are its outputs."""
     numbers = tuple(range(len(edges)))
-    bands = tuple(Bands.whole("sram", 0) for _ in edges)
+    bands = tuple(Bands.unsplit("sram", 0) for _ in edges)
     return Program("net", (), (), edges, bands, (), numbers, numbers, {"sram": 64})
 
 

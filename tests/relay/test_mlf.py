@@ -39,7 +39,7 @@ def test_tvm_reads_the_archive_and_its_parameters(tmp_path: Path) -> None:
         (Kernel("copy", params, "    y[0] = x[0];"),),
         tuple(Constant(name, array) for name, array in arrays.items()),
         (Tensor("x", (4,), "int8"), Tensor("y", (4,), "int8")),
-        (Bands.whole("sram", 0), Bands.whole("sram", 16)),
+        (Bands.unsplit("sram", 0), Bands.unsplit("sram", 16)),
         (Step(("copy",), (Data(0), Const(0), Data(1)), (1,)),),
         (0,),
         (1,),

@@ -1,4 +1,4 @@
-"""Projects of earlier runs: a build that all it depends on is the same for is not done again.
+"""The cache of projects: a build whose inputs have not changed is not repeated.
 
 An entry is decided by the file's bytes and name, board, options, and the versions of this package,
 of the packages that it computes with, and of the tools it runs; it holds what the build returned.
@@ -103,7 +103,7 @@ def _read(model: "Model", settings: Settings) -> "Model":
 
 
 def _origin(model: "Model") -> _Origin | None:
-    """What ``model`` is read from; None for what programs hold in memory, or several files."""
+    """Return the file of ``model``; None for a model in memory, or of several files."""
     if isinstance(model, str | os.PathLike):
         return _Origin(str(model), (str(model),))
     if format_of(model) is None:
@@ -136,7 +136,7 @@ def _plain(value: Any) -> str:
 
 
 def _packed(made: Project) -> bytes:
-    """A project as an entry."""
+    """Return a project as a cache entry."""
     folder = made.directory
     found = [] if folder is None else [p for p in folder.rglob("*") if p.is_file()]
     written = {p.relative_to(folder).as_posix(): p for p in found if folder is not None}
@@ -146,7 +146,7 @@ def _packed(made: Project) -> bytes:
 
 
 def _unpacked(entry: bytes, origin: _Origin, settings: Settings) -> Project:
-    """The project of an entry, written where ``settings`` say."""
+    """Return the project of a cache entry, written to the output of ``settings``."""
     held = cache.contents(entry)
     if settings.output is not None:
         with replaced(Path(settings.output), settings.force) as folder:

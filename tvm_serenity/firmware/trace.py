@@ -26,7 +26,7 @@ def steps(program: Program) -> list[dict[str, Any]]:
         for y in step.rows(band):
             shown: dict[str, Any] = {"kernel": step.kernels[step.variants[y]]}
             shown["writes"] = list(step.writes)
-            if step.made is not None:
+            if step.row_tensor is not None:
                 shown["row"] = y
             if not step.adds:
                 found.append(shown)

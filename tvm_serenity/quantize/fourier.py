@@ -18,7 +18,7 @@ WIDE = {"int16": "int32", "int32": "int64", "float32": "float32"}
 
 
 def factors(n: int) -> list[int]:
-    """Return the factors of a power of two in their order of division: fours, then a two."""
+    """Return the factors of a power of two in the order of division: 4s, then at most one 2."""
     parts = []
     while n > 1:
         parts.append(4 if n % 4 == 0 else 2)

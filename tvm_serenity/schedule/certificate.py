@@ -85,8 +85,8 @@ def _deciding(op: Op) -> tuple[object, ...]:
 def check_certificate(graph: Graph, claims: Mapping[str, Any], states: int = 200_000) -> Confirmed:
     """Return the confirmed claims of a certificate of ``graph``.
 
-    ``states`` limits each of the two ways to re-solve; a bound that neither settles within the
-    limit is returned as unchecked. Raises :class:`CheckError`, which names the wrong claim.
+    ``states`` limits each of the two searches that re-solve; a bound that neither search proves
+    within the limit is returned as unchecked. Raises :class:`CheckError` with the wrong claim.
     """
     try:
         order, peak, bound = claims["order"], claims["peak_bytes"], claims["lower_bound_bytes"]
@@ -196,7 +196,7 @@ def _window(
             f"the proof is wrong: the ops that it names have an order within {budget} bytes"
         )
     if feasible is None:
-        return None, f"not settled within {states} states"
+        return None, f"not proved within {states} states"
     return budget + 1, method
 
 

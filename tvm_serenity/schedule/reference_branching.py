@@ -34,13 +34,13 @@ class _Watch:
 class _Node:
     """A node of the branching: a bound for every order, its op, and the pair that splits it.
 
-    ``ways`` is the index of the first of its two children, 0 if it has none.
+    ``children`` is the index of the first of its two children, 0 if it has none.
     """
 
     bytes: int
     op: int
     pair: Pair = (-1, -1)
-    ways: int = 0
+    children: int = 0
 
 
 @dataclass
@@ -100,11 +100,11 @@ class Branching:
         rest = [0] if self._tree else []
         while rest:
             node = self._tree[rest.pop()]
-            if not node.ways or node.bytes >= self.bound:
+            if not node.children or node.bytes >= self.bound:
                 proof.append([node.op])
             else:
                 proof.append([*node.pair])
-                rest += [node.ways + 1, node.ways]
+                rest += [node.children + 1, node.children]
         return proof
 
     def _split(self) -> bool:
@@ -137,11 +137,11 @@ class Branching:
         some = [candidates[i * len(candidates) // tried] for i in range(tried)]
         best = sorted((score(pair, FIRST_OPS) for pair in some), reverse=True)[:BEST_PAIRS]
         pair = max(score(pair, THEN_OPS) for *_, pair in best)[-1]
-        ways = [with_pair(way, len(watched)) for way in (pair, pair[::-1])]
+        children = [with_pair(way, len(watched)) for way in (pair, pair[::-1])]
         heappop(self._open)
         self.nodes += 1
-        node.pair, node.ways = pair, len(self._tree)
-        for (bound, op, _), way in zip(ways, (pair, pair[::-1]), strict=True):
+        node.pair, node.children = pair, len(self._tree)
+        for (bound, op, _), way in zip(children, (pair, pair[::-1]), strict=True):
             self._add((bound, op), (*pairs, way))
         return True
 

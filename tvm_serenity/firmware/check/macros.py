@@ -1,4 +1,4 @@
-"""What a model says of its inputs and outputs, against the macros that a C program reads.
+"""Checks the macros of ``model.h`` against the inputs and outputs of the model.
 
 The facts come from the model: shapes and types from TVM's own network, scales and zero points from
 the tables of a ``.tflite`` file. The writer of ``model.h`` has no part in them.
@@ -77,7 +77,7 @@ def expected_macros(
 
 
 def _arriving(program: Program, inputs: Sequence[Edge]) -> Sequence[Edge]:
-    """The inputs as they are given: one whose rows arrive may be flat in the model."""
+    """Return the inputs as the program takes them; in the model, rows may be flat."""
     if program.fed is None:
         return inputs
     shape = tuple(program.tensors[program.fed.tensor].shape)
@@ -130,7 +130,7 @@ def _quantised(tensor: Table) -> Quantisation | None:
 
 
 def _sizes(program: Program) -> dict[str, float]:
-    """The bytes of the arenas and of the constants."""
+    """Return the bytes of the arenas and of the constants, by macro."""
     prefix = program.name.upper()
     regions = {f"{prefix}_ARENA_{n.upper()}_BYTES": v for n, v in program.arena_bytes.items()}
     return {

@@ -1,4 +1,4 @@
-"""A network compiled for a board, whole or by rows, and what JSON says of it."""
+"""Compiles a network for a board, unsplit or in bands of rows, and describes it as JSON."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -55,9 +55,10 @@ from tvm_serenity.sliding.described import steps_of
 
 @dataclass(frozen=True)
 class NetworkCompiler:
-    """A network (``module``: Relax, fresh) that is compiled for a board in one way or in several.
+    """Compiles a network for a board, with one strategy or several.
 
-    What several ways have in common is made once. ``settings`` are those of all of them.
+    ``module``: the network in Relax, as it was read. ``settings`` are common to all strategies;
+    their common work is done once.
     """
 
     module: tvm.IRModule
@@ -73,13 +74,13 @@ class NetworkCompiler:
     uncut: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     def ready(self, rewrite: str = "") -> Prepared:
-        """Return the lowered network, rewritten by the rules that are named."""
+        """Return the lowered network, rewritten by the rules ``rewrite``."""
         if rewrite not in self.known:
             self.known[rewrite] = kernels_of(self.module, replace(self.settings, rewrite=rewrite))
         return self.known[rewrite]
 
     def changes(self, rewrite: str) -> bool:
-        """Whether rewriting by these rules makes another network of it."""
+        """Return whether the rules ``rewrite`` change the network."""
         found = self.ready(rewrite).rewriting
         return found is not None and found.changed
 
@@ -88,23 +89,24 @@ class NetworkCompiler:
         return read_rows(ready.plain, self.name, ready.target, self.uncut)
 
     def rows(self, overlap: bool = False) -> RowKernels:
-        """Return the network by rows; :class:`InputError` where nothing of it can be split.
+        """Return the kernels of the network by rows.
 
-        ``overlap``: rows may lie over rows that die as they are made.
+        ``overlap``: rows of results may overlap dying rows of inputs. Raises :class:`InputError` if
+        no layer can be split.
         """
         kernels = self.layers(overlap)
         check_splittable(kernels.network)
         return kernels
 
     def layers(self, overlap: bool = False) -> RowKernels:
-        """Return the same of any network, whether or not something can be split."""
+        """Return the kernels of the network by rows; layers without rows stay unsplit."""
         if overlap not in self.cut:
             self.settings.notify("reading rows")
             kernels = None
             while kernels is None:
                 try:
                     kernels = self._row_kernels(overlap)
-                except UncutError as error:  # layers that are made whole then
+                except UncutError as error:  # these layers stay unsplit
                     self.uncut.update(error.kernels)
             self.cut[overlap] = kernels
         return self.cut[overlap]
@@ -156,9 +158,9 @@ class NetworkCompiler:
         return self.written[key].under(how)
 
     def in_bands(self, chosen: Choice, overlap: bool = False) -> Compiled:
-        """Return the network compiled in bands of the network of ``rows(overlap)``.
+        """Return the network compiled in the bands of ``chosen``, and in its tiles.
 
-        Its chains of layers are made in the tiles that were chosen.
+        ``chosen`` must be the result for the network of ``rows(overlap)``.
         """
         best, kernels = chosen.best, self.rows(overlap)
         if chosen.recomputed is not None:
@@ -182,9 +184,9 @@ class NetworkCompiler:
         placement: BandPlacement,
         program: Callable[[RowKernels, BandPlacement], Program],
     ) -> Compiled:
-        """Return a network in rows compiled, with faster kernels where there is room for them.
+        """Return a network in rows compiled, with workspace upgrades if the memory allows them.
 
-        ``program`` is made of the kernels that are taken and of where all of it lies then.
+        ``program``: a function that returns the program from the chosen kernels and their places.
         """
         best, settings, ready = chosen.best, self.settings, self.ready()
         alignment = self.board.core.alignment_bytes
@@ -212,9 +214,9 @@ class NetworkCompiler:
         return with_every_output(made, interface(self.module), kernels.rows.results)
 
     def _more_room(self, placed: MemoryMap, room: Sequence[Room]) -> dict[str, int]:
-        """The bytes that each arena may have where faster kernels want them.
+        """Return the bytes that each arena may have with workspace upgrades.
 
-        What a limit on all of them leaves is the largest one's.
+        The rest of a limit of all arenas goes to the largest arena.
         """
         limit, held = self.settings.limit_bytes, placed.arena_bytes
         if limit is None:
@@ -225,7 +227,7 @@ class NetworkCompiler:
 
 
 def by_rows(maker: NetworkCompiler) -> Compiled:
-    """Return the network in bands: of as many rows as was asked for, else the coarsest that fit."""
+    """Return the network in bands: of the given number of rows, else the coarsest that fit."""
     settings = maker.settings
     network = maker.rows(settings.overlap).network
     settings.notify("ordering and placing bands")
@@ -247,7 +249,7 @@ def checked(made: Compiled) -> None:
 
 
 def facts(made: Compiled) -> dict[str, Any]:
-    """Return what JSON says of order, placement and bands, and what stayed float."""
+    """Return the facts of a compiled network for JSON: order, placement, bands, float operators."""
     rows = None
     if made.chosen is not None:
         table_bytes = 0 if made.program.straight else tables(made.program).size_bytes
@@ -268,20 +270,20 @@ def facts(made: Compiled) -> dict[str, Any]:
 
 
 def loose(module: tvm.IRModule, settings: Settings) -> str:
-    """Return why outputs may be further from the model's own runtime than its rule says, or "".
+    """Return why outputs may deviate more from the model's runtime than the tolerance, or "".
 
-    ``module`` is Relax as it was imported.
+    ``module``: the network in Relax, as it was imported.
     """
     off = settings.quantized == OFF and is_quantised(module)
     return "computed in float" if off or rounds_less(module["main"]) else ""
 
 
 def _again(maker: NetworkCompiler, plain: Choice, factor: float, most_bytes: int) -> Choice:
-    """The better of ``plain`` and the same with chains of layers in tiles.
+    """Return the better one of ``plain`` and the same network with chains of layers in tiles.
 
-    Where no number of rows was asked for and ``plain`` fits, nothing is computed again.
+    If no number of rows was given and ``plain`` fits, there is no recomputation.
     """
-    settings, kernels = maker.settings, maker.rows()  # rows apart: what is over others is placed
+    settings, kernels = maker.settings, maker.rows()  # without overlap, which is placed afterwards
     enough = settings.bands is None and plain.met
     settings.notify("looking for what to compute again")
     found = recompute(

@@ -1,4 +1,4 @@
-"""What ``build`` is given, as a Relax module."""
+"""Reads the model of ``build`` as a Relax module."""
 
 import os
 from collections.abc import Mapping
@@ -24,9 +24,10 @@ Model: TypeAlias = (
 
 @dataclass(frozen=True)
 class OpenedModel:
-    """A model as a Relax module, the file it is from, if it is known, and what a runtime is given.
+    """A model as a Relax module, and the path of its file, if known.
 
-    That is ``runtime_file``: the file, or of one with several signatures what was read of it.
+    ``runtime_file``: the file for the reference runtime; for a file with several signatures, a copy
+    with the chosen one.
     """
 
     module: Any
@@ -35,9 +36,9 @@ class OpenedModel:
 
 
 def opened(model: "Model | OpenedModel", settings: Settings) -> OpenedModel:
-    """Return a model as a Relax module, and where it is from; an opened one unchanged.
+    """Return a model as a Relax module, with its file; an opened one is returned unchanged.
 
-    Raises :class:`InputError` for sizes and a signature of what is no file.
+    Raises :class:`InputError` if sizes of dimensions or a signature are given without a file.
     """
     if isinstance(model, OpenedModel):
         return model

@@ -1,4 +1,4 @@
-"""From a Relax module to a program of whole tensors: quantise, rewrite, order, place, write."""
+"""Compiles a Relax module to an unsplit program: quantise, rewrite, order, place, write."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,14 +31,14 @@ from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
 from tvm_serenity.relax.read import BoundGraph, read_function
 
 PLACE_STEPS, TRIAL_STEPS = 5_000_000, 50_000
-"""Of a placement with results over operands at most, and of one tried for faster kernels."""
+"""Maximum steps of a placement with overlap, and of a placement that tries faster kernels."""
 
 
 def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
     """Return ``module`` quantised, rewritten and lowered, with lean kernels for a board.
 
-    Channels are last: so the kernel library reads images, and rows are cut. Constants that are
-    returned are copied: every output is what a kernel makes, or an input.
+    The layout is channels last, which the kernel library and bands of rows need. Constants that are
+    returned are copied: every output is an input or the result of a kernel.
     """
     steps = Steps(
         quantized=settings.quantized,
@@ -53,9 +53,9 @@ def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
 
 
 def in_registers(kernel: tirx.PrimFunc) -> Any:
-    """Return a lean kernel that sums up floats for some channels at once, and integers for one.
+    """Return a lean kernel that sums floats for several channels at once, integers for one.
 
-    Integers are the kernel library's for the most part; what is left of them is made in less code.
+    Most integer layers have kernels of the library; for the others small code matters more.
     """
     floats = str(compat.buffer_dtype(kernel.params[-1])).startswith("float")
     return lean(kernel, MCU if floats else SCALAR)
@@ -122,7 +122,7 @@ def with_copies(made: Compiled, board: Board, settings: Settings) -> Compiled:
 
 
 def _unread(graph: Graph, ranges: Sequence[LiveRange]) -> list[LiveRange]:
-    """The inputs that no operator reads (a shape that was folded, say): live at no step."""
+    """Return empty live ranges of the inputs that no operator reads, such as folded shapes."""
     live = {t for found in ranges for t in found.tensors}
     tensors = [(t, graph.tensors[t]) for t in graph.inputs if t not in live]
     return [LiveRange(found.name, found.size_bytes, 0, 0, (t,)) for t, found in tensors]
@@ -138,7 +138,7 @@ def _ordered(
     kernels: UnsplitKernels, settings: Settings, alignment: int, wanted: int | None
 ) -> Ordered:
     graph = kernels.graph()
-    found = _apart(graph, settings, alignment)
+    found = _without_overlap(graph, settings, alignment)
     permissions = kernels.permissions()
     if not permissions:
         return found
@@ -151,7 +151,7 @@ def _ordered(
 def _overlapping(
     graph: Graph, found: Ordered, permissions: Permissions, how: PlanOptions
 ) -> Ordered:
-    """The same order placed with results over operands, or ``found`` where that is no larger."""
+    """Return the same order placed with overlap, or ``found`` if that is not smaller."""
     order, ranges, whole, _, peak = found
     bound = least_need(graph, permissions)
     beside = ordered(graph, order, ranges, permissions)
@@ -161,8 +161,8 @@ def _overlapping(
     return order, ranges, placed, bound, placed.lower_bound_bytes
 
 
-def _apart(graph: Graph, settings: Settings, alignment: int) -> Ordered:
-    """An order and its placement, nothing over what it reads in part."""
+def _without_overlap(graph: Graph, settings: Settings, alignment: int) -> Ordered:
+    """Return an order and its placement without overlap."""
     if settings.order == "given":
         ranges, whole = place_order(graph, None, alignment)
         return tuple(range(len(graph.ops))), ranges, whole, 0, peak_bytes(graph)

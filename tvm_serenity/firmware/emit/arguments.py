@@ -56,7 +56,7 @@ def call(program: Program, kernel: str, passed: Sequence[str]) -> str:
 
 def shown(program: Program, step: Step, external: bool) -> list[str]:
     """Return the TRACE lines of the tensors that a step writes completely."""
-    if step.adds or step.made is not None:
+    if step.adds or step.row_tensor is not None:
         return []
     sizes = [(t, program.place(t), program.tensors[t].size_bytes) for t in step.writes]
     return [_shows(tensor, place, size, external) for tensor, place, size in sizes]
@@ -64,10 +64,10 @@ def shown(program: Program, step: Step, external: bool) -> list[str]:
 
 def first_shown(program: Program, step: Step, external: bool) -> list[str]:
     """Return the TRACE lines of a step that computes row 0 only."""
-    place = None if step.made is None else program.row_place(step.made, 0)
-    if step.made is None or place is None:
+    place = None if step.row_tensor is None else program.row_place(step.row_tensor, 0)
+    if step.row_tensor is None or place is None:
         return shown(program, step, external)
-    return [_shows(step.made, place, program.row_bytes(step.made), external)]
+    return [_shows(step.row_tensor, place, program.row_bytes(step.row_tensor), external)]
 
 
 def _shows(tensor: int, place: Place, size_bytes: int, external: bool) -> str:

@@ -221,10 +221,12 @@ def _follow(places: Sequence[Place], band_bytes: int) -> bool:
 def _layer(program: Program, index: int, first_slot: int, slots: int) -> str:
     step = program.steps[index]
     outside = "NULL" if step.outside is None else constant(program, step.outside)
-    kind = "MAKES_ALL" if step.made is None else "MAKES_PIXELS" if step.merges else "MAKES_ROWS"
+    kind = (
+        "MAKES_ALL" if step.row_tensor is None else "MAKES_PIXELS" if step.merges else "MAKES_ROWS"
+    )
     return (
         f"{{run_{index}, {outside}, {first_slot}, {step.together}, {step.height}, "
-        f"{step.made or 0}, {slots}, {kind}}}"
+        f"{step.row_tensor or 0}, {slots}, {kind}}}"
     )
 
 

@@ -114,7 +114,7 @@ def _run(program: Program, index: int, memory: dict[str, str]) -> str:
     unused = {
         "arenas": external and not any(_placed(a) for a in step.arguments),
         "rows": not step.slots and step.moving is None,
-        "out": step.made is None,
+        "out": step.row_tensor is None,
         "y": len(cases) == 1 and not step.merges and RowNumber() not in step.arguments,
     }
     lines = [f"(void){name};" for name, is_unused in unused.items() if is_unused]

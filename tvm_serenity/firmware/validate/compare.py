@@ -1,4 +1,4 @@
-"""Everything that ``build`` compares before it writes: constants, kernels, macros, the network."""
+"""The comparisons of ``build`` before it writes: constants, kernels, macros, the network."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,9 +29,9 @@ from tvm_serenity.validation.references import ReferenceRuntime
 
 @dataclass(frozen=True)
 class Compared:
-    """A program that is compared: its project's ``texts``, the model's ``file`` if it is known.
+    """A program to compare, with the ``texts`` of its project and the model's ``file``, if known.
 
-    ``loose``: why outputs may be further from the model's runtime than its rule says, or "".
+    ``loose``: why outputs may deviate more from the model's runtime than the tolerance, or "".
     """
 
     made: Compiled
@@ -41,7 +41,7 @@ class Compared:
     loose: str
 
     def done(self) -> tuple[CheckReport, dict[str, Array]]:
-        """Return what was compared, and what every tensor must be.
+        """Return the report of the comparisons, and the expected value of every tensor.
 
         Raises :class:`WrongResultError` at the first difference.
         """
@@ -89,7 +89,7 @@ class Compared:
         steps: int,
         process: ReferenceRuntime,
     ) -> tuple[Rehearsed, Runs]:
-        """Compare the whole network, which takes so many innermost steps, on several inputs."""
+        """Compare the network on several inputs; ``steps``: the innermost loop steps of a run."""
         program = self.made.program
         ran = rehearse(started.library, self.texts, expected)
         if program.moving is not None or program.users:

@@ -6,9 +6,9 @@ from functools import cache
 import numpy as np
 
 from tvm_serenity.errors import CheckError, MissingPartError, UnsupportedError
+from tvm_serenity.sparse.execute.baselines import BASELINES, Layers
 from tvm_serenity.sparse.execute.blocks import blocked
 from tvm_serenity.sparse.execute.compiled import NUMPY, CompiledNetwork, aligned
-from tvm_serenity.sparse.execute.rivals import RIVALS, Layers
 from tvm_serenity.sparse.execute.tuning import REPEATS, compile, measure, tuned
 from tvm_serenity.sparse.network import FFNN
 
@@ -20,9 +20,9 @@ TOLERANCE = 1e-4
 class Times:
     """Microseconds of one batch, the least of several rounds.
 
-    ``rivals``: by name; ``-alone`` is without bias and activation. ``ceiling_gflops``: the measured
-    limit of one load per multiply-add (see :func:`ceiling`); ``gflops``: ours. ``missing``: why a
-    rival is absent.
+    ``baselines``: the times of other libraries by name; ``-alone``: without bias and activation.
+    ``ceiling_gflops``: the measured limit of one load per multiply-add (see :func:`ceiling`);
+    ``gflops``: ours. ``missing``: the reasons why baselines are absent.
     """
 
     run: CompiledNetwork
@@ -30,12 +30,12 @@ class Times:
     ours_us: float
     gflops: float
     ceiling_gflops: float
-    rivals: dict[str, float] = field(default_factory=dict)
+    baselines: dict[str, float] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
 
-    def ratio(self, rival: str) -> float:
-        """Return how many times as fast as ``rival`` ours is."""
-        return self.rivals[rival] / self.ours_us
+    def ratio(self, baseline: str) -> float:
+        """Return how many times as fast as ``baseline`` ours is."""
+        return self.baselines[baseline] / self.ours_us
 
 
 def times(
@@ -47,8 +47,8 @@ def times(
 ) -> Times:
     """Return the times of ``net``; every run is first compared with the exact computation.
 
-    Values are neuron-major, (neurons, batch), on all sides. Inputs, and the rivals' values between
-    layers, begin ``past`` bytes after a cache line; all sides are faster at 0.
+    Values are neuron-major, (neurons, batch), on all sides. Inputs, and the baselines' values
+    between layers, begin ``past`` bytes after a cache line; all sides are faster at 0.
     """
     run = tuned(net, batch, past=past)
     x = aligned((len(net.inputs), batch), past)
@@ -56,9 +56,9 @@ def times(
     exact = net.forward(x.T).T
     _compare("ours", run.columns(x), exact)
     ours = measure(lambda: run.columns(x), repeats)
-    rivals: dict[str, float] = {}
+    baselines: dict[str, float] = {}
     missing: dict[str, str] = {}
-    for name, make in RIVALS.items():
+    for name, make in BASELINES.items():
         try:
             layers = Layers(net, past)
             full, alone = make(layers, batch, True), make(layers, batch, False)
@@ -66,8 +66,8 @@ def times(
             missing[name] = str(error)
             continue
         _compare(name, full(x), exact)
-        rivals[name] = 1e6 * measure(lambda full=full: full(x), repeats)
-        rivals[f"{name}-alone"] = 1e6 * measure(lambda alone=alone: alone(x), repeats)
+        baselines[name] = 1e6 * measure(lambda full=full: full(x), repeats)
+        baselines[f"{name}-alone"] = 1e6 * measure(lambda alone=alone: alone(x), repeats)
     work = 2e-9 * net.connections * batch
     return Times(
         run=run,
@@ -75,7 +75,7 @@ def times(
         ours_us=1e6 * ours,
         gflops=work / ours,
         ceiling_gflops=ceiling(batch),
-        rivals=rivals,
+        baselines=baselines,
         missing=missing,
     )
 

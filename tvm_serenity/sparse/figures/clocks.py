@@ -41,8 +41,8 @@ def _timed(panel: Panel, x: float, nets: Sequence[FFNN], effort: Effort) -> None
         note("paper", run(net, anneal(net, settings).order))
         found = times(net, effort.batch, effort.repeats)
         note("ours", found.ours_us)
-        for rival, microseconds in found.rivals.items():
-            note(rival, microseconds)
+        for baseline, microseconds in found.baselines.items():
+            note(baseline, microseconds)
     for name, values in clocks.items():
         panel.add(name, x, values)
 

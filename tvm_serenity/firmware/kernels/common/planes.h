@@ -1,9 +1,9 @@
 #pragma once
 #include "instance.h"
 #include "plane.h"
-/* Depthwise convolutions of 3x3 by planes of a channel: ``plane.h`` says how. */
+/* Depthwise convolutions of 3x3 with a plane per channel, as described in ``plane.h``. */
 
-/* Rows of zero points: the last of a plane's left border is followed by them. */
+/* Rows of zero points, from the last element of the plane's left border on. */
 INLINED void fill_outside_INPUT(const planes_INPUT *p, int16_t *to, int32_t rows)
 {
     for (int32_t i = 0; i < rows * p->pitch; ++i) {
@@ -11,7 +11,7 @@ INLINED void fill_outside_INPUT(const planes_INPUT *p, int16_t *to, int32_t rows
     }
 }
 
-/* All lines: of a whole tensor ``in``, or of one line from ``rows``. */
+/* All lines of a complete tensor ``in``, or one line from ``rows``. */
 NOT_INLINED void depthwise_planes_INPUT(const planes_INPUT *p, const input_t *in, const input_t *const *rows,
     const int32_t *numbers, int16_t *plane, input_t *out)
 {

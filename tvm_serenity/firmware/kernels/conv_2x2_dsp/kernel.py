@@ -30,7 +30,7 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return the calls for ``layer``: windows read in place, and copied (im2col)."""
     words = words_of(layer, by_sources(layer))
     assert words is not None, "a layer that is not refused"
-    making = "twos_positive" if layer.clamps_at_zero else "twos"
+    making = "2x2_positive" if layer.clamps_at_zero else "2x2"
     core = Making(making, "conv_2x2_dsp/kernel.h", words, pair_numbers(layer))
     return [by_windows(name, one, core) for one in read(layer)]
 

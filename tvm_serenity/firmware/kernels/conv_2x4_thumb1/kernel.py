@@ -13,7 +13,7 @@ WEIGHT_OFFSET = 128
 
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return the calls for ``layer``: windows read in place, and copied (im2col)."""
-    return tile_2x4.calls_of(name, layer, "conv_2x4_thumb1/kernel.h", "lifted", WEIGHT_OFFSET)
+    return tile_2x4.calls_of(name, layer, "conv_2x4_thumb1/kernel.h", "unsigned", WEIGHT_OFFSET)
 
 
 KERNEL = LibraryKernel(

@@ -73,7 +73,9 @@ def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
         "to": target(layer),
     }
     positive = "_positive" if layer.clamps_at_zero else ""
-    names, lines = line_by_line(layer, "nines_line", f"&d, nines{positive}_{layer.name}", "w, b, o")
+    names, lines = line_by_line(
+        layer, "depthwise_3x3_line", f"&d, depthwise_3x3{positive}_{layer.name}", "w, b, o"
+    )
     first = f"static const depthwise_{layer.name} d = {initialiser(fields)};"
     takes = [("w", "int8"), ("b", "int32"), ("o", spec.dtype)]
     return written(name, layer, "depthwise_3x3_mve/kernel.h", Shape(names, takes), [first, *lines])

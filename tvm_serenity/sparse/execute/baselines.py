@@ -114,7 +114,7 @@ def scipy_sparse(layers: Layers, batch: int, epilogue: bool = True) -> Run:
     return layers.runner([partial(product, m) for m in layers.matrices], batch, epilogue)
 
 
-RIVALS: dict[str, Callable[[Layers, int, bool], Run]] = {
+BASELINES: dict[str, Callable[[Layers, int, bool], Run]] = {
     "mkl": mkl_sparse,
     "scipy": scipy_sparse,
     "dense": mkl_dense,
