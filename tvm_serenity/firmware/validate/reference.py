@@ -104,7 +104,7 @@ def drawn_from(made: Compiled) -> dict[str, Any]:
 def _on_windows(
     made: Compiled, seed: int, model: str | None, process: ReferenceRuntime | None
 ) -> dict[str, Array]:
-    """The same of windows that move along a stream, one after the other; outputs are stacked.
+    """The same of incremental inference along a stream, one after the other; outputs are stacked.
 
     ``input0`` is the stream, row by row. The traced tensors of a window are the rows that its step
     computes.
