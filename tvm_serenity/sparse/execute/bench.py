@@ -1,4 +1,4 @@
-"""Times of a network: ours, MKL with and without epilogue, scipy, dense; one thread each."""
+"""Measures a network against MKL (sparse and dense) and scipy, each on one thread."""
 
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,16 +13,17 @@ from tvm_serenity.sparse.execute.tuning import REPEATS, compile, measure, tuned
 from tvm_serenity.sparse.network import FFNN
 
 TOLERANCE = 1e-4
-"""Tolerance of the outputs' difference, relative to the largest output."""
+"""Largest allowed difference of an output, relative to the largest output."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """Microseconds of one batch, the least of several rounds.
+    """The times of one batch in microseconds, each the minimum of several rounds.
 
-    ``rivals``: by name; ``-alone`` is without bias and activation. ``ceiling_gflops``: the measured
-    limit of one load per multiply-add (see :func:`ceiling`); ``gflops``: ours. ``missing``: why a
-    rival is absent.
+    ``run`` and ``ours_us``: our compiled network and its time. ``rivals``: the time of each other
+    library by name; ``-alone`` means without bias and activation. ``gflops``: our speed.
+    ``ceiling_gflops``: the measured limit of :func:`ceiling`. ``missing``: the reason why a library
+    was not measured, by name.
     """
 
     run: CompiledNetwork
@@ -34,7 +35,7 @@ class Times:
     missing: dict[str, str] = field(default_factory=dict)
 
     def ratio(self, rival: str) -> float:
-        """Return how many times as fast as ``rival`` ours is."""
+        """Return the speed-up of our network over ``rival`` (above 1: ours is faster)."""
         return self.rivals[rival] / self.ours_us
 
 
@@ -45,10 +46,11 @@ def times(
     *,
     past: int = NUMPY,
 ) -> Times:
-    """Return the times of ``net``; every run is first compared with the exact computation.
+    """Measure ``net`` and return the times; all outputs are compared with exact ones first.
 
-    Values are neuron-major, (neurons, batch), on all sides. Inputs, and the rivals' values between
-    layers, begin ``past`` bytes after a cache line; all sides are faster at 0.
+    Values have the layout (neurons, batch) in all libraries. The inputs, and the other libraries'
+    values between layers, begin ``past`` bytes after a cache line; 0 is fastest. Raises
+    :class:`CheckError` if outputs differ by more than ``TOLERANCE``.
     """
     run = tuned(net, batch, past=past)
     x = aligned((len(net.inputs), batch), past)
@@ -82,11 +84,10 @@ def times(
 
 @cache
 def ceiling(batch: int = 128) -> float:
-    """Return the GFLOP/s of our kernel with all values in the first cache and long loops.
+    """Return the measured GFLOP/s of our kernel with long loops and all values in the L1 cache.
 
-    Each multiply-add loads one vector, so the load ports are the limit. It is no bound if neurons
-    are computed together: a load then serves several multiply-adds, and a dense enough network runs
-    faster.
+    Each multiply-add loads one vector, so the load ports are the limit. A network whose neurons
+    are computed together may be faster, because one load then serves several multiply-adds.
     """
     width, depth = 40, 60
     net = FFNN.from_layers([np.full((width, width), 1 / width)] * depth)
@@ -99,4 +100,7 @@ def ceiling(batch: int = 128) -> float:
 def _compare(name: str, outputs: object, exact: np.ndarray) -> None:
     difference = float(np.abs(np.asarray(outputs) - exact).max())
     if not difference <= TOLERANCE * max(1.0, float(np.abs(exact).max())):
-        raise CheckError(f"{name}: outputs differ by {difference} from the exact ones")
+        raise CheckError(
+            f"{name}: the outputs differ by up to {difference} from the exact computation, more "
+            f"than {TOLERANCE} of the largest output"
+        )

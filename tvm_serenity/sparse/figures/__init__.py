@@ -1,4 +1,4 @@
-"""The paper's figures 2 to 8, ours beside the paper's method."""
+"""The paper's figures 2 to 8, with this project's method beside the paper's."""
 
 from tvm_serenity.sparse.figures.clocks import CLOCKS
 from tvm_serenity.sparse.figures.counts import COUNTS
@@ -8,4 +8,4 @@ from tvm_serenity.sparse.figures.effort import QUICK, Effort
 __all__ = ["FIGURES", "QUICK", "Effort", "Panel", "Plate", "Point", "draw"]
 
 FIGURES = {**COUNTS, **CLOCKS}
-"""By number: an :class:`Effort` to a :class:`Plate`."""
+"""Maps a figure's number to a function that computes it: :class:`Effort` -> :class:`Plate`."""

@@ -1,4 +1,4 @@
-"""Figures 2 to 6: I/Os, the 2-optimal start, the paper's annealing, ours, the bound."""
+"""Computes figures 2 to 6: I/Os of the 2-optimal order, the paper's annealing and our order."""
 
 from collections.abc import Callable, Sequence
 
@@ -50,7 +50,7 @@ def _baselines(effort: Effort, **changed: float) -> list[FFNN]:
 
 
 def figure_2(effort: Effort) -> Plate:
-    """Connection Reordering over density, width, depth and M."""
+    """Return figure 2: I/Os after Connection Reordering over density, width, depth and M."""
     panels = [
         Panel("density", "density", IOS, log_x=True, log_y=True),
         Panel("width", "neurons a layer", IOS, log_x=True, log_y=True),
@@ -69,7 +69,10 @@ def figure_2(effort: Effort) -> Plate:
 
 
 def figure_3(effort: Effort) -> Plate:
-    """Compact Growth over M: the order of growth, annealed from it, ours, the bound."""
+    """Return figure 3: I/Os of networks of Compact Growth over M.
+
+    Its curves are the order of growth, the order annealed from it, our order, and the lower bound.
+    """
     panels = []
     for grown in effort.grown:
         panel = Panel(f"grown for {grown}", "M", IOS)
@@ -90,7 +93,10 @@ def figure_3(effort: Effort) -> Plate:
 
 
 def figure_4(effort: Effort) -> Plate:
-    """Annealing over its iterations, by policy; ours at the end as a line."""
+    """Return figure 4: I/Os during annealing over iterations, per eviction policy.
+
+    Our order is a horizontal line.
+    """
     panel = Panel("annealing", "iteration", IOS, log_x=True)
     nets = _baselines(effort)
     steps = [int(10 ** (half / 2)) for half in range(13)]
@@ -114,7 +120,7 @@ def figure_4(effort: Effort) -> Plate:
 
 
 def figure_5(effort: Effort) -> Plate:
-    """I/Os over M for three layers at 1 %."""
+    """Return figure 5: I/Os over M for three layers with a density of 1 %."""
     panel = Panel("3 layers, 1 %", "M", IOS)
     nets = [baseline_mlp(effort.width, 3, 0.01, seed) for seed in range(effort.seeds)]
     for memory in effort.small_memories:
@@ -123,7 +129,7 @@ def figure_5(effort: Effort) -> Plate:
 
 
 def figure_6(effort: Effort) -> Plate:
-    """The pruned perceptron of BERT's shape over density, by policy."""
+    """Return figure 6: I/Os of the pruned perceptron of BERT's shape over density, per policy."""
     panels = []
     count = 1 if effort.perceptron is not None else effort.seeds
     for policy in PLAIN:
