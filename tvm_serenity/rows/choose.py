@@ -105,11 +105,11 @@ def choose(
     best = min(
         allowed or list(tried.values()), key=lambda s: (s.arena_bytes, len(s.banded.graph.ops))
     )
-    room = best.arena_bytes if least or not allowed else goal.ram_bytes
-    assert room is not None
-    late = max(deadline, time.perf_counter() + seconds_left(limits.time_limit_s / 2) / 2)
-    coarser = coarsened(best, room, limits, late)
-    if (goal.met(coarser) or not allowed) and coarser.arena_bytes <= room:
+    limit_bytes = best.arena_bytes if least or not allowed else goal.ram_bytes
+    assert limit_bytes is not None
+    stop = max(deadline, time.perf_counter() + seconds_left(limits.time_limit_s / 2) / 2)
+    coarser = coarsened(best, limit_bytes, limits, stop)
+    if (goal.met(coarser) or not allowed) and coarser.arena_bytes <= limit_bytes:
         best = coarser
     best = at_most_in_memory(best, limits)
     seconds = time.perf_counter() - started

@@ -140,15 +140,15 @@ def _needed(
 
 
 def _slots(buffers: Sequence[Buffer], chosen: Sequence[OverlapPair]) -> _Slots:
-    over = {p.read: p for p in chosen}
-    made = {p.made for p in chosen}
+    by_read = {p.read: p for p in chosen}
+    overlapping = {p.made for p in chosen}
     begins, members = [0] * len(buffers), []
     for first in range(len(buffers)):
-        if first in made:
+        if first in overlapping:
             continue
         chain = [first]
-        while chain[-1] in over:
-            step = over[chain[-1]]
+        while chain[-1] in by_read:
+            step = by_read[chain[-1]]
             align = max(buffers[step.made].alignment, buffers[step.read].alignment)
             begins[step.made] = begins[step.read] - -(-step.far // align) * align
             chain.append(step.made)
@@ -163,9 +163,9 @@ def _live(buffers: Sequence[Buffer], slots: _Slots, fixed: Sequence[OverlapPair]
     """Return the live bytes at each step, with ``slots`` and the overlaps ``fixed``."""
     live = live_bytes([slots.block(buffers, chain) for chain in slots.members])
     for pair in fixed:
-        made = buffers[pair.made]
-        saved = min(made.size_bytes, buffers[pair.read].size_bytes)
-        live[made.lower] -= saved if pair.far == 0 else max(0, made.size_bytes - pair.far)
+        row = buffers[pair.made]
+        saved = min(row.size_bytes, buffers[pair.read].size_bytes)
+        live[row.lower] -= saved if pair.far == 0 else max(0, row.size_bytes - pair.far)
     return live
 
 

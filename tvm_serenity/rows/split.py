@@ -231,15 +231,15 @@ class _Build:
         for f, need in zip(layer.inputs, layer.needs, strict=True):
             if not feeds:
                 inputs += self.reads(f, None if need is None else hull(need, first, end))
-        made, view = [], None
+        tensors, view = [], None
         for f in layer.outputs:
             if f in self.network.contiguous and first:
                 view = self.pieces[f][-1]
                 inputs.append(view)
-            made.append(self.tensor(f, first, end))
-        for f, tensor in zip(layer.outputs, made, strict=True):
+            tensors.append(self.tensor(f, first, end))
+        for f, tensor in zip(layer.outputs, tensors, strict=True):
             self.pieces[f].append(tensor)
-        over, saved = ((), 0) if feeds else self.overlaps(layer, made)
+        features, saved = ((), 0) if feeds else self.overlaps(layer, tensors)
         name = (
             layer.name
             if (first, end) == (0, self.network.rows(layer.outputs[0]))
@@ -250,10 +250,10 @@ class _Build:
                 name,
                 FEED if feeds else layer.kind,
                 tuple(dict.fromkeys(inputs)),
-                tuple(made),
+                tuple(tensors),
                 layer.workspace_bytes,
                 view,
-                over=tuple(t for t in dict.fromkeys(inputs) if self.bands[t].feature in over),
+                over=tuple(t for t in dict.fromkeys(inputs) if self.bands[t].feature in features),
                 over_bytes=saved,
             )
         )

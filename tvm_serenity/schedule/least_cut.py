@@ -101,12 +101,12 @@ def _least_live(
         if there and wanted:
             always += size
             continue
-        made, read = ("made", t), ("read", t)
-        net.add_edge(made, read, capacity=size)
+        live_node, dead_node = ("made", t), ("read", t)
+        net.add_edge(live_node, dead_node, capacity=size)
         for maker in ["in"] if there else [m for m in makers if m not in outside]:
-            net.add_edge(maker, made)  # An edge without a capacity is unbounded.
+            net.add_edge(maker, live_node)  # An edge without a capacity is unbounded.
         for reader in ["out"] if wanted else [r for r in readers if r not in inside]:
-            net.add_edge(read, reader)
+            net.add_edge(dead_node, reader)
     if always >= enough or not net["in"]:
         return always
     for free, before in enumerate(storages.predecessors):

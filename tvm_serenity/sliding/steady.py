@@ -146,9 +146,9 @@ class MovedWindow:
     def steady(self, again: frozenset[int] = frozenset()) -> Steady:
         """Return the step that recomputes the features in ``again`` and retains the others."""
         same = [frozenset() if f in again else rows for f, rows in enumerate(self.same)]
-        made, kept = _needed(self.network, self.reads, self.source, self.shifts, same)
+        computed, retained = _needed(self.network, self.reads, self.source, self.shifts, same)
         given = self.network, self.step, self.source, self.shifts, self.periods
-        return Steady(*given, made, kept, self.anew, self.states)
+        return Steady(*given, computed, retained, self.anew, self.states)
 
 
 def _needed(
@@ -177,10 +177,10 @@ def _needed(
                     todo += [y] if y in same[f] else []
         for index in reversed(range(len(network.layers))):
             _read(network, index, reads[index], same, needed)
-    made = [tuple(sorted(rows - same[f])) for f, rows in enumerate(needed)]
-    kept = [tuple(sorted(rows & same[f])) for f, rows in enumerate(needed)]
-    made[source] = tuple(range(network.rows(source) - shifts[source], network.rows(source)))
-    return tuple(made), tuple(kept)
+    computed = [tuple(sorted(rows - same[f])) for f, rows in enumerate(needed)]
+    retained = [tuple(sorted(rows & same[f])) for f, rows in enumerate(needed)]
+    computed[source] = tuple(range(network.rows(source) - shifts[source], network.rows(source)))
+    return tuple(computed), tuple(retained)
 
 
 def _read(

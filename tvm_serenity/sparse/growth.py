@@ -121,19 +121,19 @@ def smallest_memory(
             break
         noise = 0.0 if attempt < len(tried) else 0.1
         weights = tried[attempt % len(tried)]
-        room = max(LEAST_MEMORY, memory - 1 - failed % 4)
+        target = max(LEAST_MEMORY, memory - 1 - failed % 4)
         left = end - time.perf_counter()
-        made = resident(net, room, weights, noise=noise, seed=seed + attempt, seconds=left)
-        if made is None:
+        order = resident(net, target, weights, noise=noise, seed=seed + attempt, seconds=left)
+        if order is None:
             break
         failed += 1
-        if _needed(net, made) < memory:
-            best, memory, failed = made, _needed(net, made), 0
+        if _needed(net, order) < memory:
+            best, memory, failed = order, _needed(net, order), 0
             if progress is not None:
                 progress(memory)
-    over = time.perf_counter() > end
+    timed_out = time.perf_counter() > end
     proved = Outcome.OPTIMAL if memory == least else Outcome.FEASIBLE
-    return Growth(memory, best, least, Outcome.TIMEOUT if over and memory > least else proved)
+    return Growth(memory, best, least, Outcome.TIMEOUT if timed_out and memory > least else proved)
 
 
 TRIES = 24

@@ -115,10 +115,10 @@ def _candidates(net: FFNN, best: _Best) -> Iterator[Ordered]:
     if is_topological(net, stored):
         yield measured(net, stored, settings, "given")
     yield measured(net, layerwise(net), settings, "layerwise")
-    found = attempts(net, best.share(0.6))
-    yield from found
-    if found:
-        first = min(found, key=lambda ordered: ordered.total)
+    greedy_orders = attempts(net, best.share(0.6))
+    yield from greedy_orders
+    if greedy_orders:
+        first = min(greedy_orders, key=lambda ordered: ordered.total)
         rounds = min(ROUNDS, TUNED // net.connections) if best.unlimited else MANY
         yield from tune(net, best.share(0.7), first, rounds)
     work = settings.annealing.iterations
