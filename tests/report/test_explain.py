@@ -128,7 +128,7 @@ def test_a_model_without_rows_says_so(shared: Path) -> None:
     found = answer("explain", shared / "models/mlperf_tiny/ad01_int8.tflite")["claims"]
     (refused,) = by_kind(found, "refused")
     assert "(computed by FULLY_CONNECTED)" in refused["text"]
-    assert "rows are those of 4-D tensors of several rows" in refused["text"]
+    assert "only 4-D tensors with a batch of 1" in refused["text"]
     assert by_kind(found, "verdict")[0]["text"].startswith("No tried measure")
 
 

@@ -44,11 +44,11 @@ def test_every_entry_explains_itself() -> None:
         ("swiftnet?split=yes", "split=yes: split must be an integer from 0 to 1"),
         (
             "swiftnet?split",
-            "zoo:swiftnet: the parameter 'split' is not valid; write each parameter once",
+            "the zoo parameter 'split' is not valid; write each parameter once",
         ),
         (
             "swiftnet?seed=1&seed=2",
-            "the parameter 'seed=2' is not valid; write each parameter once, as name=value",
+            "the zoo parameter 'seed=2' is not valid; write each parameter once, as name=value",
         ),
         ("randwire?n=10001", "n=10001: n must be an integer from 2 to 10000"),
         ("randwire?channels=5000", "channels=5000: channels must be an integer from 2 to 4096"),

@@ -56,8 +56,7 @@ def _pairs(query: str) -> dict[str, str]:
         name, equals, value = part.partition("=")
         if not equals or name in pairs:
             raise InputError(
-                f"zoo:{name}: the parameter {part!r} is not valid; write each parameter once, as "
-                "name=value"
+                f"the zoo parameter {part!r} is not valid; write each parameter once, as name=value"
             )
         pairs[name] = value
     return pairs
