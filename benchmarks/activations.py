@@ -113,7 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("networks", nargs="*", help="names, or parts of them")
     wanted = parser.parse_args().networks
-    print("| bytes | as it is | in place, written over | least | ST | alive at the peak |")
+    print("| bytes | as it is | in place, overlap | least | ST | alive at the peak |")
     print("|---|---|---|---|---|---|")
     for name in NETWORKS:
         if not wanted or any(one in name for one in wanted):

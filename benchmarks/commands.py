@@ -3,7 +3,8 @@
     python benchmarks/commands.py [--runs N] [--only WORD ...] [--serenity COMMAND]
 
 Medians of N runs, 5 by default, each in a process and a cache folder of its own. ``compile`` is
-compared with stock TVM: reading the file and ``tvm.compile`` of its module. ``--serenity`` names
+compared with stock TVM: reading the file and ``tvm.compile`` of its module. The package's sources
+are compiled to bytecode before, as an installation leaves them. ``--serenity`` names
 the command of another checkout, for figures before a change. Installations are measured by
 ``--install EXTRA ...`` (``base`` for none): their megabytes and seconds, in clean environments.
 """
@@ -89,12 +90,21 @@ def main() -> None:
     if asked.install:
         installations(asked.install)
         return
+    bytecode(asked.serenity)
     print("| command | CPU s, no cache | target | ratio | wall s, cached | peak MB |")
     print("|---|---|---|---|---|---|")
     for row in ROWS:
         if not asked.only or any(word in row.name for word in asked.only):
             print(line(row, asked.serenity, asked.runs), flush=True)
     print(f"\nLoad average at the end: {os.getloadavg()[0]:.1f}", file=sys.stderr)
+
+
+def bytecode(serenity: str) -> None:
+    """Compile the sources of the package that ``serenity`` runs to bytecode, as pip does."""
+    code = (
+        "import compileall, tvm_serenity; compileall.compile_dir(*tvm_serenity.__path__, quiet=2)"
+    )
+    subprocess.run([str(Path(serenity).parent / "python"), "-c", code], check=True)
 
 
 def line(row: Row, serenity: str, runs: int) -> str:

@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.firmware.faults import FAULTS, caught
 
 
-def found(name: str) -> dict[str, Any]:
-    """Return who finds a fault, what is said of it, and the seconds of build and verify."""
+def result_of(name: str) -> dict[str, Any]:
+    """Return the command that finds a fault, its message, and the seconds of build and verify."""
     fault, begun = FAULTS[name], time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         by, said = caught(fault, Path(folder), patch)
@@ -39,9 +39,11 @@ def main() -> None:
     rows = []
     for name, fault in FAULTS.items():
         if given.only in (None, fault.kind, name):
-            rows.append(found(name))
+            rows.append(result_of(name))
             row = rows[-1]
-            print(f"{row['kind']:10} {name:40} {row['by'] or 'NOBODY':7} {row['said']}", flush=True)
+            print(
+                f"{row['kind']:10} {name:40} {row['by'] or 'NOT FOUND':9} {row['said']}", flush=True
+            )
     by_build = sum(row["by"] == "build" for row in rows)
     every = sum(bool(row["by"]) for row in rows)
     print(f"{len(rows)} faults: build finds {by_build}, build and verify {every}")

@@ -90,7 +90,7 @@ def printed(rows: list[Row], seconds: float) -> bool:
         cells = [cell(row) for row in rows if row["model"] == model]
         print(f"| {name_of(model)} | {' | '.join(cells)} |")
     count = counts(rows)
-    fits = f"{count['whole']} whole, {count['rows']} by rows, {count['fit']} by all"
+    fits = f"{count['unsplit']} unsplit, {count['rows']} by rows, {count['fit']} by all"
     print(f"\n{len(rows)} pairs: {fits}")
     slowest = max(rows, key=lambda row: row["seconds"])
     print(f"slowest: {slowest['seconds']:.1f} s, {name_of(slowest['model'])}, {slowest['board']}")

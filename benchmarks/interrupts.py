@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.limits import COMMANDS, WORDS, file_of
 
 WAITED_S = 0.5
-"""Nobody waits longer than that after Ctrl-C."""
+"""The maximum seconds that a user waits after Ctrl-C."""
 
 SHOWN = """
 import faulthandler, signal, sys

@@ -232,7 +232,7 @@ def drawn_layers(seed: int, core: Extensions, wanted: Wanted = Wanted()) -> Iter
     for by_rows in (False, True):
         if by_rows and spec.output_shape[1] == 1:
             continue
-        layer = library._layer(spec if by_rows else library._lying(spec), weights, bias)
+        layer = library._layer(spec if by_rows else library._joined_lines(spec), weights, bias)
         yield replace(layer, by_rows=by_rows, vectors=core.vectors)
 
 

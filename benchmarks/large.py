@@ -6,10 +6,10 @@
 
 *graphs*: each family at each size, written, read, profiled, checked and searched in a process of
 its own, whose largest resident memory is the last column. *placements*: generated traces of 10^4 to
-10^5 buffers, or such as have sizes and lifetimes of the traces that ``--like`` names, beside the
-other planners of ``tests/plan/rivals.py``. *certificates*: of 200 random graphs of 3,000 to 4,000
-ops, each tampered too. *parts*: of ten graphs whose optimum is proved and checked, which part of a
-gap after one second is the order's and which the bound's, beside other methods.
+10^5 buffers, or traces with the sizes and lifetimes of those that ``--like`` names, beside the
+planners of ``tests/plan/other_planners.py``. *certificates*: of 200 random graphs of 3,000 to
+4,000 ops, each also tampered with. *parts*: of ten graphs whose optimum is proved and checked,
+which part of a gap after one second is the order's and which the bound's, beside other methods.
 Limits of whole commands: ``benchmarks/limits.py``.
 """
 
@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.placements import ours, table
 from tests.large_graphs import FAMILIES, drawn_trace, steady_trace, step_trace, trace
 from tests.large_methods import beam, cuts
-from tests.plan.rivals import Planner, add_options, rivals
+from tests.plan.other_planners import Planner, add_options, other_planners
 from tests.random_graphs import windowed_graph
 from tests.schedule.tampering import TAMPERED, is_rejected
 from tvm_serenity.graph import Graph, text
@@ -101,7 +101,7 @@ def placements(
 
 
 def certificates(_sizes: Sequence[int], _limit: float, count: int = 200) -> None:
-    """Random graphs' certificates; each is changed in one way, all ways in turn."""
+    """Random graphs' certificates; each is changed in one respect, all kinds of changes in turn."""
     kinds, confirmed, rejected, slowest = Counter[str](), 0, 0, 0.0
     for seed in range(count):
         graph = windowed_graph(random.Random(seed), 3_000 + 5 * seed, 6 + seed % 40)
@@ -115,7 +115,7 @@ def certificates(_sizes: Sequence[int], _limit: float, count: int = 200) -> None
         confirmed += accepted.bound_checked
         tamper = TAMPERED[seed % len(TAMPERED)]
         rejected += is_rejected(graph, json.dumps(claims), tamper, CHECK_STATES)
-    columns = ("graphs", "accepted", "bound settled", "tampered rejected", "slowest s", "proofs")
+    columns = ("graphs", "accepted", "bound proved", "tampered rejected", "slowest s", "proofs")
     print("| " + " | ".join(columns) + " |\n|" + "---|" * 6)
     proofs = ", ".join(f"{n} {kind}" for kind, n in kinds.most_common())
     print(f"| {count} | {count} | {confirmed} | {rejected} | {slowest:.1f} | {proofs} |")
@@ -164,7 +164,9 @@ def main() -> None:
     for name in chosen.tables:
         if name not in TABLES:
             parser.error(f"no table {name!r}; there are {', '.join(TABLES)}")
-    tables = TABLES | {"placements": partial(placements, others=rivals(chosen), like=chosen.like)}
+    tables = TABLES | {
+        "placements": partial(placements, others=other_planners(chosen), like=chosen.like)
+    }
     for name in chosen.tables:
         tables[name](chosen.ops, chosen.limit)
         print()

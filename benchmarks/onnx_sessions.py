@@ -2,7 +2,7 @@
 
     python benchmarks/onnx_sessions.py [MODEL.onnx ...]
 
-Without models: five networks written here. Each is measured for both ways to optimise.
+Without models: five networks written here. Each is measured at both levels of optimisation.
 """
 
 import argparse

@@ -28,7 +28,7 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 
 
 def network(inputs: list[list[int]], sizes: list[int] | None = None) -> Problem:
-    """Each op makes one tensor; what nobody reads is an output."""
+    """Return a problem in which each op makes one tensor; tensors without readers are outputs."""
     count = len(inputs)
     consumers: list[list[int]] = [[] for _ in inputs]
     for op, reads in enumerate(inputs):

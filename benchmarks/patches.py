@@ -63,7 +63,7 @@ class Costs:
             rows.append(float(taps))
         return Costs(tuple(rows))
 
-    def whole(self, network: Network) -> float:
+    def unsplit(self, network: Network) -> float:
         pairs = zip(self.row, network.layers, strict=True)
         return sum(row * network.rows(layer.outputs[0]) for row, layer in pairs)
 
@@ -118,7 +118,7 @@ def patches(network: Network, costs: Costs, count: int, grid: int) -> Patches:
     for layer, cost in zip(network.layers[count:], costs.row[count:], strict=True):
         work += cost * network.rows(layer.outputs[0])
     peak = max(peak, _rest_peak(network, count))
-    return Patches(count, grid, int(peak), work / costs.whole(network))
+    return Patches(count, grid, int(peak), work / costs.unsplit(network))
 
 
 def _needed(network: Network, stage: Sequence[Layer], made: int, span: Range) -> dict[int, Range]:

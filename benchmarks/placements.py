@@ -5,8 +5,8 @@
 
 Every row is one instance, every cell ``arena / lower bound`` and the median of CPU seconds, one
 thread and a process of its own. The greedy rules are restated from the descriptions in their
-projects; ``tests/plan/rivals.py`` says which other planners run. Every placement passes the naive
-checker, or its cell says "invalid".
+projects; ``tests/plan/other_planners.py`` lists the other planners. Every placement passes the
+naive checker, or its cell says "invalid".
 """
 
 import argparse
@@ -20,7 +20,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.plan.rivals import NoPlacement, Planner, add_options, arena_bytes, call, rivals
+from tests.plan.other_planners import (
+    NoPlacement,
+    Planner,
+    add_options,
+    arena_bytes,
+    call,
+    other_planners,
+)
 from tvm_serenity.errors import CheckError
 from tvm_serenity.plan import Buffer, PlanOptions, check_plan, lower_bound, plan, read_csv
 
@@ -140,7 +147,7 @@ def main() -> None:
     add_options(parser)
     given = parser.parse_args()
     rows = {name: b for name, b in instances(given.data).items() if given.only in name}
-    table(rows, PLANNERS | rivals(given), given.seconds, given.repeat)
+    table(rows, PLANNERS | other_planners(given), given.seconds, given.repeat)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 Every operator of a model that keeps rows apart is split into bands of some rows
 (``tvm_serenity.rows``); a band op reads the input bands its window touches. Nothing is computed
-twice. ``--streamed``: input rows arrive one by one instead of lying in memory from the start.
+twice. ``--streamed``: input rows arrive one by one, and are not in memory from the start.
 """
 
 import argparse

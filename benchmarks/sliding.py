@@ -1,11 +1,11 @@
-"""The tables of docs/sliding.md: windows that move, and what a step takes on an emulated Cortex-M4.
+"""The tables of docs/sliding.md: incremental inference, its steps on an emulated Cortex-M4.
 
     python benchmarks/sliding.py [NAME ...]
 
 Each network is built with ``--sliding`` and runs over 50 windows in QEMU: every row that a step
-makes is compared with TVM's, every output with LiteRT's. Beside it the whole network, as it is
-built without. Two networks are written here: a temporal CNN on 128 samples of 9 channels, and one
-with the layers of YAMNet's first half on 96 frames of 64 bands.
+computes is compared with TVM's, every output with LiteRT's. The table also has the whole network,
+built without --sliding. Two networks are written here: a temporal CNN on 128 samples of 9 channels,
+and one with the layers of YAMNet's first half on 96 frames of 64 bands.
 """
 
 import argparse

@@ -135,13 +135,13 @@ def clocks() -> None:
         print("|---" * 8 + "|")
         for name, net in nets:
             found = times(net, past=past)
-            rivals = [
-                f"{found.rivals[rival]:,.0f} ({found.ratio(rival):.2f} x)"
-                for rival in ("mkl", "mkl-alone", "scipy", "dense")
+            baselines = [
+                f"{found.baselines[baseline]:,.0f} ({found.ratio(baseline):.2f} x)"
+                for baseline in ("mkl", "mkl-alone", "scipy", "dense")
             ]
             print(
                 f"| {name} | {found.ours_us:,.1f} | {found.gflops:.0f} | "
-                f"{found.gflops / found.ceiling_gflops:.0%} | {' | '.join(rivals)} |",
+                f"{found.gflops / found.ceiling_gflops:.0%} | {' | '.join(baselines)} |",
                 flush=True,
             )
 

@@ -121,3 +121,50 @@ def test_a_core_with_sizes_is_a_board() -> None:
 def test_sizes_that_no_board_has_are_refused(spec: str, reason: str) -> None:
     with pytest.raises(InputError, match=re.escape(reason)):
         board(spec)
+
+
+def test_a_chip_is_its_core_and_sizes_in_every_command(tmp_path: Path) -> None:
+    graph = tmp_path / "graph.txt"
+    graph.write_text("input x[100]i8\na: x -> y[300]i8\noutput y\n")
+    chip = ("--cpu", "cortex-m4", "--ram", "2K", "--flash", "64K")
+    found = answer("explain", graph, *chip)
+    assert found["board"] == "cortex-m4:2048:65536"
+    assert found == answer("explain", graph, "--board", "cortex-m4:2048:65536")
+    shown = {"explain": (), "report": ("-o", tmp_path / "page.html"), "fit": ()}
+    shown["build"] = ("-o", tmp_path / "project")
+    for name, more in shown.items():
+        both = serenity(name, graph, "--board", "microbit", *chip, *more)
+        assert both.returncode == 2
+        assert "--board microbit does not take --cpu cortex-m4: leave one out" in both.stderr
+        half = serenity(name, graph, *chip[:4], *more)
+        assert half.returncode == 2
+        assert "--cpu goes with --flash: a chip is its core, RAM and flash" in half.stderr
+        unknown = serenity(name, graph, "--cpu", "z80", *chip[2:], *more)
+        assert unknown.returncode == 2
+        assert "unknown core 'z80'" in unknown.stderr
+    none = serenity("build", graph, "-o", tmp_path / "project")
+    assert none.returncode == 2
+    assert "no board: give --board NAME, or --cpu CORE with --ram and --flash" in none.stderr
+
+
+def test_boards_that_a_model_fits(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The figures are those of ``serenity build``; a board that is too small says what it lacks."""
+    pytest.importorskip("tvm")
+    names_of = "tvm_serenity.commands.boards.names"
+    monkeypatch.setattr(names_of, lambda: ("microbit", "nucleo-l4r5zi", "stm32vldiscovery"))
+    model = shared / "models/mlperf_tiny/ad01_int8.tflite"
+    found = answer("boards", "--fits", model)
+    assert list(found) == ["nucleo-l4r5zi", "stm32vldiscovery", "microbit"]  # fits, then by RAM
+    best = found["nucleo-l4r5zi"]["best"]
+    built = ("build", model, "--board", "nucleo-l4r5zi", "-o", tmp_path / "ad", "--no-check")
+    assert best["build"] == answer(*built)["search"]["build"]
+    short = found["microbit"]["best"]
+    assert not short["fits"]
+    assert short["short"][0].startswith("flash ")
+    text = serenity("boards", "--fits", model, columns=80).stdout
+    assert f"{best['build']['ram_bytes']:,}" in text
+    assert "fits 1 of 3 boards" in text
+    assert f"too small: {short['short'][0]} short" in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80

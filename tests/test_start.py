@@ -136,6 +136,13 @@ def test_a_command_imports_no_other(tmp_path: Path) -> None:
     assert not modules & set(SLOW)
 
 
+@pytest.mark.parametrize("line", ["--version", "--help"])
+def test_what_is_said_of_all_commands_takes_no_slow_import(line: str) -> None:
+    modules, error = imported(line, succeeds=True)
+    assert error == ""
+    assert not modules & {*SLOW, "tvm_ffi"}
+
+
 def test_integers_are_refused_by_what_their_reader_lacks(tmp_path: Path) -> None:
     """LiteRT has EXP of int8 and int16, not of uint8."""
     tensors = [T((1, 2, 2, 4), "uint8", scale, 3) for scale in (0.1, 0.5)]

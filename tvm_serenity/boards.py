@@ -25,7 +25,7 @@ KINDS = ("flash", "sram", "dtcm", "itcm", "ccm", "psram")
 
 MAX_FILE_BYTES = 2**20
 ANY_BOARD = "mps2-an386"
-"""The board whose memory addresses, Arm's usual ones, serve for an unknown chip."""
+"""A board with ample memory in QEMU: the default, and the memory addresses of unknown chips."""
 LARGEST_BYTES = 2**28
 """The limit on flash, and on RAM, of a board that is given by its sizes."""
 

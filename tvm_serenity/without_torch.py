@@ -32,9 +32,9 @@ def with_torch() -> Iterator[None]:
 
 
 class _Hidden:
-    """Finds no PyTorch, for nobody; what looks for it among the modules (SciPy) sees none."""
+    """Hides PyTorch from every import, also from modules that search for it, such as SciPy."""
 
     def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> None:
-        """Refuse PyTorch, and leave all else to others."""
+        """Raise for PyTorch; leave all other modules to other finders."""
         if name == "torch":
             raise ModuleNotFoundError("PyTorch is not imported here", name="torch")

@@ -229,3 +229,12 @@ def test_help_lists_options_by_group() -> None:
     assert places == sorted(places)
     assert "--rows" in said
     assert "N|auto|needed|off" in said
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_a_terminal_and_draws_no_pictures(name: str) -> None:
+    """``:RAM:`` between two words was a ram."""
+    shown = serenity(*name.split(), "-h", columns=80)
+    assert shown.returncode == 0
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert not [letter for letter in shown.stdout if ord(letter) > 0x2FFF]

@@ -1,6 +1,8 @@
 """The C of the guide to firmware, compiled against the network that its names are of."""
 
+import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ def test_what_is_shown_compiles(
 ) -> None:
     pytest.importorskip("tflite")
     monkeypatch.setattr(image, "linkable", lambda: False)
-    (tmp_path / "kws.tflite").write_bytes(small_network())
+    (tmp_path / "kws.tflite").write_bytes(small_network(classifier=number == 0))
     settings = firmware.Settings(check=False, format="zephyr", **options)
     made = firmware.build(tmp_path / "kws.tflite", "mps2-an386", settings)
     (tmp_path / "kws_model.h").write_bytes(made.files["src/kws_model.h"])
@@ -58,3 +60,23 @@ def test_a_loop_on_a_microphone_compiles(tmp_path: Path, monkeypatch: pytest.Mon
     command = ["cc", *COMMON.split(), "-c", "shown.c", "-o", "shown.o"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_header_has_all_names_of_the_reference_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tflite")
+    monkeypatch.setattr(image, "linkable", lambda: False)
+    (tmp_path / "name.tflite").write_bytes(small_network(classifier=True))
+    headers = ""
+    unsplit = firmware.Settings(check=False, format="sources")
+    for settings in (unsplit, replace(unsplit, rows=4, stream_input=True, time_limit_s=0.2)):
+        made = firmware.build(tmp_path / "name.tflite", "mps2-an386", settings)
+        headers += made.files["name_model.h"].decode()
+    page = Path(__file__).parents[2] / "docs" / "reference" / "c-interface.md"
+    cells = re.findall(r"^\| (`.*?) \|", page.read_text(), re.MULTILINE)
+    text = " ".join(cells).replace("<REGION>", "SRAM").replace("DIM_a", "DIM_0")
+    shown = re.findall(r"`(\w+)", re.sub(r"_(in|out)_i", r"_\1_0", text, flags=re.IGNORECASE))
+    absent = [name for name in shown if not re.search(rf"\b{name}\b", headers)]
+    assert len(shown) > 20
+    assert absent == ["NAME_IN_0_INITIAL"]  # there is no state

@@ -34,7 +34,7 @@ BLOCKS = "zoo:mobilenet-v2?layout=NHWC&size=32&width=0.35&classes=2&quantised=1"
 AGAIN = ("--rows", "1", "--recompute", "1.5", "--time-limit", "2")
 RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "zoo": (("zoo",),),
-    "boards": (("boards",),),
+    "boards": (("boards",), ("boards", "nucleo-l4r5zi", "--fits", "conv.tflite")),
     "schedule": (
         ("schedule", "conv.tflite", "--certificate", "certificate.json"),
         ("schedule", "conv.tflite", "--plan", "tflm", "-o", "planned.tflite"),

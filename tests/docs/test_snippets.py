@@ -43,8 +43,11 @@ def test_every_block_has_a_language() -> None:
     assert set(ELSEWHERE) <= set(PAGES)
 
 
-def small_network() -> bytes:
-    """An int8 network of two convolutions and a pool, with the sizes of a keyword spotter."""
+def small_network(classifier: bool = False) -> bytes:
+    """An int8 network of two convolutions and a pool, with the sizes of a keyword spotter.
+
+    ``classifier``: the scores are a vector.
+    """
     rng = np.random.default_rng(0)
 
     def constant(*shape: int) -> T:
@@ -71,7 +74,10 @@ def small_network() -> bytes:
         Node("CONV_2D", [3, 4, 5], [6], {**conv, "strideH": 1, "strideW": 1}),
         Node("AVERAGE_POOL_2D", [6], [7], {**two, "filterHeight": 2, "filterWidth": 2}),
     ]
-    return tflite(tensors, nodes, [0], [7])
+    if classifier:
+        tensors.append(T((1, 256), "int8", 0.06, 2, name="classes"))
+        nodes.append(Node("RESHAPE", [7], [8], {"newShape": [1, 256]}))
+    return tflite(tensors, nodes, [0], [len(tensors) - 1])
 
 
 @pytest.fixture

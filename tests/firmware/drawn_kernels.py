@@ -79,7 +79,7 @@ def kernels(core: str, seeds: range) -> Iterator[DrawnKernel]:
 
 def _whole(layer: Drawn, core: Extensions) -> Iterator[DrawnKernel]:
     try:
-        seen = library._layer(library._lying(layer.spec), layer.weights, layer.bias)
+        seen = library._layer(library._joined_lines(layer.spec), layer.weights, layer.bias)
         seen = replace(seen, vectors=core.vectors)
         for made in unpriced("k", seen, core):
             operands = tuple(range(len(layer.inputs)))

@@ -22,8 +22,9 @@ from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.firmware.compile import banded_program, interface, unsplit
 from tvm_serenity.firmware.emit import c, calls, header, linker, model, walker
 from tvm_serenity.firmware.emit import sources as emitted
+from tvm_serenity.firmware.emit.interface import by_number
 from tvm_serenity.firmware.kernels import sources as library
-from tvm_serenity.firmware.kernels.parts import epilogue, fours, pairs
+from tvm_serenity.firmware.kernels.parts import epilogue, pairs, tile_2x4
 from tvm_serenity.firmware.select import library as selection
 from tvm_serenity.kernels import arithmetic, pooling
 from tvm_serenity.quantize import fixed, lookups, tables
@@ -335,12 +336,16 @@ FAULTS: dict[str, Fault] = {
     ),
     "multipliers of 15 bits": Fault("arithmetic", wrong(fixed, "_pair", _short_multiplier)),
     "transposed words": Fault("packers", wrong(pairs, "paired_words", _swapped_channels)),
-    "transposed bytes": Fault("packers", wrong(fours, "in_fours", _swapped_channels), board=M3),
-    "a lifted byte": Fault("packers", wrong(fours, "in_fours", _swapped_channels), board=M0),
+    "transposed bytes": Fault(
+        "packers", wrong(tile_2x4, "grouped_weights", _swapped_channels), board=M3
+    ),
+    "a lifted byte": Fault(
+        "packers", wrong(tile_2x4, "grouped_weights", _swapped_channels), board=M0
+    ),
     "a shift of the last channel": Fault(
         "packers", wrong(selection, "rounding", _one_shift_less), board=M55
     ),
-    "a bias": Fault("packers", wrong(selection, "settled", _one_bias_more), board=M55),
+    "a bias": Fault("packers", wrong(selection, "with_small_constants", _one_bias_more), board=M55),
     "a number of a channel": Fault(
         "packers", wrong(epilogue, "numbers", lambda n: n + np.array([0, 2 << 8]))
     ),
@@ -370,12 +375,13 @@ FAULTS: dict[str, Fault] = {
     "calls in another order": Fault("emitter", wrong(calls, "_lines", _lines_swapped)),
     "an output without its last byte": Fault("emitter", wrong(model, "_run", _short_copy)),
     "a negated zero point": Fault(
-        "macros", _in_text(header, "_tensor_macros", "_ZERO_POINT (", "_ZERO_POINT (0 - ")
+        "macros", _in_text(header, "named_macros", "_ZERO_POINT (", "_ZERO_POINT (0 - ")
     ),
     "a negated zero point of the module": Fault("macros", wrong(interface, "_scales", _negated)),
     "the scale of another tensor": Fault(
-        "macros", _in_text(header, "_tensor_macros", "_SCALE 0", "_SCALE 1")
+        "macros", _in_text(header, "named_macros", "_SCALE 0", "_SCALE 1")
     ),
+    "a size by number": Fault("macros", _in_text(by_number, "_macros", "_BYTES ", "_BYTES 1 + ")),
     "overlapping tensors": Fault("planner", wrong(unsplit, "place", _overlapping)),
     "a smaller arena": Fault("planner", wrong(unsplit, "place", _smaller_arena)),
     "a dropped row": Fault("rows", wrong(walker, "_library", _one_row_fewer), settings={"rows": 2}),

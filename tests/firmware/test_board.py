@@ -111,7 +111,7 @@ def overlapping(program: Program) -> Program:
     step = program.steps[2]
     read = next(a.tensor for a in step.arguments if isinstance(a, Data))
     bands, moved, place = list(program.bands), step.writes[0], program.place(read)
-    bands[moved] = Bands.whole(place.region, place.offset_bytes + 64)
+    bands[moved] = Bands.unsplit(place.region, place.offset_bytes + 64)
     arena = {r: n + 8_000 for r, n in program.arena_bytes.items()}
     return replace(program, bands=tuple(bands), arena_bytes=arena)
 

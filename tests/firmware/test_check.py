@@ -43,7 +43,7 @@ def whole(**changes: Any) -> Program:
         Step(("second",), (Data(1), Data(2)), (2,)),
     )
     tensors = tuple(Tensor(name, (8,), "uint8") for name in "xab")
-    bands = tuple(Bands.whole("sram", offset) for offset in (0, 8, 0))
+    bands = tuple(Bands.unsplit("sram", offset) for offset in (0, 8, 0))
     made = Program("net", kernels, (), tensors, bands, steps, (0,), (2,), {"sram": 24}, 4)
     return replace(made, **changes)
 
@@ -88,7 +88,7 @@ def sums() -> Program:
         Step(("end",), (Data(1), Data(2)), (2,)),
     )
     tensors = (Tensor("x", (1, 3, 1, 2), "uint8"), Tensor("s", (2,), "uint8"))
-    bands = (Bands(at(0), 3, 3), Bands.whole("sram", 6), Bands.whole("sram", 8))
+    bands = (Bands(at(0), 3, 3), Bands.unsplit("sram", 6), Bands.unsplit("sram", 8))
     return Program(
         "net", kernels, (), (*tensors, Tensor("y", (2,), "uint8")), bands, steps, (0,), (2,),
         {"sram": 10}, 1,
@@ -177,7 +177,7 @@ def test_rows_of_which_there_is_one_are_called_and_shown() -> None:
     arguments = (Row(0, 1, -1), Row(0), Row(1), Count())
     kernel = Kernel("k", (X, Param("next", "uint8", True), OUT, Param("n", "uint32", True)), "")
     tensors = tuple(Tensor(name, (1, 1, 1, 2), "uint8") for name in "xy")
-    bands = (Bands.whole("sram", 4), Bands.whole("sram", 0))
+    bands = (Bands.unsplit("sram", 4), Bands.unsplit("sram", 0))
     step = Step(("k",), arguments, (1,))
     made = Program("net", (kernel,), (), tensors, bands, (step,), (0,), (1,), {"sram": 6}, 1)
     check(made)

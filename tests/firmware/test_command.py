@@ -92,10 +92,10 @@ def test_what_does_not_fit_whole_is_built_in_a_way_that_does(tmp_path: Path) -> 
     )
     built = build(*limited)
     *others, way = built["tried"]
-    assert next(one["how"] for one in others) == "whole"
+    assert next(one["strategy"] for one in others) == "unsplit"
     assert not any(one["fits"] for one in others)
     assert way["fits"]
-    assert way["how"].startswith("bands of")
+    assert way["strategy"].startswith("bands of")
     assert sum(built["arena_bytes"].values()) == way["arena_bytes"] < 5_000
     found = serenity("verify", target, "--json")
     assert found.returncode == 0, found.stderr
@@ -117,9 +117,9 @@ def test_what_writing_over_makes_fit_is_not_cut_into_rows(tmp_path: Path) -> Non
     limited = ("--board", "mps2-an386", "--minimise", "off", "-o", target, "--ram", "10K")
     built = build(model(KWS), *limited)
     *others, way = built["tried"]
-    assert [one["how"] for one in others[:2]] == ["whole", "whole, in place"]
+    assert [one["strategy"] for one in others[:2]] == ["unsplit", "unsplit, in place"]
     assert not any(one["fits"] for one in others)
-    assert way["how"] == "whole, in place, written over"
+    assert way["strategy"] == "unsplit, in place, overlap"
     assert built["rows"] is None
     assert sum(built["arena_bytes"].values()) == way["arena_bytes"] < others[-1]["arena_bytes"]
     found = serenity("verify", target, "--json")

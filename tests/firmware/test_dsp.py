@@ -429,7 +429,7 @@ def test_a_rounding_without_signs_is_for_results_that_are_clamped(
 ) -> None:
     made = cases(monkeypatch, FIRST, LAYERS)
     bodies = [case.found.kernel.body for case in made.values()]
-    for form in ("three", "twos", "plane", "quads", "direct_two"):
+    for form in ("three", "2x2", "plane", "quads", "direct_two"):
         assert sum(f"{form}_positive" in body for body in bodies) > 2, form
     for how in ("positive", "once", "twice"):
         assert any(f"quads_{how}_wide" in body for body in bodies), how

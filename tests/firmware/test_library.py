@@ -197,4 +197,4 @@ def test_why_a_kernel_was_taken() -> None:
     (one,) = choices(apart())
     assert one["made_by"] == "TIR"
     (other,) = one["others"]
-    assert other.startswith("library: has convolutions, dense layers")
+    assert other.startswith("library: supports convolutions, dense layers")

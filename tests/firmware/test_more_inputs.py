@@ -14,10 +14,12 @@ pytest.importorskip("ai_edge_litert")
 from tests.cli.run import serenity
 from tests.conformance.writer import Node, T, tflite
 from tests.firmware.projects import needs_host
+from tvm_serenity.firmware import kept
 from tvm_serenity.firmware.check import drawn_inputs, host_run
 from tvm_serenity.firmware.kernels import sources
 from tvm_serenity.firmware.program import LibraryFile
 from tvm_serenity.quantize import lookups
+from tvm_serenity.validation.references import ReferenceRuntime
 
 CONV = {"strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
 
@@ -54,11 +56,21 @@ def built(folder: Path, *options: str) -> Any:
 
 
 @needs_host
-def test_so_many_inputs_are_compared(tmp_path: Path) -> None:
-    assert (
-        json.loads(built(tmp_path).stdout)["check"]["reference_runtime_inputs"]
-        == drawn_inputs.MOST_INPUTS
-    )
+def test_so_many_inputs_are_compared_by_one_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "entries", lambda: None)  # the project is made now
+    started: list[ReferenceRuntime] = []
+    start = ReferenceRuntime._start
+
+    def counted(runtime: ReferenceRuntime) -> Any:
+        started.append(runtime)
+        return start(runtime)
+
+    monkeypatch.setattr(ReferenceRuntime, "_start", counted)
+    check = json.loads(built(tmp_path).stdout)["check"]
+    assert check["reference_runtime_inputs"] == drawn_inputs.MOST_INPUTS
+    assert len(started) == 1
 
 
 def test_the_default_finds_a_rare_error() -> None:

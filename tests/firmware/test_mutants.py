@@ -16,7 +16,7 @@ from tests.firmware.projects import needs_host
 from tests.firmware.small import apart, build, counting, positions, windows
 from tvm_serenity.firmware.compile import banded_program, driver, unsplit
 from tvm_serenity.firmware.emit import walker
-from tvm_serenity.firmware.kernels.parts import calls, epilogue, fours, pairs, planes
+from tvm_serenity.firmware.kernels.parts import calls, epilogue, pairs, planes, tile_2x4
 from tvm_serenity.firmware.place import memory_map
 from tvm_serenity.firmware.select import library, lowered
 
@@ -108,8 +108,8 @@ MUTANTS = {
         wrong(banded_program.BandedMaker, "step", _first_variant),
     ),
     "transposed weight": (windows, (), wrong(pairs, "paired_words", _transposed)),
-    "transposed byte": (windows, M3, wrong(fours, "in_fours", _transposed)),
-    "transposed lifted byte": (windows, M0, wrong(fours, "in_fours", _transposed)),
+    "transposed byte": (windows, M3, wrong(tile_2x4, "grouped_weights", _transposed)),
+    "transposed lifted byte": (windows, M0, wrong(tile_2x4, "grouped_weights", _transposed)),
     "unlifted border": (windows, M0, wrong(planes, "_channel_numbers", _less_bias)),
     "lost state": (counting, (), wrong(driver, "with_every_output", _state_not_kept)),
 }

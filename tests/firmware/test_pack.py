@@ -10,7 +10,7 @@ from tvm_serenity.firmware.kernels.pack import (
     Channels,
     paired,
     rounding,
-    settled,
+    with_small_constants,
 )
 from tvm_serenity.quantize.fixed import scaled
 
@@ -56,7 +56,7 @@ def test_constant_channels_in_small_numbers_give_the_same(seed: int, dtype: str)
     bias = rng.choice([0, 2**30, -(2**30), 12_345], outputs).astype(np.int32)
     given_values = tuple(rng.integers(2**30, 2**31 - 1, outputs).tolist())
     shifts = tuple(rng.integers(-31, 0, outputs).tolist())
-    made = settled(Channels(weights, bias, given_values, shifts), dtype)
+    made = with_small_constants(Channels(weights, bias, given_values, shifts), dtype)
     limits = np.iinfo(dtype)
     x = rng.integers(limits.min, limits.max, (50, 5), endpoint=True)
     x[0], x[1] = limits.min, limits.max

@@ -15,7 +15,7 @@ from tests.firmware.test_library import Drawn, computed, drawn
 from tvm_serenity.boards import board
 from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.firmware.isa import ANY, Extensions
-from tvm_serenity.firmware.kernels.parts import epilogue, fours
+from tvm_serenity.firmware.kernels.parts import epilogue, tile_2x4
 from tvm_serenity.firmware.select import library
 from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Requantise
@@ -70,7 +70,7 @@ def _turned(weights: Any) -> Any:
 @pytest.mark.parametrize(("which", "machine"), [(1, M0), (2, M3)])
 @pytest.mark.parametrize(
     ("module", "name", "change"),
-    [(epilogue, "numbers", _one_more), (fours, "in_fours", _turned)],
+    [(epilogue, "numbers", _one_more), (tile_2x4, "grouped_weights", _turned)],
 )
 def test_a_wrong_constant_is_caught_on_a_board(
     which: int,
@@ -120,7 +120,7 @@ def at_the_edges(seed: int) -> Drawn:
 def test_roundings_at_the_edges(
     which: int, machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(library, "settled", lambda channels, _dtype: channels)
+    monkeypatch.setattr(library, "with_small_constants", lambda channels, _dtype: channels)
     made = {}
     for number in range(EDGES, EDGES + 24):
         layer = at_the_edges(number)
@@ -145,9 +145,9 @@ def test_what_takes_another_kernel_says_why(monkeypatch: pytest.MonkeyPatch) -> 
             said.add(one.refused)
     assert said >= {
         "",
-        "makes no results of another type",
-        "needs sums below 2^30 and shifts to the right",
-        "has depthwise ones of 3x3 that are rounded twice",
+        "does not support results of another type than the inputs",
+        "supports only sums below 2^30 and right shifts",
+        "supports only depthwise convolutions of 3x3 that are rounded twice",
     }
 
 

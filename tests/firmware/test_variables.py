@@ -74,7 +74,7 @@ def test_firmware_keeps_it(tmp_path: Path) -> None:
     ("data", "said"),
     [
         (summed(VALUES, once="ABS"), "ABS in the subgraph that it runs once"),
-        (summed(VALUES, late=True), "variables are used before it runs"),
+        (summed(VALUES, late=True), "CALL_ONCE must initialise variables before they are read"),
     ],
     ids=["computed", "late"],
 )

@@ -268,7 +268,7 @@ def test_layers_of_any_shape_with_vectors(monkeypatch: pytest.MonkeyPatch, tmp_p
     layers |= {f"large{i}": larger(2000 + i) for i in range(LAYERS)}
     layers |= {f"nine{i}": of_nine(3000 + i) for i in range(LAYERS)}
     calls, made = library_calls(layers, monkeypatch)
-    assert sum("nines_line" in found.kernel.body for found in made) > LAYERS * 3 // 2
+    assert sum("depthwise_3x3_line" in found.kernel.body for found in made) > LAYERS * 3 // 2
     grouped = [found for found in made if "convolve_groups" in found.kernel.body]
     assert len(grouped) > LAYERS // 4
     assert calls.run(tmp_path) == []

@@ -12,6 +12,8 @@ from tests.firmware.projects import KWS, VWW, model, needs_board
 from tvm_serenity.boards import board
 from tvm_serenity.commands.build import BuildOptions, build
 from tvm_serenity.errors import FitError
+from tvm_serenity.firmware.board import latency
+from tvm_serenity.firmware.result import load
 from tvm_serenity.fitting.fastest import reads_flash_slowly
 
 L4R5 = "nucleo-l4r5zi"
@@ -22,12 +24,17 @@ def built(*words: object, where: Path) -> dict[str, Any]:
     return dict(answer("build", *words, "-o", where, "--no-check"))
 
 
-def test_the_default_is_faster_than_what_the_options_say_and_is_pinned(tmp_path: Path) -> None:
+def test_the_default_is_faster_than_what_the_options_say_and_is_pinned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """KWS on the L4R5: its flash has wait states, and RAM has room for the weights."""
     best = built(model(KWS), "--board", "STM32L4R5", where=tmp_path / "best")
     search = best["search"]
     assert search["complete"]
     assert search["build"]["milliseconds"][1] < 0.9 * 43.4  # X-CUBE-AI 10.2
+    monkeypatch.setattr(latency, "_estimated", None)  # the search has priced this image
+    priced = latency.latency(load(tmp_path / "best"))
+    assert [*priced.milliseconds] == search["build"]["milliseconds"]
     others = search["alternatives"]
     assert others
     assert all(search["build"]["milliseconds"][1] <= o["milliseconds"][1] for o in others)
@@ -51,7 +58,7 @@ def test_less_ram_is_taken_where_that_is_asked_for(tmp_path: Path) -> None:
 def test_an_option_forces_what_it_names(tmp_path: Path) -> None:
     options = BuildOptions(rows=2, output=tmp_path / "rows", check=False)
     found = build(str(model(KWS)), "mps2-an386", options)
-    assert found.facts["search"]["build"]["how"].startswith("bands of 2 rows")
+    assert found.facts["search"]["build"]["strategy"].startswith("bands of 2 rows")
     assert found.facts["rows"]["rows"] == "2"
     exact = build(str(model(KWS)), "mps2-an386", BuildOptions(minimise="off", check=False))
     assert exact.facts["search"] is None
@@ -60,7 +67,7 @@ def test_an_option_forces_what_it_names(tmp_path: Path) -> None:
 def test_bands_are_tried_where_nothing_else_fits(tmp_path: Path) -> None:
     found = built(model(VWW), "--board", "cortex-m4:32K:1M", where=tmp_path / "vww")
     assert found["rows"] is not None
-    assert found["search"]["build"]["how"].startswith("bands of")
+    assert found["search"]["build"]["strategy"].startswith("bands of")
 
 
 def test_a_deadline_that_no_build_keeps_is_said(tmp_path: Path) -> None:

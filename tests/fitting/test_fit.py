@@ -89,7 +89,7 @@ def test_constants_are_in_ram_where_flash_is_slow() -> None:
     assert found.chosen is not None
     program = found.chosen.candidate.made.program
     assert program.copied
-    plain = next(one for one in found.points if one.candidate.how == "whole")
+    plain = next(one for one in found.points if one.candidate.strategy == "unsplit")
     assert found.chosen.ram_bytes >= plain.ram_bytes + program.constant_bytes
     assert found.chosen.run.milliseconds[1] < plain.run.milliseconds[0]  # type: ignore[union-attr, index]
 
@@ -97,12 +97,12 @@ def test_constants_are_in_ram_where_flash_is_slow() -> None:
 def test_every_way_to_build_whole_is_a_candidate() -> None:
     """The least of them is what the same options build."""
     maker = NetworkCompiler(written_over(), "net", board(BOARD), Settings())
-    arenas = {one.how: one.arena_bytes for one in unsplit(maker)}
-    assert {"whole", "whole, in place", "whole, in place, written over"} <= set(arenas)
+    arenas = {one.strategy: one.arena_bytes for one in unsplit(maker)}
+    assert {"unsplit", "unsplit, in place", "unsplit, in place, overlap"} <= set(arenas)
     asked = Settings(in_place=True, overlap=True, name="net", rows="off", check=False)
     built = firmware.build(written_over(), BOARD, asked)
     least = min(arenas.values())
-    assert sum(built.facts["arena_bytes"].values()) == least < arenas["whole"]
+    assert sum(built.facts["arena_bytes"].values()) == least < arenas["unsplit"]
 
 
 @needs_board
@@ -118,8 +118,8 @@ def test_what_is_chosen_is_written_and_computes_the_same(found: Fitted, tmp_path
 
 @needs_board
 def test_every_run_was_counted_and_rows_cost_few_instructions(found: Fitted) -> None:
-    runs = {one.how: one.run for one in found.points}
-    whole = runs["whole"]
+    runs = {one.strategy: one.run for one in found.points}
+    whole = runs["unsplit"]
     assert whole is not None
     for run in runs.values():
         assert run is not None
@@ -216,7 +216,9 @@ def test_nothing_that_fits_is_said(tmp_path: Path) -> None:
 
 def test_no_other_way_is_tried_where_the_constants_are_more_than_the_flash() -> None:
     found = fitted(str(model(AD)), "stm32vldiscovery", FitGoal(time_limit_s=120))
-    assert [(one.how, one.fits, one.linked) for one in found.points] == [("whole", False, False)]
+    assert [(one.strategy, one.fits, one.linked) for one in found.points] == [
+        ("unsplit", False, False)
+    ]
     assert found.complete
     assert found.chosen is None
     assert found.lower_bound_bytes == 0  # one of this way alone is none of the others

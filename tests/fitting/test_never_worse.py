@@ -77,7 +77,7 @@ def test_no_plain_build_needs_a_smaller_arena(
     assert found.chosen.arena_bytes <= min(memory)
     either = fitted(module, BOARD, FitGoal(minimise="ram", stream_input="either"))
     assert _least(either) <= min(arena for _, arena in arenas)
-    whole = next(one for one in found.points if one.how == "whole")
+    whole = next(one for one in found.points if one.strategy == "unsplit")
     quickest = fitted(module, BOARD, FitGoal(minimise="time")).chosen
     assert quickest is not None
     assert quickest.run is not None

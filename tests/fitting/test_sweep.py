@@ -46,9 +46,9 @@ def test_a_pair_fits_by_what_a_build_shows() -> None:
     rows = run_sweep(swept(str(kws)))
     assert [(row["board"], row["fits_by"]) for row in rows] == [
         ("microbit", "rows"),
-        ("netduinoplus2", "whole"),
+        ("netduinoplus2", "unsplit"),
     ]
-    assert counts(rows) == {"whole": 1, "rows": 2, "fit": 2}
+    assert counts(rows) == {"unsplit": 1, "rows": 2, "fit": 2}
     with pytest.raises(FitError):
         firmware.build(kws, "microbit", Settings(rows="off", check=False))
     built = firmware.build(kws, "netduinoplus2", Settings(rows="off", check=False))
@@ -60,7 +60,7 @@ def test_what_cannot_be_read_is_said(small: str, tmp_path: Path) -> None:
     broken = tmp_path / "broken.tflite"
     broken.write_bytes(b"no model")
     rows = run_sweep(swept(str(broken), small))
-    assert [row["fits_by"] for row in rows] == [None, None, "whole", "whole"]
+    assert [row["fits_by"] for row in rows] == [None, None, "unsplit", "unsplit"]
     assert "broken.tflite" in rows[0]["why_not"]
     with pytest.raises(InputError, match="no pairs"):
         points([], [board("microbit")], Settings(), 1)
@@ -81,7 +81,7 @@ def test_a_pair_that_crashes_or_hangs_is_a_row(small: str, monkeypatch: pytest.M
         rows = point.rows()
         assert rows[0]["fits_by"] is None
         assert words in rows[0]["why_not"]
-        assert rows[1]["fits_by"] == "whole"
+        assert rows[1]["fits_by"] == "unsplit"
 
 
 def test_a_sweep_goes_on_where_it_ended(small: str, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_sweep_goes_on_where_it_ended(small: str, tmp_path: Path) -> None:
     assert CliRunner().invoke(app, asked).stdout == first.stdout
     assert keep.stat().st_mtime_ns == written
     said = json.loads(first.stdout)
-    assert said["counts"] == {"pairs": 2, "whole": 2, "rows": 2, "fit": 2}
+    assert said["counts"] == {"pairs": 2, "unsplit": 2, "rows": 2, "fit": 2}
     shown = CliRunner().invoke(app, asked[:-1])
     assert "fit unsplit" in shown.stdout
     Path(small).write_bytes(Path(small).read_bytes() + b"\0")  # another file: not what was kept

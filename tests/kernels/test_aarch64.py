@@ -144,7 +144,7 @@ def test_columns_in_pairs_are_exact(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "fault"),
     [
-        ("settled", lambda _unit, parts, _column: parts[0]),
+        ("rearranged", lambda _unit, parts, _column: parts[0]),
         ("begun", lambda _unit, bias, _part: bias),
         ("several", lambda unit, x, at, dtype: [unit.values(x, at, unit.group, dtype)] * 2),
     ],

@@ -17,7 +17,7 @@ from tests.kernels.programs import MISSING, Program  # noqa: E402
 from tvm_serenity.kernels.lean import LEAN, lean  # noqa: E402
 from tvm_serenity.kernels.parallel import in_parallel  # noqa: E402
 from tvm_serenity.kernels.pointwise import lookup  # noqa: E402
-from tvm_serenity.kernels.wide_lookups import Chooser, chooser_for, wide_lookup  # noqa: E402
+from tvm_serenity.kernels.wide_lookups import ByteShuffle, shuffle_for, wide_lookup  # noqa: E402
 from tvm_serenity.tvm_targets import native  # noqa: E402
 
 NEON = tvm.target.Target(
@@ -25,7 +25,7 @@ NEON = tvm.target.Target(
 )
 BYTES = st.sampled_from(("int8", "uint8"))
 SHAPES = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
-HERE = pytest.mark.skipif(chooser_for(native()) is None, reason="this processor has no VBMI")
+HERE = pytest.mark.skipif(shuffle_for(native()) is None, reason="this processor has no VBMI")
 EMULATED = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
 Bytes = npt.NDArray[Any]
@@ -61,9 +61,9 @@ def test_every_table_here(
 ) -> None:
     shape = (*shape, 16)
     x, table = drawn(shape, source, result, seed)
-    chooser = chooser_for(native())
-    assert chooser is not None
-    kernel = wide_lookup(lean(lookup(shape, source, result)), chooser)
+    shuffle = shuffle_for(native())
+    assert shuffle is not None
+    kernel = wide_lookup(lean(lookup(shape, source, result)), shuffle)
     assert kernel.attrs[LEAN]
     found = run(in_parallel(kernel) if threads else kernel, x, table)
     np.testing.assert_array_equal(found, by_definition(x, table))
@@ -74,17 +74,17 @@ def test_every_table_here(
 @HERE
 def test_halves_that_are_exchanged_are_caught() -> None:
     x, table = drawn((256,), "int8", "int8", 0)
-    right = chooser_for(native())
+    right = shuffle_for(native())
     assert right is not None
-    wrong = replace(right, chosen=lambda pieces, at: right.chosen([*pieces[2:], *pieces[:2]], at))
+    wrong = replace(right, select=lambda pieces, at: right.select([*pieces[2:], *pieces[:2]], at))
     found = run(wide_lookup(lookup((256,), "int8", "int8"), wrong), x, table)
     assert (found != by_definition(x, table)).any()
 
 
 @EMULATED
 def test_every_table_on_aarch64(tmp_path: Path) -> None:
-    chooser = chooser_for(NEON)
-    assert isinstance(chooser, Chooser)
+    shuffle = shuffle_for(NEON)
+    assert isinstance(shuffle, ByteShuffle)
     cases = {
         f"{source}_{result}_{size}": drawn((size,), source, result, size)
         for source in ("int8", "uint8")
@@ -92,7 +92,7 @@ def test_every_table_on_aarch64(tmp_path: Path) -> None:
         for size in (16, 31, 300)
     }
     kernels = {
-        name: wide_lookup(lean(lookup(x.shape, str(x.dtype), str(table.dtype))), chooser)
+        name: wide_lookup(lean(lookup(x.shape, str(x.dtype), str(table.dtype))), shuffle)
         for name, (x, table) in cases.items()
     }
     program = Program(kernels, NEON, tmp_path)
@@ -104,9 +104,9 @@ def test_every_table_on_aarch64(tmp_path: Path) -> None:
 
 def test_what_has_less_than_a_register_stays() -> None:
     kernel = lookup((15,), "int8", "int8")
-    assert wide_lookup(kernel, Chooser(16, lambda pieces, at: pieces)) is kernel
+    assert wide_lookup(kernel, ByteShuffle(16, lambda pieces, at: pieces)) is kernel
 
 
 def test_targets_that_name_no_such_instructions_load() -> None:
-    assert chooser_for(tvm.target.Target("llvm")) is None
-    assert chooser_for(tvm.target.Target({"kind": "llvm", "mcpu": "haswell"})) is None
+    assert shuffle_for(tvm.target.Target("llvm")) is None
+    assert shuffle_for(tvm.target.Target({"kind": "llvm", "mcpu": "haswell"})) is None

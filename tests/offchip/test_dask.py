@@ -70,9 +70,10 @@ def test_the_result_is_complete_when_a_worker_is_killed(tmp_path: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
         )
-        while not kept.exists() and sweep.poll() is None:
+        until = time.monotonic() + 100
+        while not kept.exists() and sweep.poll() is None and time.monotonic() < until:
             time.sleep(0.01)
-        killed_under_way = sweep.poll() is None
+        killed_under_way = kept.exists() and sweep.poll() is None
         workers[0].send_signal(signal.SIGKILL)
         output, error = sweep.communicate(timeout=100)
     assert killed_under_way

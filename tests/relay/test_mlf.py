@@ -11,7 +11,7 @@ from tvm.driver.tvmc.model import TVMCPackage  # noqa: E402
 
 from tvm_serenity.boards import board  # noqa: E402
 from tvm_serenity.firmware.emit.project import Layout  # noqa: E402
-from tvm_serenity.firmware.formats.mlf import model_library  # noqa: E402
+from tvm_serenity.firmware.formats import mlf  # noqa: E402
 from tvm_serenity.firmware.program import (  # noqa: E402
     Array,
     Bands,
@@ -39,13 +39,13 @@ def test_tvm_reads_the_archive_and_its_parameters(tmp_path: Path) -> None:
         (Kernel("copy", params, "    y[0] = x[0];"),),
         tuple(Constant(name, array) for name, array in arrays.items()),
         (Tensor("x", (4,), "int8"), Tensor("y", (4,), "int8")),
-        (Bands.whole("sram", 0), Bands.whole("sram", 16)),
+        (Bands.unsplit("sram", 0), Bands.unsplit("sram", 16)),
         (Step(("copy",), (Data(0), Const(0), Data(1)), (1,)),),
         (0,),
         (1,),
         {"sram": 32},
     )
-    made = model_library(program, Layout(board("mps2-an386")))
+    made = mlf.written(program, Layout(board("mps2-an386")))
     (tmp_path / "net.tar").write_bytes(made["net.tar"])
     package = TVMCPackage(str(tmp_path / "net.tar"))
     assert (package.type, package.executor_type) == ("mlf", "aot")

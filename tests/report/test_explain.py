@@ -1,6 +1,7 @@
 """``explain``: every claim against an independent computation."""
 
 import random
+import shlex
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tests.large_graphs import layered, training
 from tests.random_graphs import random_graph
 from tvm_serenity.boards import board
 from tvm_serenity.explain import Claim, Measure, fit_claims, measures_of, needs_of, peak_claims
-from tvm_serenity.explain.rows import floor_claims
+from tvm_serenity.explain.rows import FinestBands, finest_bands, floor_claims
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.frontends.tflite_rows import network_of
@@ -23,7 +24,9 @@ from tvm_serenity.memory import profile
 from tvm_serenity.rows.bound import check_bound, rows_bound
 from tvm_serenity.schedule import naive_peak, schedule
 from tvm_serenity.search.deadline import within
+from tvm_serenity.system import cache
 
+AD = "models/mlperf_tiny/ad01_int8.tflite"
 SWIFTNET = "models/swiftnet/swiftnet_vww_224_uint8.tflite"
 VWW = "models/mlperf_tiny/vww_mobilenetv1_96_int8.tflite"
 
@@ -80,7 +83,9 @@ def test_where_bands_stop_is_what_the_certificate_says(name: str, shared: Path) 
     file = load(shared / f"models/mlperf_tiny/{name}.tflite")
     assert isinstance(file, TfliteFile)
     network = network_of(file)
-    for claim, streamed in zip(floor_claims(file), (False, True), strict=True):
+    bands = finest_bands(file)
+    assert isinstance(bands, FinestBands)
+    for claim, streamed in zip(floor_claims(bands), (False, True), strict=True):
         numbers = claim.numbers
         assert numbers["streamed"] == streamed
         assert sum(one["size_bytes"] for one in numbers["alive"]) == numbers["peak_bytes"]
@@ -90,7 +95,7 @@ def test_where_bands_stop_is_what_the_certificate_says(name: str, shared: Path) 
 
 
 def test_swiftnet_in_words(shared: Path) -> None:
-    claims = answer("explain", shared / SWIFTNET, "--board", "nrf52840-dk")["claims"]
+    claims = answer("explain", shared / SWIFTNET)["claims"]
     assert [c["peak_bytes"] for c in by_kind(claims, "peak")] == [351_232, 301_056]
     (bound,) = by_kind(claims, "bound")
     assert bound["because"] == "op"
@@ -101,35 +106,84 @@ def test_swiftnet_in_words(shared: Path) -> None:
     measures = {c["name"]: c["peak_bytes"] for c in by_kind(claims, "measure")}
     assert measures["alias-copies"] == 275_968
     assert measures["all-three"] == measures["rewriting"] == 200_704
-    assert measures["rows"] == 154_112
-    assert by_kind(claims, "verdict")[0]["best"] == "rows"
-    (ram,) = by_kind(claims, "ram")
+    assert measures["rows"] < 154_112  # that of bands of four rows
+    (least,) = by_kind(claims, "least")
+    assert (least["best"], least["peak_bytes"]) == ("rows", measures["rows"])
+    graph = load(shared / SWIFTNET).graph
+    best = schedule(graph)
+    tried = [m for m in measures_of(graph) if isinstance(m, Measure)]
+    on_board = [c.json() for c in fit_claims(board("nrf52840-dk"), graph, best, tried)]
+    (ram,) = by_kind(on_board, "ram")
     assert (ram["ram_spare_bytes"], ram["fits"]) == (-40_064, False)
-    (conflict,) = by_kind(claims, "conflict")
+    (conflict,) = by_kind(on_board, "conflict")
     assert conflict["tensors"] == ["input", "split"]
-    assert by_kind(claims, "way-out")[0]["measures"] == [
-        "all-three",
-        "rewriting",
-        "rows",
-    ]
+    assert by_kind(on_board, "way-out")[0]["measures"] == ["all-three"]
 
 
 def test_a_chain_gains_from_rows_alone(shared: Path) -> None:
-    found = serenity("explain", shared / VWW, "--board", "nucleo-f767zi")
+    found = serenity("explain", shared / VWW)
     assert found.returncode == 0
+    head = found.stdout.splitlines()[2:6]
+    assert head[0] == "Least memory"
+    assert head[1].startswith("  Least memory: 28,032 bytes, 49.3% below the best order, by rows")
+    assert head[1].endswith("378 kernel calls instead of 31, nothing computed twice.")
+    assert head[2] == "  Ordering alone: 55,296 bytes, proved optimal."
+    assert "--board BOARD --minimise ram -o vww_mobilenetv1_96_int8" in head[3]
     assert "the given order is proved optimal" in found.stdout
     assert "no order can go below" in found.stdout
     assert found.stdout.count("no gain, 55,296 bytes") == 5
-    assert "The best measure is rows --rows 4 --graph: 29,184 bytes." in found.stdout
-    assert "467,840 bytes to spare" in found.stdout
+
+
+def test_the_best_build_is_the_one_of_build(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The headline has the figures of ``serenity build``, and the command that repeats it."""
+    pytest.importorskip("tvm")
+    monkeypatch.setenv(cache.FOLDER, str(tmp_path / "cache"))
+    monkeypatch.setattr("tvm_serenity.firmware.kept.entries", cache.opened)
+    model, chosen = shared / AD, ("--board", "nucleo-l4r5zi")
+    claims = answer("explain", model, *chosen)["claims"]
+    best, alone, command = claims[:3]
+    assert [c["kind"] for c in claims[:3]] == ["build", "ram", "command"]
+    made = answer("build", model, *chosen, "-o", tmp_path / "ad", "--no-check")["search"]
+    for key in ("minimise", "build", "alternatives", "options"):
+        assert best[key] == made[key], key
+    assert best["fits"]
+    assert f"{made['build']['ram_bytes']:,} of 655,360 bytes of RAM" in best["text"]
+    assert "of flash, with code" in best["text"]
+    assert " ms, " in best["text"]
+    assert alone["text"].startswith("Ordering alone: an arena of ")
+    words = shlex.split(command["command"])
+    assert words[:5] == ["serenity", "build", str(model), *chosen]
+    again = answer("explain", model, *chosen)["claims"][0]  # kept, with the seconds it took
+    assert again == best
+
+
+def test_where_no_build_fits_the_shortage_is_named(shared: Path) -> None:
+    pytest.importorskip("tvm")
+    best, *others = answer("explain", shared / AD, "--board", "cortex-m4:16K:64K")["claims"]
+    assert not best["fits"]
+    assert best["text"].startswith("No build fits Arm Cortex-M4")
+    assert best["text"].endswith(" bytes short.")
+    assert "--fits" in next(c for c in others if c["kind"] == "command")["command"]
+
+
+def test_a_graph_in_text_form_has_no_build(tmp_path: Path) -> None:
+    source = tmp_path / "graph.txt"
+    source.write_text("input x[100]i8\na: x -> y[300]i8\noutput y\n")
+    best, alone, *_ = answer("explain", source, "--board", "microbit")["claims"]
+    assert best["reason"] == "the operators of this format cannot be compiled"
+    assert alone["fits"]
+    least, _, command, *_ = answer("explain", source)["claims"]
+    assert (least["best"], command["command"]) == (None, f"serenity schedule {source}")
 
 
 def test_a_model_without_rows_says_so(shared: Path) -> None:
-    found = answer("explain", shared / "models/mlperf_tiny/ad01_int8.tflite")["claims"]
+    found = answer("explain", shared / AD)["claims"]
     (refused,) = by_kind(found, "refused")
     assert "operator FULLY_CONNECTED makes tensor" in refused["text"]
     assert "rows are those of 4-D tensors of several rows" in refused["text"]
-    assert by_kind(found, "verdict")[0]["text"].startswith("No tried measure")
+    assert by_kind(found, "least")[0]["text"].endswith("by the order alone.")
 
 
 def test_conflicts_cannot_be_placed() -> None:

@@ -16,7 +16,7 @@ def test_rows_in_json_with_checks() -> None:
     assert done.returncode == 0
     assert found["arena_bytes"] == found["lower_bound_bytes"] == 24576
     assert found["outcome"] == "optimal"
-    assert found["left_whole"] == []
+    assert found["left_unsplit"] == []
     assert set(found["bands"].values()) == {4}
 
 

@@ -296,7 +296,7 @@ def test_fit_has_it_as_candidates() -> None:
     chosen = found.chosen
     assert chosen is not None
     assert chosen.candidate.work > 1
-    assert "computed again" in chosen.how
+    assert "computed again" in chosen.strategy
     assert 0 < found.lower_bound_bytes <= min(one.arena_bytes for one in found.points)
     without = fitted(module(), BOARDS[0], FitGoal(minimise="ram", time_limit_s=60)).chosen
     assert without is not None

@@ -10,7 +10,7 @@ from tests.rows.nets import model, random_module
 from tests.sliding.test_steady import read
 from tvm_serenity.errors import InputError
 from tvm_serenity.search.outcome import Outcome
-from tvm_serenity.sliding import moved, sliding_step
+from tvm_serenity.sliding import moved_window, sliding_step
 from tvm_serenity.sliding.check import check_windows
 from tvm_serenity.sliding.choose import curve, within_bytes
 from tvm_serenity.sliding.step import least_bytes
@@ -49,7 +49,7 @@ def test_points_are_least_on_networks_drawn_at_random() -> None:
         counts = operations(rows)
         for step in (1, 2):
             try:
-                window = moved(rows.network, step, reads)
+                window = moved_window(rows.network, step, reads)
             except InputError:
                 continue
             if len(window.may_be_kept) > 6:

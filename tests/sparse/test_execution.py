@@ -20,10 +20,10 @@ from tvm_serenity.sparse.execute import (
     tuned,
     tuning,
 )
+from tvm_serenity.sparse.execute.baselines import BASELINES, Layers
 from tvm_serenity.sparse.execute.blocks import blocked
 from tvm_serenity.sparse.execute.kernel import lanes, largest_tile
 from tvm_serenity.sparse.execute.plan import groups
-from tvm_serenity.sparse.execute.rivals import RIVALS, Layers
 from tvm_serenity.sparse.execute.steps import LOOPS, steps
 from tvm_serenity.sparse.orders import two_optimal
 from tvm_serenity.sparse.orders.greedy import resident
@@ -175,37 +175,37 @@ def test_dead_values_give_their_slots_away() -> None:
 def test_what_cannot_run() -> None:
     net = baseline_mlp(10, 2, 0.5)
     order = two_optimal(net)
-    with pytest.raises(InputError, match="batch 0: it must be 1 or more"):
+    with pytest.raises(InputError, match="batch=0: the value must be 1 or more"):
         compile(net, order, 0)
     with pytest.raises(InputError, match="not topological"):
         compile(net, order[::-1], 4)
-    with pytest.raises(InputError, match="tile 3"):
+    with pytest.raises(InputError, match="tile=3"):
         compile(net, order, 4, tile=3)
-    with pytest.raises(InputError, match="together=4: it must be 1 to 3"):
+    with pytest.raises(InputError, match="together=4: the value must be 1 to 3"):
         compile(net, order, 4, together=4)
     with pytest.raises(InputError, match="threads"):
         compile(net, order, 4, threads=0)
     run = compile(net, order, 4)
-    with pytest.raises(InputError, match="expected"):
+    with pytest.raises(InputError, match=r"give \(inputs, batch\)"):
         run(np.zeros((5, 10)))
     with pytest.raises(InputError, match=r"\(batch, inputs\)"):
         run(np.zeros(10))
 
 
-@pytest.mark.parametrize("rival", RIVALS)
-def test_rivals_compute_the_same(rival: str) -> None:
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_baselines_compute_the_same(baseline: str) -> None:
     pytest.importorskip("scipy")
     for density in (0.01, 0.3):
         net = baseline_mlp(60, 3, density, seed=3)
         x = np.random.RandomState(1).randn(60, 32).astype(np.float32)
         try:
-            run = RIVALS[rival](Layers(net), 32, True)
+            run = BASELINES[baseline](Layers(net), 32, True)
         except MissingPartError as error:
             pytest.skip(str(error))
         close(run(x), net.forward(x.T).T)
 
 
-def test_rivals_refuse_what_is_not_layered() -> None:
+def test_baselines_refuse_what_is_not_layered() -> None:
     pytest.importorskip("scipy")
     skip = FFNN.from_edges([(0, 1, 1.0), (1, 2, 1.0), (0, 2, 1.0)])
     with pytest.raises(UnsupportedError, match="skips a level"):

@@ -45,6 +45,7 @@ def main(held: "list[FrameType] | None" = None) -> None:
     not freed one by one.
     """
     signal.signal(signal.SIGINT, _interrupted)  # imports take seconds and swallow exceptions
+    gc.set_threshold(200_000, 50, 1000)  # imports and large models: many objects without cycles
     import typer
 
     from tvm_serenity.cli._app import Commands, app
@@ -52,8 +53,7 @@ def main(held: "list[FrameType] | None" = None) -> None:
 
     Commands.held = held
     register(sys.argv[1:])
-    gc.freeze()  # imports live until the end; large models are many objects without cycles
-    gc.set_threshold(200_000, 50, 1000)
+    gc.freeze()  # imports live until the end
 
     try:
         with without_torch():  # commands run PyTorch in a separate process

@@ -1,5 +1,6 @@
-"""``serenity boards``: list the known boards."""
+"""``serenity boards``: list the known boards, or those that the best build of a model fits."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -9,31 +10,40 @@ from rich.table import Table
 from tvm_serenity.boards import Board
 from tvm_serenity.cli import show
 from tvm_serenity.cli.derive import command
-from tvm_serenity.commands.boards import boards
+from tvm_serenity.commands.boards import BoardsOptions, ListedBoard, boards
+from tvm_serenity.explain.best import milliseconds_text
 from tvm_serenity.options.output import Shown
 
 BoardName = Annotated[
-    str | None, typer.Argument(metavar="[BOARD]", help="Name of a board, or a .toml file.")
+    str | None, typer.Argument(metavar="[BOARD]", help="A board or its chip, or a .toml file.")
 ]
 
 
 @command("boards")
-def boards_command(board_name: BoardName = None, *, shown: Shown) -> None:
-    """List the known boards, or show one of them.
+def boards_command(board_name: BoardName = None, *, options: BoardsOptions, shown: Shown) -> None:
+    """List the known boards, show one of them, or list those that a model fits.
 
-    A board of your own is a .toml file of the same form: serenity boards my-board.toml
+    A board of your own is a .toml file of the same form: serenity boards my-board.toml. With
+    --fits, each board has the RAM, the flash with code and the milliseconds of the model's best
+    build, which serenity build finds; the searches are kept in the cache.
+
+    [dim]Examples[/dim]
+      serenity boards nucleo-l4r5zi
+      serenity boards --fits kws.tflite
     """
-    listed = boards(board_name)
+    listed = boards(board_name, options, show.progress)
     if shown.json:
-        show.print_json({one.name: _json(one) for one in listed})
-        return
-    if board_name is not None:
-        _show(listed[0])
-        return
-    table = Table(box=None)
-    for column in ("board", "core", "MHz", "RAM KiB", "flash KiB", "QEMU"):
-        right = column in ("MHz", "RAM KiB", "flash KiB")
-        table.add_column(column, justify="right" if right else "left", no_wrap=True)
+        show.print_json({one.board.name: _json(one, options.fits is not None) for one in listed})
+    elif options.fits is not None:
+        _print_fits(options.fits, listed)
+    elif board_name is not None:
+        _show(listed[0].board)
+    else:
+        _print([one.board for one in listed])
+
+
+def _print(listed: Sequence[Board]) -> None:
+    table = _table("board", "core", "MHz", "RAM KiB", "flash KiB", "QEMU")
     for one in listed:
         table.add_row(
             one.name,
@@ -46,9 +56,46 @@ def boards_command(board_name: BoardName = None, *, shown: Shown) -> None:
     show.console.print(table)
 
 
-def _json(target: Board) -> dict[str, object]:
+def _print_fits(model: str, listed: Sequence[ListedBoard]) -> None:
+    """Print the boards that a model fits with the cost of its best build, then the others."""
+    table = _table("board", "RAM", "of it", "flash", "of it", "ms")
+    for one in listed:
+        if one.best is not None and one.fits:
+            build = one.best["build"]
+            time = build["milliseconds"]
+            table.add_row(
+                one.board.name,
+                f"{build['ram_bytes']:,}",
+                f"{build['ram_bytes'] / one.board.ram_bytes:.0%}",
+                f"{build['flash_bytes']:,}" + ("" if build["linked"] else " + code"),
+                f"{build['flash_bytes'] / one.board.flash_bytes:.0%}",
+                "-" if time is None else milliseconds_text(time[1]),
+            )
+    if table.row_count:
+        show.console.print(table)
+    rows = {}
+    for one in listed:
+        if one.best is not None and not one.fits:
+            rows[one.board.name] = f"too small: {', '.join(one.best['short']) or 'a limit'} short"
+        elif one.best is None:
+            rows[one.board.name] = f"not built: {one.why_not}"
+    show.facts(f"{model} fits {table.row_count} of {len(listed)} boards", rows)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None)
+    for column in columns:
+        right = column not in ("board", "core", "QEMU")
+        table.add_column(column, justify="right" if right else "left", no_wrap=True)
+    return table
+
+
+def _json(one: ListedBoard, searched: bool) -> dict[str, object]:
+    target = one.board
     facts = {k: v for k, v in asdict(target).items() if k not in ("file", "timing")}
-    return {**facts, "ram_bytes": target.ram_bytes, "flash_bytes": target.flash_bytes}
+    sizes = {"ram_bytes": target.ram_bytes, "flash_bytes": target.flash_bytes}
+    found = {"best": one.best, "why_not": one.why_not} if searched else {}
+    return {**facts, **sizes, **found}
 
 
 def _show(target: Board) -> None:

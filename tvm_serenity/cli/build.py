@@ -14,7 +14,7 @@ from tvm_serenity.cli.options import Board, Model
 from tvm_serenity.commands.build import BuildOptions, build, pinned
 from tvm_serenity.errors import FitError
 from tvm_serenity.options.option import Option, option
-from tvm_serenity.options.output import PROJECT, Shown
+from tvm_serenity.options.output import OUTPUT_FORMATS, PROJECT, Shown
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.result import Project
@@ -36,7 +36,9 @@ class ShownBuild(Shown):
 
 
 @command("build", required=("output",))
-def build_command(model: Model, board: Board, options: BuildOptions, shown: ShownBuild) -> None:
+def build_command(
+    model: Model, board: Board = None, *, options: BuildOptions, shown: ShownBuild
+) -> None:
     """Write the best firmware for MODEL as C sources, and check that it fits the board.
 
     The firmware needs no runtime library and no malloc. DIR receives the C interface
@@ -53,6 +55,7 @@ def build_command(model: Model, board: Board, options: BuildOptions, shown: Show
     [dim]Examples[/dim]
       serenity build kws.tflite --board netduinoplus2 -o kws
       serenity build person.tflite --board microbit --minimise ram -o person
+      serenity build kws.tflite --cpu cortex-m4 --ram 64K --flash 512K -o kws
     """
     show.warn_without_core()
     try:
@@ -108,17 +111,14 @@ def _cost(one: Mapping[str, Any]) -> str:
         time = f"{one['milliseconds'][1]:.3g} ms, "
     elif one["instructions"] is not None:
         time = f"{one['instructions']:,} instructions, "
-    return f"{one['how']}: {time}{one['ram_bytes']:,} bytes RAM, {one['flash_bytes']:,} flash"
+    return f"{one['strategy']}: {time}{one['ram_bytes']:,} bytes RAM, {one['flash_bytes']:,} flash"
 
 
-def advice(formats: str, output: str, name: str) -> str:
-    """Return the command that uses a project of the format ``formats`` next."""
-    return {
-        PROJECT: f"serenity verify {output}",
-        "mlf": f"unpack {output}/{name}.tar; include codegen/host/include/tvmgen_{name}.h",
-        "zephyr": f"cmake -DZEPHYR_EXTRA_MODULES={Path(output).resolve()}",
-        "arduino": f"arduino-cli compile --library {output}",
-    }[formats] + ("" if formats == PROJECT else "; serenity verify needs --format project")
+def advice(form: str, output: str, name: str) -> str:
+    """Return the next command for a project of the format ``form``."""
+    (known,) = (one for one in OUTPUT_FORMATS if one.name == form)
+    use = known.use.format(output=output, name=name, absolute=Path(output).resolve())
+    return use + ("" if form == PROJECT else "; serenity verify needs --format project")
 
 
 def _regions(facts: Mapping[str, Any]) -> dict[str, str]:
@@ -154,8 +154,8 @@ def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
     rows["tables"] = f"{bands['table_bytes']:,} bytes for {facts['steps']:,} kernel calls"
     if bands["recompute"] is not None:
         rows["recomputation"] = recomputed_text(bands["recompute"])
-    if bands["left_whole"]:
-        rows["unsplit"] = "; ".join(bands["left_whole"])
+    if bands["left_unsplit"]:
+        rows["unsplit"] = "; ".join(bands["left_unsplit"])
     return rows
 
 

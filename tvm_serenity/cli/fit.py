@@ -9,28 +9,21 @@ from rich.table import Table
 from tvm_serenity.cli import show
 from tvm_serenity.cli.derive import command
 from tvm_serenity.cli.fit_sweep import print_fits
-from tvm_serenity.cli.options import BOARD_HELP
+from tvm_serenity.cli.options import Board
 from tvm_serenity.commands.fit import FitOptions, FitResult, fit
-from tvm_serenity.options.option import HelpGroup
 from tvm_serenity.options.output import Shown
 
 if TYPE_CHECKING:
     from tvm_serenity.fitting.choose import Fitted
     from tvm_serenity.fitting.measure import BuildFigures
 
-BOARD = "mps2-an386"
-"""The default board: a Cortex-M4 in QEMU with ample memory."""
-
 Models = Annotated[
     list[str], typer.Argument(metavar="MODEL...", help="Files, or zoo:NAME?param=value.")
-]
-Board = Annotated[
-    str, typer.Option("--board", metavar="NAME", help=BOARD_HELP, rich_help_panel=HelpGroup.MODEL)
 ]
 
 
 @command("fit")
-def fit_command(models: Models, board: Board = BOARD, *, options: FitOptions, shown: Shown) -> None:
+def fit_command(models: Models, board: Board = None, *, options: FitOptions, shown: Shown) -> None:
     """Find the best build of MODEL for a board: unsplit, with overlap, or in bands of rows.
 
     All builds are ordered and placed. Builds that no other dominates are linked, and the latency
@@ -71,15 +64,15 @@ def _print(model: str, fitted: "Fitted", output: str | None) -> None:
         mark = ">" if one is fitted.chosen else "*" if one in fitted.front else ""
         code = "" if one.linked else " + code"
         sizes = f"{one.arena_bytes:,}", f"{one.ram_bytes:,}", f"{one.flash_bytes:,}{code}"
-        table.add_row(mark, escape(one.how), *sizes, escape(_run(one)))
+        table.add_row(mark, escape(one.strategy), *sizes, escape(_run(one)))
     show.console.print(table)
     rows = {}
     if fitted.chosen is None:
         rows["no build fits"] = _shortage(fitted)
     elif output is not None:
-        rows["written"] = f"{output} ({fitted.chosen.how}); serenity verify {output}"
+        rows["written"] = f"{output} ({fitted.chosen.strategy}); serenity verify {output}"
     else:
-        rows["best"] = f"{fitted.chosen.how}: least {fitted.goal.minimise}"
+        rows["best"] = f"{fitted.chosen.strategy}: least {fitted.goal.minimise}"
     if fitted.lower_bound_bytes:
         smallest = min(one.arena_bytes for one in fitted.points)
         gap = smallest / fitted.lower_bound_bytes - 1
@@ -113,4 +106,4 @@ def _shortage(fitted: "Fitted") -> str:
         for line in least.taken.lines
         if line.shortfall_bytes
     ]
-    return f"{least.how}: " + ("; ".join(short) or "it exceeds the given limits")
+    return f"{least.strategy}: " + ("; ".join(short) or "it exceeds the given limits")

@@ -31,7 +31,7 @@ def bench_command(options: BenchOptions, shown: Shown) -> None:
     for column in ("", "us", "speedup of ours"):
         table.add_column(column, justify="left" if not column else "right")
     table.add_row("ours", f"{times.ours_us:,.1f}", "")
-    for name, us in times.rivals.items():
+    for name, us in times.baselines.items():
         table.add_row(name.replace("-", " "), f"{us:,.1f}", f"{times.ratio(name):.2f} x")
     show.console.print(table)
     share = times.gflops / times.ceiling_gflops

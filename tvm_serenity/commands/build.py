@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from tvm_serenity.boards import board as board_of
 from tvm_serenity.commands.models import source
 from tvm_serenity.commands.progress import Progress, silent
-from tvm_serenity.errors import FitError
+from tvm_serenity.errors import FitError, InputError
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.fitting.goal import FitGoal
+from tvm_serenity.options.board import CpuOption
 from tvm_serenity.options.goal import SearchedOrSet
-from tvm_serenity.options.option import flags_of, searched, values_of
+from tvm_serenity.options.option import values_of
 from tvm_serenity.quantize.choices import OFF
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildOptions(Settings, SearchedOrSet):
+class BuildOptions(Settings, SearchedOrSet, CpuOption):
     """The options of ``build``: the goal of the search, and the settings of the build.
 
     The search chooses each option of :class:`Settings` with ``searched`` while it has its
@@ -53,10 +54,11 @@ class BuildOptions(Settings, SearchedOrSet):
 
 
 def build(
-    model: str, board: str, options: BuildOptions | None = None, tell: Progress = silent
+    model: str, board: str | None, options: BuildOptions | None = None, tell: Progress = silent
 ) -> "Project":
     """Return the firmware project of ``model`` for ``board``, after writing it to ``output``.
 
+    ``board``: None for the chip of ``options.cpu``.
     The search minimises ``options.minimise`` among the builds that fit the memories of the board
     and keep all limits; options fix the choices that they name. With ``minimise="off"``, for
     incremental inference, for tensors streamed through fast memory and for kernels compiled by
@@ -66,7 +68,10 @@ def build(
     Raises the errors of ``firmware.build``, and :class:`FitError` if no build keeps the limits.
     """
     options = options or BuildOptions()
-    target, settings, goal = board_of(board), options.settings, options.goal
+    named = options.board_named(board)
+    if named is None:
+        raise InputError("no board: give --board NAME, or --cpu CORE with --ram and --flash")
+    target, settings, goal = board_of(named), options.settings, options.goal
     if goal is not None:
         goal.check_board(target)
     with tell(f"reading {model}"):
@@ -96,57 +101,28 @@ def pinned(project: "Project", model: str, output: str) -> str:
 def _best(read: Any, board: "Board", goal: FitGoal, settings: Settings) -> "Project":
     """Return the project of the best build, with the alternatives in its facts."""
     from tvm_serenity import firmware
+    from tvm_serenity.fitting.best import search_json
+    from tvm_serenity.fitting.measure import unlinked
     from tvm_serenity.fitting.search import build_chosen, fitted
 
-    found = fitted(read, board, goal, settings, every=False)
+    found = fitted(read, board, goal, settings, every=False, single=False)
     if found.chosen is None:
         unwritten = replace(settings, output=None, check=False)
         nearest = firmware.build(read, board, unwritten)  # for the sizes in the error
         raise FitError(_beyond(found), {**nearest.facts, "fits": False})
     project = build_chosen(found, settings)
-    return replace(project, facts={**project.facts, "search": _search(found, project)})
-
-
-def _search(found: "Fitted", project: "Project") -> dict[str, Any]:
-    """Return a search as JSON: the linked build, and the Pareto front of the others."""
-    from tvm_serenity.fitting.measure import unlinked
-
-    assert found.chosen is not None
-    chosen = found.chosen
-    linked = unlinked(found.board, chosen.candidate, project.facts["code_bytes"])
-    others = [one for one in found.front if one is not chosen and found.goal.met(one)]
-    return {
-        "minimise": found.goal.minimise,
-        "build": _figures(replace(linked, run=chosen.run)),
-        "alternatives": [_figures(one) for one in sorted(others, key=_seconds)],
-        "options": flags_of(chosen.candidate.settings, searched(Settings)),
-        "complete": found.complete,
-        "seconds": found.seconds,
-    }
+    candidate, code_bytes = found.chosen.candidate, project.facts["code_bytes"]
+    linked = replace(unlinked(board, candidate, code_bytes), run=found.chosen.run)
+    return replace(project, facts={**project.facts, "search": search_json(found, linked)})
 
 
 def _beyond(found: "Fitted") -> str:
     """Return the sizes of the fastest build, which exceeds a limit, as text."""
-    nearest = min(found.points, key=lambda one: (_seconds(one), one.ram_bytes))
+    from tvm_serenity.fitting.best import seconds_of
+
+    nearest = min(found.points, key=lambda one: (seconds_of(one), one.ram_bytes))
     sizes = f"{nearest.ram_bytes:,} bytes of RAM, {nearest.flash_bytes:,} of flash"
-    return f"exceeds the given limits: {nearest.how} takes {sizes}{_time(nearest)}"
-
-
-def _figures(one: "BuildFigures") -> dict[str, Any]:
-    from tvm_serenity.fitting.measure import INSTRUCTIONS
-
-    run = one.run
-    return {
-        "how": one.how,
-        "ram_bytes": one.ram_bytes,
-        "flash_bytes": one.flash_bytes,
-        "milliseconds": None if run is None or run.milliseconds is None else [*run.milliseconds],
-        "instructions": None if run is None or run.unit != INSTRUCTIONS else run.least,
-    }
-
-
-def _seconds(one: "BuildFigures") -> float:
-    return float("inf") if one.run is None else one.run.middle
+    return f"exceeds the given limits: {nearest.strategy} takes {sizes}{_time(nearest)}"
 
 
 def _time(one: "BuildFigures") -> str:

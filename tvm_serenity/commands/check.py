@@ -28,9 +28,10 @@ class CheckOptions(ReadOptions):
 def check(
     model: str, certificate: str, options: CheckOptions | None = None, tell: Progress = silent
 ) -> Confirmed | ConfirmedTransfers:
-    """Return the confirmed claims of a certificate of ``schedule`` or ``rows``, or of a plan.
+    """Check a certificate of ``schedule`` or ``rows``, or a plan; return its confirmed claims.
 
-    Raises :class:`CheckError` if a claim is wrong.
+    ``certificate``: a JSON file with the claims and their proofs. Raises :class:`CheckError` if a
+    claim is wrong.
     """
     claims = read_certificate(certificate)
     with tell(f"checking {certificate}"):

@@ -161,7 +161,7 @@ def _steps_json(module: "tvm.IRModule", made: "Prepared") -> dict[str, Any]:
             "arena_bytes": found.arena_bytes,
             "lower_bound_bytes": found.lower_bound_bytes,
             "outcome": str(found.outcome),
-            "left_whole": list(found.banded.network.unsplit),
+            "left_unsplit": list(found.banded.network.unsplit),
         }
     if made.rewriting is not None:
         said.update(_rewriting_json(made, made.rewriting))

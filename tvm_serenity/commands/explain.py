@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as board_of
+from tvm_serenity.commands.best_build import BoardOptions, Question, question
 from tvm_serenity.commands.meaning import Meaning
 from tvm_serenity.commands.models import ModelSource, source
 from tvm_serenity.commands.progress import Progress, silent
@@ -15,7 +15,9 @@ from tvm_serenity.errors import SerenityError
 from tvm_serenity.explain import (
     Claim,
     Measure,
+    build_claims,
     fit_claims,
+    least_claims,
     measure_claims,
     measures_of,
     peak_claims,
@@ -23,36 +25,24 @@ from tvm_serenity.explain import (
 from tvm_serenity.explain.channels import channels_claim
 from tvm_serenity.explain.claims import no_time
 from tvm_serenity.explain.measures import measure
-from tvm_serenity.explain.rows import floor_claims, rows_measure
+from tvm_serenity.explain.rows import FinestBands, finest_bands, floor_claims, rows_measure
 from tvm_serenity.explain.signatures import signature_claims
 from tvm_serenity.frontends.formats import compiles
-from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.graph import Graph
-from tvm_serenity.options.memory import Views
-from tvm_serenity.options.model import ReadOptions
-from tvm_serenity.options.option import HelpGroup, Option, option, values_of
-from tvm_serenity.options.speed import TimeLimit
+from tvm_serenity.options.option import values_of
 from tvm_serenity.rewrite import RewriteOptions, Rewritten, Unrewritten
 from tvm_serenity.schedule import Options, Schedule, schedule
 from tvm_serenity.search.deadline import leaving, within
 from tvm_serenity.system import cache, sources
 
-BOARD = Option(
-    flag="--board",
-    help="Check the fit on this board (name or .toml file).",
-    group=HelpGroup.MEMORY,
-    metavar="NAME",
-)
 INTEGERS = ("int8", "uint8", "int16")
 CLAIMS_S = 3e-6
 """Seconds per operator for the claims about a peak, which a time limit cannot interrupt."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainOptions(ReadOptions, Views, TimeLimit):
-    """The options of ``explain``; ``board``: check whether the network fits, and why not."""
-
-    board: str | None = option(None, BOARD)
+class ExplainOptions(BoardOptions):
+    """The options of ``explain``."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +64,7 @@ def explain(
 ) -> Explained:
     """Return the computed claims about the peak of a model and about measures that lower it."""
     options = options or ExplainOptions()
-    target = None if options.board is None else board_of(options.board)
+    target = None if options.target is None else board_of(options.target)
     opened, limit = source(model, options), options.time_limit_s
     file = opened.file()
     graph = Meaning(**values_of(options, Meaning)).apply(file.graph).graph
@@ -86,13 +76,15 @@ def explain(
                 found = schedule(graph, "auto", Options(progress=line))
             with within(None, 1 / 3), tell("rewriting"):
                 rewritten = rewritten_or_ordered(rewrite_input(opened), RewriteOptions())
-            with within(None, 1 / 2):
-                tried = all_measures(graph, file, rewritten, limit)
+            with within(None, 1 / 2), tell("trying measures against the peak"):
+                bands = finest_bands(file, limit)
+                tried = all_measures(graph, bands, rewritten, limit)
             with tell("bounding bands of rows"):
-                floors = floor_claims(file, limit)
-        entries = signature_claims(file)
-        claims = [*entries, *claims_of(graph, found, tried, target), *floors, *channels]
-    return Explained(model, graph, options.board, claims)
+                floors = [] if isinstance(bands, Claim) else floor_claims(bands, limit)
+            asked = question(opened, options, target, tell)
+        claims = claims_of(asked, graph, found, tried)
+    entries = signature_claims(file)
+    return Explained(model, graph, options.target, [*claims, *floors, *channels, *entries])
 
 
 def explain_json(
@@ -108,14 +100,14 @@ def explain_json(
 
 
 def all_measures(
-    graph: Graph, file: ModelFile, rewritten: Rewritten | Unrewritten, time_limit: float | None
+    graph: Graph,
+    bands: FinestBands | Claim,
+    rewritten: Rewritten | Unrewritten,
+    time_limit: float | None,
 ) -> list[Measure | Claim]:
     """Return the peak of the best order under each measure; a claim for each untried measure."""
-    return [
-        *measures_of(graph, time_limit),
-        _rewriting(rewritten),
-        rows_measure(file, time_limit),
-    ]
+    rows = bands if isinstance(bands, Claim) else rows_measure(bands)
+    return [*measures_of(graph, time_limit), _rewriting(rewritten), rows]
 
 
 def _rewriting(found: Rewritten | Unrewritten) -> Measure | Claim:
@@ -126,15 +118,30 @@ def _rewriting(found: Rewritten | Unrewritten) -> Measure | Claim:
 
 
 def claims_of(
-    graph: Graph, found: Schedule, tried: Sequence[Measure | Claim], board: Board | None
+    asked: Question, graph: Graph, found: Schedule, tried: Sequence[Measure | Claim]
 ) -> list[Claim]:
-    """Return the claims about the peak of a model; with ``board`` also those about its fit."""
+    """Return the claims about the best build or the least memory, then those about the peak."""
     measures = [m for m in tried if isinstance(m, Measure)]
     untried = [m for m in tried if isinstance(m, Claim)]
-    claims = peak_claims(graph, found)
-    *said, verdict = measure_claims(found.peak_bytes, measures)
-    claims += [*said, *untried, verdict]
-    return claims if board is None else [*claims, *fit_claims(board, graph, found, measures)]
+    head = _headline(asked, graph, found, measures)
+    peak = [*peak_claims(graph, found), *measure_claims(found.peak_bytes, measures)]
+    return [*head, *peak, *untried]
+
+
+def _headline(
+    asked: Question, graph: Graph, found: Schedule, measures: Sequence[Measure]
+) -> list[Claim]:
+    """Return the result, what ordering alone gives, and the command that builds the result."""
+    if asked.board is None:
+        return least_claims(asked.model, len(graph.ops), found, measures, asked.built)
+    alone = fit_claims(asked.board, graph, found, measures)
+    if isinstance(asked.best, Claim):
+        return [asked.best, *alone]
+    assert asked.best is not None
+    best, command = build_claims(asked.model, asked.board, asked.best, asked.spec)
+    if asked.best["fits"]:
+        alone = alone[:1]  # what does not fit by ordering alone is no obstacle
+    return [best, *alone, command]
 
 
 def channel_claims(opened: ModelSource) -> list[Claim]:

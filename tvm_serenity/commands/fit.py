@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tvm_serenity.boards import ANY_BOARD, names
 from tvm_serenity.boards import board as board_of
-from tvm_serenity.boards import names
 from tvm_serenity.commands.models import source
 from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.commands.sweeping import kept_on_interrupt
@@ -15,6 +15,7 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.emit.project import check_target
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.fitting.goal import NO, YES, FitGoal
+from tvm_serenity.options.board import CpuOption
 from tvm_serenity.options.checks import CheckedByDefault
 from tvm_serenity.options.memory import Stack
 from tvm_serenity.options.model import IntegerOptions, OpaqueOptions, ReadOptions
@@ -63,6 +64,7 @@ class FitOptions(
     Directory,
     CheckedByDefault,
     Sweeping,
+    CpuOption,
 ):
     """The options of ``fit``: the goal, and the settings that all builds share.
 
@@ -107,19 +109,24 @@ class FitResult:
 
 
 def fit(
-    models: Sequence[str], board: str, options: FitOptions | None = None, tell: Progress = silent
+    models: Sequence[str],
+    board: str | None = None,
+    options: FitOptions | None = None,
+    tell: Progress = silent,
 ) -> FitResult | list[Row]:
     """Return the best build of a model for a board, after writing it to ``options.output``.
 
+    ``board``: None for the chip of ``options.cpu``, or else ``ANY_BOARD``, whose memory is ample.
     With several models or ``options.boards``, return one row for each pair; each pair runs in a
     process of its own.
     """
     options = options or FitOptions()
+    named = options.board_named(board) or ANY_BOARD
     several = len(models) > 1 or options.boards is not None
     _check_sweep(several, options)
     if several:
-        return _swept(models, options.boards or (board,), options)
-    (model,), target = models, board_of(board)
+        return _swept(models, options.boards or (named,), options)
+    (model,), target = models, board_of(named)
     options.check_board(target)
     if options.output is not None:
         check_target(Path(options.output), options.force)

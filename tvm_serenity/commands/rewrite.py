@@ -42,9 +42,12 @@ PLAN_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class RewriteRunOptions(ReadOptions, TimeLimit, Check):
-    """``rules``: "all", "paper" or names; ``align``: of every tensor in the arena.
+    """The options of ``rewrite``.
 
-    ``plot``: a figure of live memory in the given order, the best order and after rewriting.
+    ``rules``: the rewrite rules to try: "all", "paper" (the two rules of the SERENITY paper), or
+    names separated by commas. ``align``: the alignment of every tensor in the arena, in bytes.
+    ``plot``: the file for a figure of live memory in the given order, in the best order and after
+    rewriting.
     """
 
     rules: str = option(ALL_RULES, RULES)

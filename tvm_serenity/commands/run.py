@@ -110,7 +110,11 @@ def _inputs(project: Project, files: Sequence[str]) -> list[Any]:
         if moving is not None:  # a stream of rows
             size = moving["rows"] * (size // moving["window"])
         if not isinstance(array, np.ndarray) or str(array.dtype) != tensor["dtype"]:
-            raise InputError(f"{file}: input {tensor['name']!r} is of type {tensor['dtype']}")
+            stored = getattr(array, "dtype", type(array).__name__)
+            raise InputError(
+                f"{file}: the array has type {stored}, but input {tensor['name']!r} needs "
+                f"{tensor['dtype']}"
+            )
         if array.size != size:
             raise InputError(
                 f"{file}: {array.size} elements; input {tensor['name']!r} has {size}, "

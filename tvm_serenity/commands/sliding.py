@@ -30,7 +30,7 @@ class SlidingResult:
     checked: bool
 
     def json(self) -> dict[str, Any]:
-        """Return the result as ``--json`` prints it."""
+        """Return the object that ``--json`` prints, as a dictionary."""
         from tvm_serenity.sliding.described import described_point
 
         found = {"curve": [described_point(one) for one in self.points], "checked": self.checked}
@@ -40,9 +40,9 @@ class SlidingResult:
 def sliding(model: str, options: RowsOptions, tell: Progress) -> SlidingResult:
     """Return one step of ``options.sliding`` new rows: retained rows and recomputed rows.
 
-    ``causal``: the file of the causal variant, which is then analysed. ``run``: run 50 windows and
-    compare each with the unsplit network and the reference runtime. ``ram_bytes``: take the step of
-    least work whose arena fits.
+    ``causal``: write the causal variant to this file, and analyse it instead of the model. ``run``:
+    run 50 windows and compare each with the unsplit network and the reference runtime.
+    ``ram_bytes``: take the step of least work whose arena fits.
     """
     assert options.sliding is not None
     opened = source(model, options)
@@ -55,7 +55,7 @@ def sliding(model: str, options: RowsOptions, tell: Progress) -> SlidingResult:
     from tvm_serenity.relax.rows_read import read_rows
     from tvm_serenity.relax.rows_reads import operations, row_reads
     from tvm_serenity.relax.sliding import as_module
-    from tvm_serenity.sliding import moved, sliding_step
+    from tvm_serenity.sliding import moved_window, sliding_step
     from tvm_serenity.sliding.check import check_windows
     from tvm_serenity.sliding.choose import curve, within_bytes
     from tvm_serenity.sliding.described import described_step
@@ -66,7 +66,7 @@ def sliding(model: str, options: RowsOptions, tell: Progress) -> SlidingResult:
     reads = row_reads(rows)
     with within(options.time_limit_s), tell(f"a step of {model}") as line:
         limits, counts = Limits.within(options.time_limit_s, line), operations(rows)
-        window = moved(rows.network, options.sliding, reads, len(first))
+        window = moved_window(rows.network, options.sliding, reads, len(first))
         found = sliding_step(window.steady(), limits)
         points: tuple[StepPoint, ...] = ()
         if options.curve or (ram is not None and found.arena_bytes > ram):

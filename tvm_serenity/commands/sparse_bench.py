@@ -47,8 +47,8 @@ class Benched:
             "ours_us": round(found.ours_us, 3),
             "gflops": round(found.gflops, 3),
             "ceiling_gflops": round(found.ceiling_gflops, 3),
-            "rivals_us": {name: round(us, 3) for name, us in found.rivals.items()},
-            "speedup": {name: round(found.ratio(name), 3) for name in found.rivals},
+            "baselines_us": {name: round(us, 3) for name, us in found.baselines.items()},
+            "speedup": {name: round(found.ratio(name), 3) for name in found.baselines},
             "missing": found.missing,
         }
 

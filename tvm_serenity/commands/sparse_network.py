@@ -42,10 +42,12 @@ EDGES_FILE = differing(OUTPUT, help="Write the ordered connections here.")
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkOptions(OptionGroup):
-    """The network of a command.
+    """The options that name the network of a command.
 
-    ``mlp``: a random network, WIDTHxDEPTH. ``onnx``: a pruned perceptron. ``edges``: a text file.
-    ``density``: share of connections for the first two. ``seed``: seed of network and search.
+    ``mlp``: a random network, WIDTHxDEPTH. ``onnx``: the file of a perceptron with constant
+    weights. ``edges``: a text file of connections. ``density``: the share of connections that a
+    random network has, or that remains of the perceptron (the largest weights). ``seed``: seed of
+    network and search.
     """
 
     mlp: str | None = option(

@@ -3,6 +3,7 @@
 Each claim holds a sentence and the computed numbers of the sentence.
 """
 
+from tvm_serenity.explain.best import build_claims, least_claims, unbuilt_claim
 from tvm_serenity.explain.claims import Claim
 from tvm_serenity.explain.fit import fit_claims
 from tvm_serenity.explain.measures import Measure, measure_claims, measures_of
@@ -12,9 +13,12 @@ __all__ = [
     "Claim",
     "Measure",
     "OpNeed",
+    "build_claims",
     "fit_claims",
+    "least_claims",
     "measure_claims",
     "measures_of",
     "needs_of",
     "peak_claims",
+    "unbuilt_claim",
 ]

@@ -115,7 +115,7 @@ def _ram(n: dict[str, Any]) -> Claim:
         verdict = "but the arena fits neither one region nor all regions together"
     else:
         verdict = "but no placement of the arena was found, though one may exist"
-    return Claim("ram", f"RAM of {n['title']}: {need}, {verdict}.", n)
+    return Claim("ram", f"Ordering alone: {need} bytes of RAM, {verdict}.", n)
 
 
 def _flash(n: dict[str, Any]) -> Claim:

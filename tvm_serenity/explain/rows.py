@@ -6,6 +6,7 @@ bound.
 
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -15,47 +16,54 @@ from tvm_serenity.explain.measures import Measure
 from tvm_serenity.frontends.formats import operation
 from tvm_serenity.frontends.model_file import ModelFile
 from tvm_serenity.memory import profile
-from tvm_serenity.rows.bound import rows_bound
+from tvm_serenity.rows.bound import RowsBound, rows_bound
 from tvm_serenity.rows.choose import check_splittable
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Network
-from tvm_serenity.rows.split import SOURCE, Banded, heights_of
-from tvm_serenity.rows.stream import stream
+from tvm_serenity.rows.split import SOURCE, Banded
+from tvm_serenity.schedule import Schedule
 from tvm_serenity.search.outcome import Outcome
 
-BAND_ROWS = 4
-"""Rows per band: few enough for most of the gain, enough for a fast search."""
-
+HOW = "rows --rows 1 --graph"
+"""The command of the measure."""
 TIME_LIMIT_S = 5.0
 
 
-def rows_measure(file: ModelFile, time_limit_s: float | None = None) -> Measure | Claim:
-    """Return the measure of bands of :data:`BAND_ROWS` rows, or the reason why it is impossible."""
-    how = f"rows --rows {BAND_ROWS} --graph"
+@dataclass(frozen=True)
+class FinestBands:
+    """A network in bands of one row, the finest there are, with the best order of each kind.
+
+    ``bound``: with the input in memory.
+    """
+
+    network: Network
+    bound: RowsBound
+
+
+def finest_bands(file: ModelFile, time_limit_s: float | None = None) -> FinestBands | Claim:
+    """Return the bands of one row of a model, or the claim why it cannot be split."""
     try:
         network = _splittable(file)
     except InputError as error:
         reason = str(error).removeprefix(f"{file.path.name}: ")
         return Claim("refused", f"Row streaming was not tried: {reason}.", {"reason": reason})
-    made = stream(network, heights_of(network, BAND_ROWS), limits=_limits(time_limit_s))
-    found, graph = made.schedule, made.banded.graph
-    words = f"Row streaming in bands of {BAND_ROWS} rows"
-    numbers = (found.peak_bytes, found.lower_bound_bytes, found.outcome)
-    return Measure("rows", how, words, *numbers, graph, found.order)
+    return FinestBands(network, rows_bound(network, limits=_limits(time_limit_s)))
 
 
-def floor_claims(file: ModelFile, time_limit_s: float | None = None) -> list[Claim]:
-    """Return the claims about the limit of bands of rows, with the input in memory and streamed.
+def rows_measure(found: FinestBands) -> Measure:
+    """Return the measure of bands of one row, with the input in memory."""
+    banded, best = _least(found.bound)
+    proof = (best.peak_bytes, best.lower_bound_bytes, best.outcome)
+    words, calls = "Row streaming in bands of one row", len(banded.graph.ops)
+    return Measure("rows", HOW, words, *proof, calls, banded.graph, best.order)
 
-    A model that cannot be split has none; :func:`rows_measure` states the reason.
-    """
-    try:
-        network = _splittable(file)
-    except InputError:
-        return []
-    claims = [_floor(network, False, time_limit_s)]
+
+def floor_claims(found: FinestBands, time_limit_s: float | None = None) -> list[Claim]:
+    """Return the claims about the limit of bands, with the input in memory and streamed."""
+    claims = [_floor(found.bound)]
     with suppress(InputError):  # the input cannot be streamed
-        claims.append(_floor(network, True, time_limit_s))
+        limits = _limits(time_limit_s)
+        claims.append(_floor(rows_bound(found.network, streamed=True, limits=limits)))
     return claims
 
 
@@ -72,18 +80,22 @@ def _limits(time_limit_s: float | None) -> Limits:
     return Limits(inf if time_limit_s is None else min(TIME_LIMIT_S, time_limit_s))
 
 
-def _floor(network: Network, streamed: bool, time_limit_s: float | None) -> Claim:
-    """Return the claim about the peak of bands of one row, and the bound of all bands."""
-    bound = rows_bound(network, streamed=streamed, limits=_limits(time_limit_s))
+def _least(bound: RowsBound) -> tuple[Banded, Schedule]:
+    """Return the bands and the order with the lowest peak, however the input arrives."""
     pairs = zip(bound.finest, bound.orders, strict=True)
-    banded, found = min(pairs, key=lambda pair: pair[1].peak_bytes)
+    return min(pairs, key=lambda pair: pair[1].peak_bytes)
+
+
+def _floor(bound: RowsBound) -> Claim:
+    """Return the claim about the peak of bands of one row, and the bound of all bands."""
+    banded, found = _least(bound)
     shown = profile(banded.graph, found.order)
     assert shown.peak_step is not None
     step = shown.steps[shown.peak_step]
     alive = _alive(banded, [shown.ranges[i] for i in shown.live_at(shown.peak_step)])
     least = bound.lower_bound_bytes
     proved = found.peak_bytes == least
-    place = "streamed input" if streamed else "the input in memory"
+    place = "streamed input" if bound.streamed else "the input in memory"
     limit = (
         f"no order, placement and height of separate bands needs less than {counted(least)}"
         if proved
@@ -93,7 +105,7 @@ def _floor(network: Network, streamed: bool, time_limit_s: float | None) -> Clai
     doing = _doing(banded, step.op)
     text = f"With {place}, {limit}. Live when {doing}: {listed(parts, len(parts))}."
     numbers = {
-        "streamed": streamed,
+        "streamed": bound.streamed,
         "peak_bytes": found.peak_bytes,
         "lower_bound_bytes": least,
         "outcome": str(Outcome.OPTIMAL if proved else Outcome.FEASIBLE),

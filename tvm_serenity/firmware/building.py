@@ -1,9 +1,9 @@
-"""From a model to a firmware project that fits its board: made aside, checked, then put in place.
+"""Builds a firmware project from a model: in a temporary folder, checked, then moved to the output.
 
     build("kws.tflite", "netduinoplus2", Settings(output="kws"))
 
-Everything happens in a temporary folder. It takes the place of ``output`` once it is linked, fits
-and computes what it must; until then whatever ``output`` holds stays as it is.
+The temporary folder replaces ``output`` only after the project is linked, fits the board and
+computes the expected results. Before that, ``output`` is not changed.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 def build(model: "Model", board: Board | str, settings: Settings | None = None) -> Project:
-    """Return the firmware project of ``model`` for ``board``, written if ``settings`` say where.
+    """Return the firmware project of ``model`` for ``board``; write it to ``settings.output``.
 
     ``model`` is the path of a ``.tflite``, ``.onnx`` or ``.pt2`` file, what ``load`` returned for
     it, "zoo:NAME" for a built-in network, a ``torch.export`` program, or a Relax module (of these
@@ -80,7 +80,7 @@ def build(model: "Model", board: Board | str, settings: Settings | None = None) 
 
 
 def _built(model: "Model", target: Board, settings: Settings) -> Project:
-    """The project, made now."""
+    """Return the project, built without the cache."""
     from tvm_serenity.firmware.compile.model import opened
 
     found = opened(model, settings)
@@ -94,9 +94,9 @@ def _built(model: "Model", target: Board, settings: Settings) -> Project:
 
 
 def check_compilers(board: Board, settings: Settings) -> None:
-    """Raise :class:`UnsupportedError` where a compiler that is to be used does not know the core.
+    """Raise :class:`UnsupportedError` if a compiler of the build does not support the core.
 
-    The C compiler that is installed, and LLVM where it makes the kernels.
+    The compilers are the installed C compiler, and LLVM if it compiles the kernels.
     """
     check_compiler(board)
     if settings.codegen == "llvm":
@@ -109,8 +109,8 @@ def check_compilers(board: Board, settings: Settings) -> None:
 class Origin:
     """The source of a network: its file, if it has one, and the file its runtime computes.
 
-    The reference runtime confirms the outputs. ``loose``: why they may be further from it than its
-    rule says, or "".
+    The reference runtime confirms the outputs. ``loose``: why they may deviate more from it than
+    the tolerance, or "".
     """
 
     file: str | None
@@ -119,7 +119,7 @@ class Origin:
 
 
 def finished(made: "Compiled", board: Board, settings: Settings, origin: Origin) -> Project:
-    """Return the project of a network that is compiled for ``board``; all else as of ``build``."""
+    """Return the project of a network that is already compiled for ``board``; as ``build`` does."""
     from tvm_serenity.firmware.compile.driver import checked
 
     checked(made)
@@ -128,20 +128,20 @@ def finished(made: "Compiled", board: Board, settings: Settings, origin: Origin)
 
 
 def _digest(file: str | None) -> str | None:
-    """The SHA-256 of a model's file; None for what is no file (any more)."""
+    """Return the SHA-256 of a model's file; None if there is no file."""
     if file is None or is_builtin(file) or not Path(file).is_file():
         return None
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
 def _stem(file: str) -> str:
-    """The name of a model's file, or of a built-in network without its parameters."""
+    """Return the name of a model's file, or of a built-in network without its parameters."""
     return Path(file.removeprefix(ZOO).partition("?")[0]).stem
 
 
 @contextmanager
 def _folder(settings: Settings) -> Iterator[Path]:
-    """An empty folder to work in, which becomes ``settings.output`` if all goes well."""
+    """Yield an empty folder that becomes ``settings.output`` if there is no error."""
     if settings.output is not None:
         with replaced(Path(settings.output), settings.force) as folder:
             yield folder
@@ -152,7 +152,7 @@ def _folder(settings: Settings) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class _Work:
-    """What is built, for which board, how, and from what."""
+    """The inputs of a build: program, board, settings and origin."""
 
     made: "Compiled"
     board: Board
@@ -160,7 +160,7 @@ class _Work:
     origin: Origin
 
     def done(self, folder: Path) -> Project:
-        """Write everything into ``folder``, measured and checked."""
+        """Write, measure and check the project in ``folder``; return it."""
         if not constants_fit(self.board, self.made.program.constant_bytes):
             self.checked_fit(None)
         with tempfile.TemporaryDirectory(prefix="serenity.") as aside:
@@ -191,7 +191,7 @@ class _Work:
         )
 
     def layout(self, more: Mapping[str, Any]) -> Layout:
-        """What the project is made for, with what its metadata says beside."""
+        """Return the layout of the project, with further metadata ``more``."""
         file = self.origin.file
         about = {
             "tool": f"tvm-serenity {version('tvm-serenity')}",
@@ -205,24 +205,26 @@ class _Work:
         return Layout(self.board, s.stack_bytes, s.external_arena, {**about, **more})
 
     def command(self) -> str | None:
-        """The command that builds the same, without its folders; None for a module in memory."""
+        """Return the command of the build, without folders; None for a module in memory."""
         file, settings = self.origin.file, self.settings
         if file is None:
             return None
         names = [n for n in options_of(Settings) if n not in ("output", "force", "check", "name")]
         model = file if is_builtin(file) else Path(file).name
         words = ["serenity", "build", model, "--board", self.board.name, "--minimise", OFF]
+        if settings.labels is not None:
+            settings = replace(settings, labels=Path(settings.labels).name)
         words += ["--name", self.made.program.name, *flags_of(settings, names)]
         return shlex.join([*words, "-o", self.made.program.name])
 
     def drawn(self) -> dict[str, Any]:
-        """How the inputs are drawn that the network was compared on."""
+        """Return the description of the random inputs of the comparison."""
         from tvm_serenity.firmware.validate.reference import drawn_from
 
         return drawn_from(self.made)
 
     def extras(self, layout: Layout, reference: Mapping[str, Array]) -> Files:
-        """The files that hold what was found out."""
+        """Return the files with the results of the checks."""
         return {
             METADATA: metadata_json(self.made.program, layout).encode(),
             REFERENCE: packed(reference),
@@ -241,13 +243,13 @@ class _Work:
         }
 
     def unknown(self, reference: Mapping[str, Array]) -> dict[str, Array]:
-        """What a reference says beside of tensors that cannot be known."""
+        """Return the entries of a reference about tensors that are not checked."""
         if not reference or not self.made.program.users:
             return {}
         return {UNKNOWN: np.array(unknown_steps(self.made.program), np.int64)}
 
     def fitting(self, place: Path) -> dict[str, Any]:
-        """The figures of the project in ``place``; :class:`FitError` where it does not fit."""
+        """Return the figures of the project in ``place``, or raise :class:`FitError`."""
         code = None
         if image.linkable():
             self.settings.notify("measuring code")
@@ -256,7 +258,7 @@ class _Work:
         return self.checked_fit(code)
 
     def checked_fit(self, code: int | None) -> dict[str, Any]:
-        """The figures with ``code`` bytes of code; :class:`FitError` where it does not fit."""
+        """Return the figures with ``code`` bytes of code, or raise :class:`FitError`."""
         made, stack = self.made, self.settings.stack_bytes
         copied = made.program.copied_bytes
         found = fit(self.board, made.placed, made.program.constant_bytes, stack, code, copied)
@@ -271,7 +273,7 @@ class _Work:
         return facts
 
     def facts(self, found: Fit, code: int | None, fits: bool) -> dict[str, Any]:
-        """What JSON says before anything is compared."""
+        """Return the facts for JSON, before the comparisons."""
         from tvm_serenity.firmware.compile.driver import facts
 
         made = self.made
@@ -300,7 +302,7 @@ class _Work:
         }
 
     def checked(self, texts: Files) -> tuple[CheckReport, dict[str, Array]]:
-        """Compare kernels and the whole network; return how, and what every tensor must be.
+        """Compare kernels and network; return the report, and the expected value of every tensor.
 
         ``texts`` are the files of the project.
         """
@@ -319,7 +321,7 @@ class _Work:
 
 
 def _shortage(found: Fit, arena: int, limit: int | None) -> str:
-    """What stands in the way, in words."""
+    """Return the reason why a project does not fit as text."""
     short = [
         f"{line.region} is {line.shortfall_bytes:,} bytes short"
         for line in found.lines

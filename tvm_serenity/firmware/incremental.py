@@ -1,4 +1,4 @@
-"""Programs that run again on a window that has moved: what stays from one step to the next."""
+"""Incremental inference: the rows and states that a program retains from step to step."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,13 @@ from tvm_serenity.sliding.steady import WINDOWS
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """Rows ``first`` to before ``end`` of a tensor lie one after the other, between steps too.
+    """Retained rows of a tensor: rows ``first`` to ``end - 1``, which are contiguous.
 
-    At the start of a step each moves up by ``shift`` rows; the first ``shift`` ones are gone.
-    ``stores``: where windows of other phases keep theirs but the first ``shift``, as offsets in
-    the rows' region. At the start of a step they take turns: the last one's are moved to the rows'
-    own place, the rows to the first one, and each other one's to the next.
+    At the start of a step the rows move up by ``shift`` rows, and the first ``shift`` rows are
+    dropped. If the stream has phases, each other phase has a store for its retained rows;
+    ``stores`` are their offsets in the region of the rows. At the start of a step the phases
+    rotate: the rows move to the first store, the content of each store to the next store, and the
+    content of the last store to the place of the rows.
     """
 
     tensor: int
@@ -24,7 +25,7 @@ class KeptRows:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A tensor that holds what the step before has ``made``; ``initial`` before the first one."""
+    """A tensor that receives tensor ``made`` after each step; ``initial``: its first value."""
 
     tensor: int
     made: int

@@ -45,7 +45,7 @@ class Extensions:
 
     @property
     def isa(self) -> Isa:
-        """The instructions that its kernels are written for."""
+        """The instruction set of the library kernels that the core runs."""
         if self.vectors:
             return Isa.MVE
         if self.dsp:

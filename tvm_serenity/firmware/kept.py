@@ -1,4 +1,4 @@
-"""Projects of earlier runs: a build that all it depends on is the same for is not done again.
+"""The cache of projects: a build whose inputs have not changed is not repeated.
 
 An entry is decided by the file's bytes and name, board, options, and the versions of this package,
 of the packages that it computes with, and of the tools it runs; it holds what the build returned.
@@ -22,6 +22,7 @@ from tvm_serenity.firmware.emit.project import replaced
 from tvm_serenity.firmware.result import Project, packed
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.frontends import format_of, load
+from tvm_serenity.frontends.labels import read_labels
 from tvm_serenity.system import cache, sources
 from tvm_serenity.system.files import ZOO
 
@@ -74,7 +75,7 @@ def kept(
     origin = _origin(model)
     if origin is None:
         return build(model)
-    name = _name(origin, board, settings, goal)
+    name = _name(origin, board, settings, f"project {settings.output is not None} {goal}")
     entry = held.get(name)
     if entry is None:
         made = build(model)
@@ -86,6 +87,15 @@ def kept(
     return _unpacked(entry, origin, settings)
 
 
+def key_of(model: "Model", board: Board, settings: Settings, kind: str) -> str | None:
+    """Return the cache key of the result of ``kind`` for a model on a board.
+
+    None for a model that is no single file: what decides it is not known.
+    """
+    origin = _origin(_read(model, settings))
+    return None if origin is None else _name(origin, board, settings, kind)
+
+
 def _read(model: "Model", settings: Settings) -> "Model":
     if not isinstance(model, str | os.PathLike) or str(model).startswith(ZOO):
         return model
@@ -93,7 +103,7 @@ def _read(model: "Model", settings: Settings) -> "Model":
 
 
 def _origin(model: "Model") -> _Origin | None:
-    """What ``model`` is read from; None for what programs hold in memory, or several files."""
+    """Return the file of ``model``; None for a model in memory, or of several files."""
     if isinstance(model, str | os.PathLike):
         return _Origin(str(model), (str(model),))
     if format_of(model) is None:
@@ -107,7 +117,7 @@ def _origin(model: "Model") -> _Origin | None:
     return _Origin(str(file.path), (file.path.name, file.path.read_bytes(), changed, *read))
 
 
-def _name(origin: _Origin, board: Board, settings: Settings, goal: str) -> str:
+def _name(origin: _Origin, board: Board, settings: Settings, kind: str) -> str:
     said = [
         f"{f.name}={_plain(getattr(settings, f.name))}"
         for f in fields(settings)
@@ -116,9 +126,9 @@ def _name(origin: _Origin, board: Board, settings: Settings, goal: str) -> str:
     about = repr(replace(board, file="")), json.dumps(board.timing, default=str)
     tools = [identity(tool) for tool in TOOLS]
     told = [f"{name}={os.environ.get(name)}" for name in SETTINGS]
-    kind = f"project {settings.output is not None} {goal}"
+    labels = () if settings.labels is None else read_labels(settings.labels)
     made_by = sources.own_digest(), sources.versions(*PACKAGES)
-    return cache.key(kind, *made_by, *tools, *told, *about, *said, *origin.parts)
+    return cache.key(kind, *made_by, *tools, *told, *about, *said, repr(labels), *origin.parts)
 
 
 def _plain(value: Any) -> str:
@@ -126,7 +136,7 @@ def _plain(value: Any) -> str:
 
 
 def _packed(made: Project) -> bytes:
-    """A project as an entry."""
+    """Return a project as a cache entry."""
     folder = made.directory
     found = [] if folder is None else [p for p in folder.rglob("*") if p.is_file()]
     written = {p.relative_to(folder).as_posix(): p for p in found if folder is not None}
@@ -136,7 +146,7 @@ def _packed(made: Project) -> bytes:
 
 
 def _unpacked(entry: bytes, origin: _Origin, settings: Settings) -> Project:
-    """The project of an entry, written where ``settings`` say."""
+    """Return the project of a cache entry, written to the output of ``settings``."""
     held = cache.contents(entry)
     if settings.output is not None:
         with replaced(Path(settings.output), settings.force) as folder:

@@ -1,10 +1,9 @@
-"""The order in which a kernel reads its operand and writes its result, and what may overlap then.
+"""The order in which a kernel reads its operand and writes its result, and the overlap it allows.
 
-A layer of a whole tensor is a loop over the pixels of its result. Bytes of the operand that no
-later window covers are dead, so the result may be written over them: where its pixels come one
-after the other, the result may start some bytes below the operand (:func:`distance_bytes`); where
-a kernel makes one channel after the other, each in its own bytes, both may start together
-(:func:`starts_together`).
+An unsplit layer is a loop over the pixels of its result. Bytes of the operand that no later window
+covers are dead, so the result may overlap them. If the kernel writes pixels in order, the result
+may start some bytes below the operand (:func:`distance_bytes`). If it computes one channel after
+the other, each in its own bytes, both may start at the same address (:func:`starts_together`).
 """
 
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 KNOWN = 4096
-"""Ways over operands whose distances are remembered: kernels are tried many times."""
+"""The number of passages whose distances are cached: kernels are tried many times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ def least_distance(windows: Passage) -> int | None:
 
 
 def _first_byte(w: Passage, y: int, x: int) -> int:
-    """The first byte that the window of a pixel may cover."""
+    """Return the first byte that the window of a pixel may cover."""
     row = max(0, y * w.strides[0] - w.top)
     column = max(0, x * w.strides[1] - w.left)
     return (row * w.width + column) * w.bytes

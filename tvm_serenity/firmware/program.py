@@ -5,7 +5,7 @@ one, and a call makes a band of them; of a network that runs whole every tensor 
 row, and every step runs once. ``firmware.check`` replays the calls, ``emit`` writes them as C.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -35,12 +35,17 @@ class Quantisation:
     zero_point: int
 
 
+def is_vector(shape: Sequence[int]) -> bool:
+    """Return whether exactly one axis is longer than 1, and none is empty."""
+    return len([extent for extent in shape if extent != 1]) == 1 and 0 not in shape
+
+
 @dataclass(frozen=True)
 class Tensor:
     """A value the program computes or is given; ``dtype`` is numpy's name.
 
     ``initial`` makes an input a state: filled with that value before the first run, later with the
-    output that stands at its place among the last outputs.
+    output that stands at its place among the last outputs. ``labels``: of its elements, as classes.
     """
 
     name: str
@@ -48,11 +53,17 @@ class Tensor:
     dtype: str
     quantisation: Quantisation | None = None
     initial: int | None = None
+    labels: tuple[str, ...] = ()
 
     @property
     def size_bytes(self) -> int:
         """Bytes in memory."""
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether exactly one axis is longer than 1: the elements may stand for classes."""
+        return is_vector(self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +76,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """Where a tensor of ``height`` rows lies: ``together`` rows in a band, one place for each.
+    """The places of a tensor of ``height`` rows: one place per band of ``together`` rows.
 
-    The rows of a band follow each other. Without places: rows that are not in memory.
+    The rows of a band are contiguous. Without places the rows are not in memory.
     """
 
     places: tuple[Place, ...]
@@ -75,23 +86,23 @@ class Bands:
     together: int = 1
 
     @staticmethod
-    def whole(region: str, offset_bytes: int) -> "Bands":
-        """Return the place of a tensor that is one row."""
+    def unsplit(region: str, offset_bytes: int) -> "Bands":
+        """Return the place of a tensor that is not split into rows."""
         return Bands((Place(region, offset_bytes),))
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Argument: a whole tensor, by its index."""
+    """Argument: a complete tensor, by its index."""
 
     tensor: int
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Argument, of the call for row y: row ``(y * step + first) // divisor`` of a tensor.
+    """Argument: in the call for row y, row ``(y * step + first) // divisor`` of a tensor.
 
-    ``listed``: the row for each y, instead; one that is no row of the tensor lies outside of it.
+    ``listed``: if given, the row for each y. A number that is no row of the tensor means padding.
     """
 
     tensor: int
@@ -101,7 +112,7 @@ class Row:
     listed: tuple[int, ...] = ()
 
     def row(self, y: int) -> int:
-        """Return the row for row ``y``, which may lie outside of the tensor."""
+        """Return the row in the call for row ``y``; it may lie outside of the tensor."""
         if self.listed:
             return self.listed[y]
         return (y * self.step + self.first) // self.divisor
@@ -116,14 +127,14 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Argument: memory for the duration of the call; ``bands``: where, if not in one place."""
+    """Argument: workspace during the call; ``bands``: its place in each band, if they differ."""
 
     place: Place
     size_bytes: int
     bands: tuple[Place, ...] = ()
 
     def at(self, band: int) -> Place:
-        """Return where it lies in the call that makes a band of rows."""
+        """Return its place in the call that computes band ``band``."""
         return self.bands[band] if self.bands else self.place
 
 
@@ -209,7 +220,7 @@ class Step:
 
     @property
     def height(self) -> int:
-        """Rows in all."""
+        """The number of rows."""
         return len(self.variants)
 
     @property
@@ -221,30 +232,30 @@ class Step:
 
     @property
     def moving(self) -> Scratch | None:
-        """Its scratch, where that lies elsewhere in each band."""
+        """The workspace whose place differs between bands, None without."""
         return next((a for a in self.arguments if isinstance(a, Scratch) and a.bands), None)
 
     @property
-    def made(self) -> int | None:
-        """The tensor of which a call makes rows, None where it writes whole tensors."""
+    def row_tensor(self) -> int | None:
+        """The tensor of which a call computes rows, None if it writes complete tensors."""
         rows = (a.tensor for a in self.arguments if isinstance(a, Row) and a.tensor in self.writes)
         return next(rows, None)
 
     @property
     def merges(self) -> bool:
-        """Whether one call of its kernel makes several rows that follow each other."""
+        """Whether one call of the kernel computes several consecutive rows."""
         return any(isinstance(a, Count) for a in self.arguments)
 
     def rows(self, band: int) -> range:
-        """The rows of a band."""
+        """Return the rows of band ``band``."""
         return range(band * self.together, min(self.height, (band + 1) * self.together))
 
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """An input whose ``rows`` of ``row_bytes`` each arrive one by one: tensor ``tensor``.
+    """The input ``tensor``, whose ``rows`` of ``row_bytes`` bytes arrive one by one.
 
-    ``step`` reads them as they arrive; without, they are kept (calls of ``ARRIVAL``).
+    ``step`` reads the rows as they arrive; None: they are stored first (calls of ``ARRIVAL``).
     """
 
     tensor: int

@@ -61,7 +61,7 @@ class Project:
         return self.directory
 
     def reference_inputs(self) -> list[Array]:
-        """The inputs the reference was computed on."""
+        """Return the inputs of the reference."""
         return [self.reference[f"input{i}"] for i in range(len(self.inputs))]
 
 

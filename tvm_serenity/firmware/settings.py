@@ -1,4 +1,4 @@
-"""How a network becomes firmware: the options of ``serenity build``."""
+"""The settings of a firmware build: the options of ``serenity build``."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Notify = Callable[[str], None]
 
 SEARCH_SECONDS = 10.0
-"""How long each search for bands may take by default."""
+"""The default time limit of each search for bands, in seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +34,11 @@ class Settings(
     BuildOutput,
     CheckedByDefault,
 ):
-    """How a network becomes firmware; the groups of options that this inherits say what each does.
+    """The settings of a firmware build; the inherited option groups document each option.
 
-    * ``model``: the file a module was read from: its runtime is the reference of the outputs.
+    * ``model``: the file of a module; its runtime is the reference for the outputs.
     * ``tuned``: the kernel library is used where it applies ("c" alone).
-    * ``notify``: told what is being done.
+    * ``notify``: a function that is called with progress messages.
 
     Raises :class:`InputError` that names both of two options that do not go together.
     """
@@ -60,7 +60,7 @@ class Settings(
 
     @property
     def asked_rows(self) -> str:
-        """The options for which a network is made row by row, "" where none is given."""
+        """The given options that ask for rows, as text; "" if there are none."""
         given = {
             f"--sliding {self.sliding}": self.sliding is not None,
             f"--rows {self.rows}": self.rows not in (NEEDED, OFF),
@@ -71,7 +71,7 @@ class Settings(
 
     @property
     def limit_bytes(self) -> int | None:
-        """Bytes all arenas may take together, whatever the board has; None: no limit."""
+        """The limit of the bytes of all arenas together; None: only the board limits them."""
         limits = []
         if self.ram_bytes is not None:
             limits.append(self.ram_bytes - self.stack_bytes - LIBRARY_BYTES)
@@ -80,11 +80,11 @@ class Settings(
         return min(limits, default=None)
 
     def most_bytes(self, room_bytes: int) -> int:
-        """Return the bytes of the largest arena that is within the limit and so much memory."""
+        """Return the bytes of the largest arena within the limit and ``room_bytes``."""
         return room_bytes if self.limit_bytes is None else min(room_bytes, self.limit_bytes)
 
     def allows(self, arena_bytes: int, copied_bytes: int = 0) -> bool:
-        """Whether an arena is within the limits, beside constants that are copied to RAM."""
+        """Return whether an arena, beside constants copied to RAM, is within the limits."""
         if self.limit_bytes is not None and arena_bytes > self.limit_bytes:
             return False
         beside = self.stack_bytes + LIBRARY_BYTES + copied_bytes
@@ -99,5 +99,5 @@ class Settings(
 
     @property
     def search_seconds(self) -> float:
-        """How long each search for bands may take."""
+        """The time limit of each search for bands, in seconds."""
         return SEARCH_SECONDS if self.time_limit_s is None else self.time_limit_s

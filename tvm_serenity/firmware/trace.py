@@ -26,7 +26,7 @@ def steps(program: Program) -> list[dict[str, Any]]:
         for y in step.rows(band):
             shown: dict[str, Any] = {"kernel": step.kernels[step.variants[y]]}
             shown["writes"] = list(step.writes)
-            if step.made is not None:
+            if step.row_tensor is not None:
                 shown["row"] = y
             if not step.adds:
                 found.append(shown)
@@ -49,7 +49,10 @@ def expected_windows(program: Program, windows: Sequence[Mapping[int, Array]]) -
 
 
 def expected(program: Program, arrays: Mapping[int, Array]) -> dict[str, Array]:
-    """Return what a run must show, as ``step<i>``; ``arrays`` are whole tensors."""
+    """Return the expected trace of a run: the array of step i under the key ``step<i>``.
+
+    ``arrays``: the complete tensors, by number; a step that computes one row has that row.
+    """
     found = {}
     for index, (tensor, row) in enumerate(written(program)):
         array = np.ascontiguousarray(arrays[tensor])

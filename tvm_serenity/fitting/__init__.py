@@ -3,11 +3,11 @@
     from tvm_serenity.fitting import FitGoal, fitted
 
     found = fitted("vww.tflite", "nucleo-l4r5zi", FitGoal(minimise="ram"))
-    print(found.chosen.how, found.chosen.ram_bytes, found.lower_bound_bytes)
+    print(found.chosen.strategy, found.chosen.ram_bytes, found.lower_bound_bytes)
 
-``candidates`` compiles the network in each way, ``measure`` links and times what may be worth it,
-``choose`` keeps those that no other beats and takes the best for a ``goal``, ``search`` does it all
-within a time limit, and ``described`` says it as JSON.
+``candidates`` compiles the network with each strategy, ``measure`` links and times the promising
+builds, ``choose`` keeps the Pareto front and takes the best build for a ``goal``, ``search`` does
+all of this within a time limit, and ``described`` converts the result to JSON.
 """
 
 from importlib import import_module

@@ -10,7 +10,7 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.compile.driver import NetworkCompiler
 from tvm_serenity.firmware.compile.driver import by_rows as bands_as_set
-from tvm_serenity.firmware.compile.fallback import UnsplitStrategy, how_in_bands, strategies
+from tvm_serenity.firmware.compile.fallback import UnsplitStrategy, bands_text, strategies
 from tvm_serenity.firmware.place.memory_map import rooms
 from tvm_serenity.firmware.select.tiles import tileable
 from tvm_serenity.firmware.settings import Settings
@@ -32,11 +32,11 @@ EQUAL_BANDS = (8, 4, 2, 1)
 class BuildCandidate:
     """A network compiled with one strategy.
 
-    ``how``: the strategy as text. ``settings``: the settings with which ``build`` arrives at
+    ``strategy``: its name. ``settings``: the settings with which ``build`` arrives at
     the same result; for bands that differ between tensors they only say "auto".
     """
 
-    how: str
+    strategy: str
     settings: Settings
     made: Compiled
 
@@ -70,36 +70,41 @@ class BuildCandidate:
 
 
 def unsplit(maker: NetworkCompiler) -> Iterator[BuildCandidate]:
-    """Yield the network operator by operator: as it is, rewritten, in place, written over.
+    """Yield the unsplit network with each strategy: plain, rewritten, in place, with overlap.
 
-    Then with faster kernels, and with constants in RAM, where the board has room for them.
+    Then the plain one with faster kernels, and with constants in RAM, if the board has the memory.
     """
-    settings, ways = maker.settings, list(strategies(maker))
+    settings, applicable = maker.settings, list(strategies(maker))
     asked = (settings.workspace, settings.constants)
-    for way in ways:
-        yield unsplit_as(maker, way, workspace=asked[0], constants=asked[1])
+    for strategy in applicable:
+        yield unsplit_as(maker, strategy, workspace=asked[0], constants=asked[1])
     more = dict.fromkeys(((GROW, settings.constants), (GROW, RAM)))
     for workspace, constants in (pair for pair in more if pair != asked):
-        one = unsplit_as(maker, ways[0], workspace=workspace, constants=constants)
+        one = unsplit_as(maker, applicable[0], workspace=workspace, constants=constants)
         if one.made.placed.fits:
             yield one
 
 
 def unsplit_as(
-    maker: NetworkCompiler, way: UnsplitStrategy, *, workspace: str = LEAST, constants: str = FLASH
+    maker: NetworkCompiler,
+    strategy: UnsplitStrategy,
+    *,
+    workspace: str = LEAST,
+    constants: str = FLASH,
 ) -> BuildCandidate:
-    """Return the network operator by operator, with what ``way`` says.
+    """Return the unsplit network with ``strategy``.
 
-    ``workspace`` and ``constants``: as :class:`Settings` has them.
+    ``workspace`` and ``constants`` are values of the options of :class:`Settings`.
     """
     plain = replace(maker.settings, rows=OFF, workspace=workspace, constants=constants)
-    settings = way.settings(plain)
-    how = way.how + ", faster kernels" * settings.grows + ", constants in RAM" * (constants == RAM)
-    return BuildCandidate(how, settings, maker.unsplit(settings))
+    settings = strategy.settings(plain)
+    text = strategy.text + ", faster kernels" * settings.grows
+    text += ", constants in RAM" * (constants == RAM)
+    return BuildCandidate(text, settings, maker.unsplit(settings))
 
 
 def goes_by_rows(settings: Settings) -> bool:
-    """Whether nothing that ``settings`` force keeps a network from running in bands of rows."""
+    """Return whether no option of ``settings`` excludes bands of rows."""
     try:
         replace(settings, rows=AUTO)
     except InputError:
@@ -108,21 +113,25 @@ def goes_by_rows(settings: Settings) -> bool:
 
 
 def as_asked(maker: NetworkCompiler, workspace: str) -> BuildCandidate:
-    """Return the network in the bands that ``maker.settings`` ask for; ``workspace``: as there."""
+    """Return the network in the bands that ``maker.settings`` force.
+
+    ``workspace`` is a value of the option ``workspace``, which replaces that of the settings.
+    """
     settings = replace(maker.settings, workspace=workspace)
     made = bands_as_set(NetworkCompiler(maker.module, maker.name, maker.board, settings))
-    how = how_in_bands(made, settings.stream_input, settings.overlap)
-    return BuildCandidate(how + ", faster kernels" * settings.grows, settings, made)
+    text = bands_text(made, settings.stream_input, settings.overlap)
+    return BuildCandidate(text + ", faster kernels" * settings.grows, settings, made)
 
 
 def by_rows(
     maker: NetworkCompiler, streamed: bool, limits: Limits, *, coarsest: bool
 ) -> Iterator[BuildCandidate]:
-    """Yield the network in bands of rows: equal ones from coarse to fine, then chosen ones.
+    """Yield the network in bands of rows, from equal band heights to chosen band heights.
 
-    The chosen ones are those of the least arena, and with ``coarsest`` the coarsest whose arena the
-    board's largest memory holds; last bands of one row that lie over others. Raises
-    :class:`InputError` where no layer has rows, or the input cannot arrive so.
+    Equal heights go from coarse to fine. Then come the heights of the least arena; with
+    ``coarsest`` before them the coarsest heights whose arena the board's largest memory holds.
+    Last come bands of one row with overlap. ``streamed``: input rows arrive one by one. Raises
+    :class:`InputError` if no layer has rows, or the input cannot arrive row by row.
     """
     for choice in _choices(maker, streamed, limits, coarsest):
         yield _banded(maker, choice, streamed)
@@ -137,21 +146,21 @@ def by_rows(
 def again(
     maker: NetworkCompiler, streamed: bool, limits: Limits, factor: float
 ) -> Iterator[BuildCandidate]:
-    """Yield the network in bands of one row with chains in tiles, where these save memory.
+    """Yield the network in bands of one row, with chains of layers in tiles that save memory.
 
-    First those that compute nothing twice, then up to ``factor`` times the work, each with rows
-    apart and over others, and in the narrowest tiles where those that were found leave gaps. Raises
-    as :func:`by_rows`.
+    First tiles that compute nothing twice, then tiles with at most ``factor`` times the
+    multiply-accumulates; each without and with overlap, and also in the narrowest tiles if the
+    chosen ones leave gaps. Raises as :func:`by_rows` does.
     """
-    apart = maker.rows()
-    chains, work = tileable(apart), work_of(apart.rows)
-    found = (
-        recompute(apart.network, chains, work, most, streamed=streamed) for most in (1.0, factor)
+    disjoint = maker.rows()
+    chains, work = tileable(disjoint), work_of(disjoint.rows)
+    tilings = (
+        recompute(disjoint.network, chains, work, most, streamed=streamed) for most in (1.0, factor)
     )
-    for one in dict.fromkeys(replace(r, limit=factor, tried=0) for r in found if r.tiles):
+    for tiling in dict.fromkeys(replace(r, limit=factor, tried=0) for r in tilings if r.tiles):
         for overlap in (False, True):
             network = maker.rows(overlap).network
-            for tiles in dict.fromkeys((one, one.narrowest())):
+            for tiles in dict.fromkeys((tiling, tiling.narrowest())):
                 best = stream(
                     tiles.of(network),
                     heights_of(network, 1),
@@ -170,7 +179,7 @@ def coarsest_rows(
 ) -> BuildCandidate:
     """Return the network in the coarsest bands that the board's largest memory holds.
 
-    Where it holds none, in those of the least arena. Raises as :func:`by_rows`.
+    If it holds no bands, the bands of the least arena. Raises as :func:`by_rows` does.
     """
     goal = Goal(maker.settings.most_bytes(_largest(maker)))
     choice = choose(maker.rows(overlap).network, goal, streamed=streamed, limits=limits)
@@ -184,24 +193,24 @@ def _banded(
     settings = replace(maker.settings, rows=AUTO, stream_input=streamed, overlap=overlap)
     if choice.recomputed is not None:
         settings = replace(settings, recompute=choice.recomputed.limit)
-    how = how_in_bands(made, streamed, overlap) + ", faster kernels" * settings.grows
-    return BuildCandidate(how, settings, made)
+    text = bands_text(made, streamed, overlap) + ", faster kernels" * settings.grows
+    return BuildCandidate(text, settings, made)
 
 
 def _largest(maker: NetworkCompiler) -> int:
-    """Bytes that an arena may have in the board's largest memory."""
+    """Return the bytes that an arena may have in the board's largest memory."""
     return max(one.arena_bytes for one in rooms(maker.board, maker.settings.stack_bytes))
 
 
-def worth_it(found: Iterable[BuildCandidate]) -> list[BuildCandidate]:
-    """Return the candidates that no other beats, in the order they came.
+def worth_it(candidates: Iterable[BuildCandidate]) -> list[BuildCandidate]:
+    """Return the candidates that no other candidate dominates, in their order.
 
-    What counts is known before linking: RAM, constants, calls (each costs an entry in a table and
-    the time to read it), what was changed, and what was taken for its speed alone. Kernels are the
-    same in all others.
+    They are compared by what is known before linking: RAM, constants, calls (each costs a table
+    entry and the time to read it), the changes to the model, and faster kernels and constants in
+    RAM. All other kernels are the same.
     """
     kept: list[BuildCandidate] = []
-    for one in found:
+    for one in candidates:
         if not any(_beats(other, one) for other in kept):
             kept = [other for other in kept if not _beats(one, other)]
             kept.append(one)
@@ -209,7 +218,7 @@ def worth_it(found: Iterable[BuildCandidate]) -> list[BuildCandidate]:
 
 
 def _beats(a: BuildCandidate, b: BuildCandidate) -> bool:
-    """Whether ``a`` is at least as good as ``b`` in all that counts."""
+    """Return whether ``a`` is at least as good as ``b`` in all respects of :func:`worth_it`."""
     return (
         a.arena_bytes + a.made.program.copied_bytes <= b.arena_bytes + b.made.program.copied_bytes
         and a.calls <= b.calls
@@ -225,10 +234,10 @@ def _same_kernels(a: BuildCandidate, b: BuildCandidate) -> bool:
 
 
 def _changed(one: BuildCandidate) -> tuple[bool, ...]:
-    """What is not as the model says, which may cost time or another way of calling."""
-    how = one.settings
-    again = how.recompute is not None
-    return one.streamed, bool(how.rewrite), how.in_place, how.overlap, how.rows != OFF, again
+    """Return what differs from the model's own execution: each may cost time, or another call."""
+    used = one.settings
+    again = used.recompute is not None
+    return one.streamed, bool(used.rewrite), used.in_place, used.overlap, used.rows != OFF, again
 
 
 def _choices(

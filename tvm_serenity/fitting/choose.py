@@ -20,11 +20,12 @@ ORDERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """What was found. ``points``: every build that was measured; ``front``: those no other beats.
+    """The result of a search: ``points`` are all measured builds, ``front`` the Pareto front.
 
-    ``chosen``: the best that keeps within all limits, None where none does. No build of these kinds
-    has an arena below ``lower_bound_bytes`` (0: not known; ``fitted`` says what is covered).
-    ``left_out``: why a kind of build was not tried. ``complete``: False where time was over first.
+    ``chosen``: the best build that keeps all limits, None if no build does. No build of these kinds
+    has an arena below ``lower_bound_bytes`` (0: unknown; ``fitted`` says what the bound covers).
+    ``left_out``: the reasons why kinds of builds were not tried. ``complete``: False if the time
+    limit ended the search.
     """
 
     board: Board
@@ -42,7 +43,7 @@ class Fitted:
 def front_of(points: Sequence[BuildFigures]) -> tuple[BuildFigures, ...]:
     """Return the Pareto front of ``points`` in RAM, flash and time, by ascending RAM.
 
-    A run that was not timed is no quicker than any other; of equals the first is kept.
+    A run without a time counts as the slowest; of equal builds the first is kept.
     """
     kept: list[BuildFigures] = []
     for one in points:
@@ -56,7 +57,7 @@ def front_of(points: Sequence[BuildFigures]) -> tuple[BuildFigures, ...]:
 def best_of(points: Sequence[BuildFigures], goal: FitGoal) -> BuildFigures | None:
     """Return the best point for ``goal`` among the points that keep its limits.
 
-    Runs that were not timed come after those that were, fewer calls first.
+    Builds without a timed run come after the timed ones, those with fewer calls first.
     """
     allowed = [one for one in points if goal.met(one)]
     order = ORDERS[goal.minimise]

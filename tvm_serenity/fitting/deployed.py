@@ -8,30 +8,31 @@ from typing import TYPE_CHECKING
 from tvm_serenity.boards import board as known_board
 from tvm_serenity.firmware.board import image
 from tvm_serenity.firmware.c_names import identifier
-from tvm_serenity.firmware.compile.fallback import how_in_bands, make, way_of
+from tvm_serenity.firmware.compile.fallback import bands_text, make, strategy_of
 from tvm_serenity.firmware.compile.model import opened
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.fitting.candidates import BuildCandidate
 from tvm_serenity.fitting.measure import Spending, linked, timed, unlinked, untimeable
-from tvm_serenity.fitting.shared import SharedConstants
+from tvm_serenity.fitting.shared import SharedObjects
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.compile.model import Model
 
 LONGEST_S = 600.0
-"""One run, where there is no limit."""
+"""The time limit of one run, in seconds, if none is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deployed:
-    """A network on a board: the first way to build it that fits, or the one of the least arena.
+    """The figures of a network on a board, built with the first strategy that fits.
 
-    Bytes of ``flash_bytes`` count code where a compiler for the board is installed. ``run``: one
-    run; None where ``untimed`` says why there is no time.
+    If none fits, they are those of the build with the smallest arena. ``flash_bytes`` counts code
+    if a compiler for the board is installed. ``run``: the cost of one run, None if there is no
+    time; ``untimed`` says why.
     """
 
     board: str
-    how: str
+    strategy: str
     fits: bool
     arena_bytes: int
     ram_bytes: int
@@ -43,31 +44,31 @@ class Deployed:
 def deployed(model: "Model", board: str, time_limit_s: float | None = None) -> Deployed:
     """Return the sizes and the run time of ``model`` (as for ``firmware.build``) on ``board``.
 
-    ``time_limit_s`` is for each search, and for the run. Raises what ``firmware.build`` raises,
-    but nothing where it does not fit: the figures say so.
+    ``time_limit_s`` limits each search, and the run. Raises what ``firmware.build`` raises, but no
+    error if the model does not fit: ``fits`` of the result says so.
     """
     settings, target = Settings(time_limit_s=time_limit_s, check=False), known_board(board)
     given = opened(model, settings)
     module, file = given.module, given.file
     name = identifier(Path(file).stem if file else "model")
     made = make(module, name, target, settings)
-    how = way_of(settings).how if made.chosen is None else how_in_bands(made)
-    candidate = BuildCandidate(how, settings, made)
-    found = unlinked(target, candidate)
+    strategy = strategy_of(settings).text if made.chosen is None else bands_text(made)
+    candidate = BuildCandidate(strategy, settings, made)
+    figures = unlinked(target, candidate)
     with tempfile.TemporaryDirectory(prefix="serenity.") as folder:
-        if image.linkable() and found.fits:
-            found = linked(target, SharedConstants(), candidate, Path(folder) / "0")
-        untimed = untimeable(target) if found.fits else "does not fit"
+        if image.linkable() and figures.fits:
+            figures = linked(target, SharedObjects(), candidate, Path(folder) / "0")
+        untimed = untimeable(target) if figures.fits else "does not fit"
         if not untimed:
-            found, *_ = timed([found], target, Path(folder), 1, time_limit_s or LONGEST_S)
-            untimed = found.untimed
+            figures, *_ = timed([figures], target, Path(folder), 1, time_limit_s or LONGEST_S)
+            untimed = figures.untimed
     return Deployed(
         board=target.name,
-        how=found.how,
-        fits=found.fits,
-        arena_bytes=found.arena_bytes,
-        ram_bytes=found.ram_bytes,
-        flash_bytes=found.flash_bytes,
-        run=found.run,
+        strategy=figures.strategy,
+        fits=figures.fits,
+        arena_bytes=figures.arena_bytes,
+        ram_bytes=figures.ram_bytes,
+        flash_bytes=figures.flash_bytes,
+        run=figures.run,
         untimed=untimed,
     )

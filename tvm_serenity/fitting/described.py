@@ -43,7 +43,7 @@ def boards(found: Fitted) -> tuple[str, ...]:
 def _point(one: BuildFigures, found: Fitted) -> dict[str, Any]:
     run = one.run
     return {
-        "how": one.how,
+        "strategy": one.strategy,
         "fits": one.fits,
         "within_limits": found.goal.met(one),
         "on_front": one in found.front,

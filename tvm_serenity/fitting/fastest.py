@@ -1,9 +1,9 @@
-"""A few builds that can be the fastest on a board, which are compiled within seconds.
+"""The few builds that can be the fastest on a board; they are compiled within seconds.
 
 An unsplit network calls each kernel once. Bands of rows cost more calls and never save one, so they
-are tried only where no unsplit build fits, the coarsest that do. Of unsplit builds the first that
-gives every operator its cheapest kernel ends the search: others change what the arena needs, not
-which kernels run.
+are tried only if no unsplit build fits, and only the coarsest bands that fit. The first unsplit
+build that gives every operator its cheapest kernel ends the search: other strategies change the
+size of the arena, not which kernels run.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def fastest(maker: NetworkCompiler, limits: Limits) -> Iterator[BuildCandidate]:
     """Yield the unsplit builds that can be the fastest; bands of rows if none of them fits.
 
     ``maker.settings`` may force what the search chooses: ``in_place``, ``overlap``, ``rewrite``,
-    ``constants="ram"`` and ``rows="off"``. ``limits`` are those of each search for bands.
+    ``constants="ram"`` and ``rows="off"``. ``limits`` apply to each search for bands.
     """
     settings = maker.settings
     if settings.only_rows:
@@ -43,10 +43,10 @@ def fastest(maker: NetworkCompiler, limits: Limits) -> Iterator[BuildCandidate]:
     if settings.constants == RAM:
         places = [RAM]
     fits = False
-    for way in strategies(maker):
+    for strategy in strategies(maker):
         complete = True
         for constants in tuple(places):
-            one = unsplit_as(maker, way, workspace=GROW, constants=constants)
+            one = unsplit_as(maker, strategy, workspace=GROW, constants=constants)
             yield one
             allowed = fits_board(one, settings)
             fits |= allowed

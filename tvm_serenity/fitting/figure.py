@@ -16,7 +16,9 @@ def plot_front(title: str, found: Fitted, path: str) -> None:
         face = colour if one in found.front else "none"
         across, up = _cost(one), one.ram_bytes / 1024
         axes.plot([across], [up], "o", color=colour, markerfacecolor=face)
-        axes.annotate(one.how, (across, up), xytext=(4, 4), textcoords="offset points", fontsize=7)
+        axes.annotate(
+            one.strategy, (across, up), xytext=(4, 4), textcoords="offset points", fontsize=7
+        )
     axes.set_xlabel(label)
     axes.set_ylabel("RAM, KiB")
     axes.set_ylim(bottom=0)

@@ -20,13 +20,13 @@ ARRIVALS = {NO: (False,), YES: (True,), EITHER: (False, True)}
 
 @dataclass(frozen=True, kw_only=True)
 class FitGoal(BuildGoal, Recompute):
-    """What is wanted of a build: least ``minimise``, within limits (None: what the board has).
+    """The goal of a search: the build with the least ``minimise`` within limits.
 
-    ``ram_bytes``: with stack and C library; ``flash_bytes``: with code; ``deadline_ms``: of one
-    run, on a board with a timing. ``time_limit_s``: for the whole search, None: until all
-    steps of it are taken; ``jobs``: programs that are linked or emulated at a time.
-    ``recompute``: builds by rows are tried with so many times the products of convolutions and
-    dense layers, too.
+    A limit of None is that of the board. ``ram_bytes`` includes stack and C library;
+    ``flash_bytes`` includes code; ``deadline_ms`` is for one run, on a board with a timing model.
+    ``time_limit_s`` is for the whole search, None for a complete one; ``jobs`` programs are linked
+    or emulated at a time. ``recompute``: builds by rows are also tried with recomputation, at most
+    FACTOR times the multiply-accumulates of convolutions and dense layers.
     """
 
     ram_bytes: int | None = option(
@@ -43,7 +43,7 @@ class FitGoal(BuildGoal, Recompute):
         NO,
         differing(
             STREAM_INPUT,
-            help="Whether input rows arrive one by one: another way to call the network.",
+            help="Whether input rows arrive one by one, which changes how the network is called.",
             choices=tuple(ARRIVALS),
             conflicts=(),
         ),

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from tvm_serenity.boards import Board
 from tvm_serenity.cycles.emulate import installed
 from tvm_serenity.errors import SerenityError
@@ -17,10 +15,10 @@ from tvm_serenity.firmware.board.fit import Fit, fit
 from tvm_serenity.firmware.board.latency import latency
 from tvm_serenity.firmware.check.verify import run_qemu
 from tvm_serenity.firmware.emit.project import Layout, metadata, project, write_files
-from tvm_serenity.firmware.program import Array, Program
 from tvm_serenity.firmware.result import Project
+from tvm_serenity.firmware.validate.reference import SEED, first_inputs
 from tvm_serenity.fitting.candidates import BuildCandidate
-from tvm_serenity.fitting.shared import SharedConstants
+from tvm_serenity.fitting.shared import SharedObjects
 from tvm_serenity.system.isolated import Death, isolated
 
 CYCLES, INSTRUCTIONS = "cycles", "instructions"
@@ -46,9 +44,9 @@ class Spending:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildFigures:
-    """A candidate beside its board; ``flash_bytes`` counts no code where it is not ``linked``.
+    """The figures of a candidate on a board; ``flash_bytes`` has no code unless it is ``linked``.
 
-    ``run``: one run, None where it was not timed; ``untimed`` says why.
+    ``run``: the cost of one run, None if it was not timed; ``untimed`` says why.
     """
 
     candidate: BuildCandidate
@@ -61,9 +59,9 @@ class BuildFigures:
     untimed: str = ""
 
     @property
-    def how(self) -> str:
-        """The strategy of the build as text."""
-        return self.candidate.how
+    def strategy(self) -> str:
+        """The name of the strategy of the build."""
+        return self.candidate.strategy
 
     @property
     def arena_bytes(self) -> int:
@@ -96,7 +94,7 @@ def unlinked(
 
 
 def linked(
-    board: Board, shared: SharedConstants, candidate: BuildCandidate, place: Path
+    board: Board, shared: SharedObjects, candidate: BuildCandidate, place: Path
 ) -> BuildFigures:
     """Return the figures of a linked candidate; its files are written to ``place``."""
     program, stack = candidate.made.program, candidate.settings.stack_bytes
@@ -112,11 +110,11 @@ def linked(
 def all_linked(
     candidates: Sequence[BuildCandidate], board: Board, folder: Path, jobs: int
 ) -> Iterator[BuildFigures]:
-    """Yield what each of ``candidates`` takes, in their order, each made in ``folder/INDEX``."""
+    """Yield the figures of linked ``candidates``, in their order, each in ``folder/INDEX``."""
     places = [folder / str(i) for i in range(len(candidates))]
     pool = ThreadPoolExecutor(jobs)
     try:
-        yield from pool.map(partial(linked, board, SharedConstants()), candidates, places)
+        yield from pool.map(partial(linked, board, SharedObjects()), candidates, places)
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -136,7 +134,7 @@ def timed(
     """Yield ``found`` with the time of one run each, all within ``seconds``.
 
     The files are where :func:`all_linked` left them. Programs run in child processes, which end
-    when the time is over: what they have not reached is not timed, and says so.
+    when the time is over; ``untimed`` of the remaining builds says so.
     """
     shares = [list(enumerate(found))[k::jobs] for k in range(min(jobs, len(found)))]
     children = [
@@ -159,7 +157,7 @@ def timed(
 def _runs(
     share: Sequence[tuple[int, BuildFigures]], board: Board, folder: Path, seconds: float
 ) -> Iterator[Spending | str | None]:
-    """What one child yields: None when it has begun, then one answer for each of its share."""
+    """Yield None when the child has begun, then the cost of each build of its share, or why not."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
     yield None
@@ -175,7 +173,7 @@ def _run(candidate: BuildCandidate, board: Board, place: Path) -> Spending:
     """Return the cost of one run: priced if the board has a timing model, else counted."""
     program, stack = candidate.made.program, candidate.settings.stack_bytes
     about = metadata(program, Layout(board, stack, candidate.settings.external_arena))
-    arrays = _inputs(program)
+    arrays = first_inputs(candidate.made.lowered, program, SEED)  # those of the project
     made = Project(place, about, {f"input{i}": array for i, array in enumerate(arrays)})
     if board.timing is not None and installed():
         found = latency(made, board)
@@ -183,17 +181,3 @@ def _run(candidate: BuildCandidate, board: Board, place: Path) -> Spending:
     count = run_qemu(made, arrays, traced=False).instructions
     assert count is not None
     return Spending(count, count, INSTRUCTIONS)
-
-
-def _inputs(program: Program) -> list[Array]:
-    """Return inputs drawn with a fixed seed; the run time hardly depends on them."""
-    draw = np.random.default_rng(0)
-    found = []
-    for tensor in (program.tensors[t] for t in program.given):
-        kind = np.dtype(tensor.dtype)
-        if kind.kind in "iu":
-            known = np.iinfo(kind)
-            found.append(draw.integers(known.min, known.max, tensor.shape, kind, endpoint=True))
-        else:
-            found.append(draw.uniform(-1, 1, tensor.shape).astype(kind))
-    return found

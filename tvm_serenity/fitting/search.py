@@ -36,6 +36,7 @@ from tvm_serenity.options.goal import ENERGY, TIME
 from tvm_serenity.options.option import searched
 from tvm_serenity.options.speed import GROW
 from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.relax.pipeline import Prepared
 from tvm_serenity.relax.row_chains import chains
 from tvm_serenity.rows.bound import rows_bound
 from tvm_serenity.rows.limits import Limits
@@ -44,38 +45,44 @@ from tvm_serenity.rows.tiles import without_between
 from tvm_serenity.search.deadline import within
 
 if TYPE_CHECKING:
-    from tvm_serenity.firmware.compile.model import Model
+    from tvm_serenity.firmware.compile.model import Model, OpenedModel
 
-WHOLE_SECONDS = 60.0
-"""Seconds for all orders and placements of unsplit operators."""
+UNSPLIT_SECONDS = 60.0
+"""Seconds for all orders and placements of the unsplit network."""
 LONGEST = 1e6
 """Seconds for all timed runs without a time limit."""
 BANDS_SHARE = 0.4
 """Share of the time limit for the search for bands; linking and timing take the rest."""
 SEARCHES = 30
-"""Time limits that are used up for one kind of input: of orders, placements, coarser bands."""
+"""The number of searches for one kind of input: orders, placements, coarser bands."""
 
 
 def fitted(
-    model: "Model",
+    model: "Model | OpenedModel",
     board: Board | str,
     goal: FitGoal | None = None,
     settings: Settings | None = None,
     *,
     every: bool = True,
+    single: bool = True,
+    known: dict[str, Prepared] | None = None,
 ) -> Fitted:
     """Return the best build of ``model`` for ``board``, and all measured builds.
 
-    ``model`` and ``board`` are those of ``firmware.build``; ``settings`` say what all candidates
-    have in common (types, channels, stack), and leave rewriting, overwriting and rows to the
-    search. ``every``: every kind of build is tried, and settings may force none; else those alone
-    that may be best, in seconds, and no bound is computed. Ctrl-C ends it with what was measured by
-    then, like the time limit. The bound covers every order and placement, every height of bands,
-    and results that overwrite an input where a build may do that; of each rewriting that was tried.
-    With ``recompute`` it covers every choice of chains in tiles, whatever they compute again.
+    ``model`` and ``board`` are those of ``firmware.build``. ``settings`` hold what all candidates
+    have in common (types, channels, stack); rewriting, in place, overlap and rows are left to the
+    search. ``every``: every kind of build is tried, and settings may force none. Without it, only
+    builds that can be the best are tried, within seconds, and no bound is computed. ``single``: a
+    build that is the only one is linked and timed, too; :func:`build_chosen` links it in any case.
+    ``known``: the lowered networks of earlier searches of the same opened model, by rewriting; new
+    ones are added. Ctrl-C and the time limit end the search with the builds measured so far.
 
-    Raises :class:`InputError` where settings decide what is searched, where the board cannot answer
-    the goal, or where nothing could be measured.
+    The lower bound covers every order, placement and band height, in-place results and overlap
+    where builds may have them, and each rewriting that was tried. With ``recompute`` it covers
+    every choice of chains in tiles, whatever they recompute.
+
+    Raises :class:`InputError` if settings fix a choice of the search, if the goal needs a timing
+    model that the board lacks, or if nothing was measured.
     """
     goal, settings = goal or FitGoal(), settings or Settings()
     target = board if isinstance(board, Board) else known_board(board)
@@ -89,9 +96,13 @@ def fitted(
     module, file = found.module, found.file
     name = identifier(settings.name or (Path(file).stem if file else "model"))
     deadline = started + (goal.time_limit_s or inf)
-    search = _Search(NetworkCompiler(module, name, target, settings), goal, deadline, every)
+    maker = NetworkCompiler(module, name, target, settings)
+    maker.known.update(known or {})
+    search = _Search(maker, goal, deadline, every, single)
     with tempfile.TemporaryDirectory(prefix="serenity.") as folder, within(goal.time_limit_s):
         points = search.points(Path(folder))
+    if known is not None:
+        known.update(maker.known)
     if not points:
         raise InputError(
             f"{name}: the time limit of {goal.time_limit_s} s ended before any build was measured; "
@@ -114,17 +125,17 @@ def fitted(
 def build_chosen(found: Fitted, settings: Settings) -> Project:
     """Return the firmware project of the chosen build, linked and compared as by ``build``.
 
-    ``settings``: where it is written and how it is checked. Raises what ``firmware.build`` raises,
-    and :class:`InputError` where nothing was chosen.
+    ``settings`` say where it is written and how it is checked. Raises what ``firmware.build``
+    raises, and :class:`InputError` if no build keeps the limits.
     """
     if found.chosen is None:
-        raise InputError("no build keeps within the limits")
+        raise InputError("no build keeps the limits")
     candidate = found.chosen.candidate
-    how = replace(
+    chosen = replace(
         candidate.settings,
         **{name: getattr(settings, name) for name in ("output", "force", "check", "notify")},
     )
-    return finished(candidate.made, found.board, how, found.origin)
+    return finished(candidate.made, found.board, chosen, found.origin)
 
 
 def _check_free(settings: Settings) -> None:
@@ -141,6 +152,7 @@ class _Search:
     goal: FitGoal
     deadline: float
     every: bool = True
+    single: bool = True
     bounds: list[int] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     complete: bool = True
@@ -164,11 +176,11 @@ class _Search:
         flash_is_enough = False
         try:
             for one in self.in_time():
-                notify(f"{one.how}: an arena of {one.arena_bytes:,} bytes")
+                notify(f"{one.strategy}: an arena of {one.arena_bytes:,} bytes")
                 found.append(one)
                 flash_is_enough = constants_fit(board, one.made.program.constant_bytes)
                 if not flash_is_enough:
-                    self.bounds.clear()  # of the ways that were tried alone
+                    self.bounds.clear()  # they cover only the tried strategies
                     break  # no strategy has fewer constants
                 if self.left <= 0:
                     self.complete = False
@@ -177,7 +189,7 @@ class _Search:
             points = [unlinked(board, one) for one in found]
             if self.left <= 0:
                 self.complete = False
-            elif flash_is_enough and image.linkable() and (self.every or len(found) > 1):
+            elif flash_is_enough and image.linkable() and (self.single or len(found) > 1):
                 notify(f"linking {len(found)} builds")
                 self.measure(points, folder)
         except KeyboardInterrupt:
@@ -185,7 +197,7 @@ class _Search:
         return points
 
     def in_time(self) -> Iterator[BuildCandidate]:
-        """The same as ``candidates``; ``until`` ends the searches for one kind of input."""
+        """Yield ``candidates``; ``until`` ends the searches for one kind of input."""
         candidates = self.candidates()
         while True:
             with within(max(0.0, self.until - time.perf_counter())):
@@ -231,7 +243,7 @@ class _Search:
             share = max(0.0, bands_until - now) / (len(arrivals) - begun)
             limits = Limits(share / SEARCHES)
             if not streamed:
-                self.until = now + min(share, WHOLE_SECONDS)
+                self.until = now + min(share, UNSPLIT_SECONDS)
                 for one in unsplit(self.maker):
                     self.bounds.append(one.made.lower_bound_bytes)
                     fits |= one.made.placed.fits
@@ -248,8 +260,9 @@ class _Search:
                 if self.goal.recompute is not None:
                     yield from again(self.maker, streamed, limits, self.goal.recompute)
                     network = without_between(network, chains(self.maker.rows().rows))
-                bound = rows_bound(network, streamed=streamed, limits=limits, known=known)
-                self.bounds.append(bound.lower_bound_bytes)
+                if self.every:  # else no bound is returned
+                    bound = rows_bound(network, streamed=streamed, limits=limits, known=known)
+                    self.bounds.append(bound.lower_bound_bytes)
             except (InputError, UnsupportedError) as error:
                 if self.goal.stream_input == "yes":
                     raise

@@ -1,7 +1,7 @@
 """A sweep over pairs of networks and boards: the first strategy that fits each pair.
 
-A pair is looked at in a child process, so that one that crashes or runs out of time is a row that
-says so. Pairs of one model share what does not depend on the board.
+Each pair is built in a child process, so that a crash or a timeout becomes a row that says so.
+Pairs of one model share the work that does not depend on the board.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from tvm_serenity.firmware.compile.fallback import UNSPLIT_STRATEGIES
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.fitting.candidates import BuildCandidate, coarsest_rows, unsplit_as
 from tvm_serenity.fitting.measure import BuildFigures, linked, unlinked
-from tvm_serenity.fitting.shared import SharedConstants
+from tvm_serenity.fitting.shared import SharedObjects
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.search.deadline import within
 from tvm_serenity.search.sweeps import PointFile, Row
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from tvm_serenity.firmware.compile.driver import NetworkCompiler
 
 SEARCHING = 0.8
-"""Share of a pair's time after which searches end with the best so far; the rest builds that."""
-WHOLE, ROWS, FIT = "whole", "rows", "fit"
-LEVERS = (WHOLE, ROWS, FIT)
-"""What a pair fits by, each tried where those before it do not do: the best order of the network
-as it is; bands of rows; writing in place and over, rewriting and, if asked for, rows that
-arrive."""
+"""Share of a pair's time for its searches; the rest builds the best result."""
+UNSPLIT, ROWS, FIT = "unsplit", "rows", "fit"
+LEVERS = (UNSPLIT, ROWS, FIT)
+"""The kinds of strategies by which a pair can fit, in the order they are tried: the best order of
+the unsplit network; bands of rows; in place, overlap, rewriting and, if asked for, input rows that
+arrive one by one."""
 COLUMNS = (
     "model",
     "board",
     "fits_by",
-    "how",
+    "strategy",
     "arena_bytes",
     "ram_bytes",
     "flash_bytes",
@@ -56,10 +56,10 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class ModelOnBoards:
-    """What is worked out at once: a model beside boards, ``seconds`` at most for each of them.
+    """The pairs of one model with several boards; each pair takes at most ``seconds``.
 
-    ``settings.time_limit_s`` is that of each of about a dozen searches.
-    ``arriving``: rows of the input may arrive one by one, which changes how the network is called.
+    ``settings.time_limit_s`` limits each of about a dozen searches. ``arriving``: rows of the
+    input may arrive one by one, which changes how the network is called.
     """
 
     model: str
@@ -71,8 +71,8 @@ class ModelOnBoards:
     def key(self) -> str:
         """Return a digest of all inputs of the rows, including the content of a model file."""
         names = [one.name for one in fields(Settings) if one.name != "notify"]
-        how = [getattr(self.settings, name) for name in names]
-        said = repr((self.model, self.boards, how, self.seconds, self.arriving)).encode()
+        values = [getattr(self.settings, name) for name in names]
+        said = repr((self.model, self.boards, values, self.seconds, self.arriving)).encode()
         file = Path(self.model)
         content = file.read_bytes() if file.is_file() else b""
         return hashlib.sha256(said + content).hexdigest()[:24]
@@ -81,21 +81,21 @@ class ModelOnBoards:
         """Return a row for each board, in their order."""
         import tvm_serenity.firmware.compile.driver  # noqa: F401  (TVM, once for all children)
 
-        found: list[Row] = []
-        while len(found) < len(self.boards):
-            left = self.boards[len(found) :]
+        rows: list[Row] = []
+        while len(rows) < len(self.boards):
+            left = self.boards[len(rows) :]
             child = isolated(partial(self.pairs, left), self.seconds)
             try:
                 for row in child:
-                    found.append(row)
+                    rows.append(row)
             except Death as death:
-                found.append(self.row(self.boards[len(found)], why_not=str(death)))
+                rows.append(self.row(self.boards[len(rows)], why_not=str(death)))
             finally:
                 child.close()
-        return found
+        return rows
 
     def pairs(self, boards: Sequence[Board]) -> Iterator[Row]:
-        """Yield a row for each of ``boards``: where nothing ends the process before."""
+        """Yield a row for each of ``boards``, until the process ends."""
         from tvm_serenity.firmware.building import check_compilers
         from tvm_serenity.firmware.compile.driver import NetworkCompiler
         from tvm_serenity.firmware.compile.model import opened
@@ -125,11 +125,11 @@ class ModelOnBoards:
         tried: list[BuildFigures] = []
         refused: list[str] = []
         with tempfile.TemporaryDirectory(prefix="serenity.") as folder:
-            for lever, way in self.ways(maker):
+            for lever, strategy in self.strategies(maker):
                 try:
-                    candidate = way()
+                    candidate = strategy()
                 except (InputError, UnsupportedError) as error:
-                    if lever == WHOLE:
+                    if lever == UNSPLIT:
                         raise
                     refused.append(str(error))
                     continue
@@ -145,15 +145,17 @@ class ModelOnBoards:
         said = [f"bytes short: {', '.join(short)}", *dict.fromkeys(refused)]
         return self.row(maker.board, None, least, "; ".join(said))
 
-    def ways(self, maker: "NetworkCompiler") -> Iterator[tuple[str, Callable[[], BuildCandidate]]]:
-        """Yield the strategies of the build in turn, each with its name."""
+    def strategies(
+        self, maker: "NetworkCompiler"
+    ) -> Iterator[tuple[str, Callable[[], BuildCandidate]]]:
+        """Yield the strategies in turn, each with its kind (of ``LEVERS``)."""
         limits = Limits(self.settings.search_seconds)
         plain, *others = UNSPLIT_STRATEGIES
-        yield WHOLE, partial(unsplit_as, maker, plain)
+        yield UNSPLIT, partial(unsplit_as, maker, plain)
         yield ROWS, partial(coarsest_rows, maker, False, limits)
-        for way in others:
-            if not way.rewritten or maker.changes("all"):
-                yield FIT, partial(unsplit_as, maker, way)
+        for strategy in others:
+            if not strategy.rewritten or maker.changes("all"):
+                yield FIT, partial(unsplit_as, maker, strategy)
         if self.arriving:
             yield FIT, partial(coarsest_rows, maker, True, limits)
 
@@ -171,8 +173,9 @@ class ModelOnBoards:
         if one is not None:
             stack = self.settings.stack_bytes
             do = boards_that_do(one.arena_bytes, one.flash_bytes, stack)
-            said |= {"how": one.how, "arena_bytes": one.arena_bytes, "linked": one.linked}
+            said |= {"strategy": one.strategy, "arena_bytes": one.arena_bytes}
             said |= {"ram_bytes": one.ram_bytes, "flash_bytes": one.flash_bytes}
+            said |= {"linked": one.linked}
             said |= {"boards": [] if lever else list(do)}
         return said
 
@@ -182,7 +185,7 @@ def _measured(board: Board, candidate: BuildCandidate, place: Path) -> BuildFigu
     one = unlinked(board, candidate)
     if not one.fits or not image.linkable():
         return one
-    return linked(board, SharedConstants(), candidate, place)
+    return linked(board, SharedObjects(), candidate, place)
 
 
 def _flash_is_short(one: BuildFigures) -> bool:

@@ -151,7 +151,7 @@ def _loop(to: Expansion, node: "onnx.NodeProto") -> None:
         goes_on = bool(to.single(again, "whether it runs again"))
         turn += 1
         if turn > MOST_FOLLOWED:
-            raise CountNotKnownError(f"it runs more than {MOST_FOLLOWED:,} times")
+            raise CountNotKnownError(f"the loop runs more than {MOST_FOLLOWED:,} times")
     for name, output in zip(carried, node.output, strict=False):
         if output:
             to.emit("Identity", [name], output)

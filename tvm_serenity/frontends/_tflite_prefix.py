@@ -39,9 +39,11 @@ class Prefix:
         self.offsets.append((place, target))
 
     def table(self, offsets: Sequence[int], words: dict[int, int], small: dict[int, int]) -> int:
-        """Write a table of offset fields, 32-bit fields and bytes; return its position.
+        """Write a FlatBuffers table and its vtable; return the table's position.
 
-        Fields have the schema's numbers; :meth:`place` returns the position of one.
+        ``offsets`` are the numbers of its offset fields; ``words`` and ``small`` are the values of
+        its 32-bit and 8-bit fields, by number in the schema. :meth:`place` returns the position of
+        a field.
         """
         fields = sorted((*offsets, *words, *small))
         count = max(fields, default=-1) + 1

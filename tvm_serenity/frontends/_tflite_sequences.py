@@ -35,10 +35,10 @@ class Cut:
 
 @dataclass
 class Sequences:
-    """The concatenated tensors of a growing graph.
+    """The concatenated tensors of a graph while loops are expanded into it.
 
-    ``shape`` and ``scales`` return those of a tensor. Operands with other scales than the result's
-    are not merged.
+    ``shape`` and ``scales`` are functions that return the shape and the quantisation of a tensor.
+    Operands whose scales differ from the scales of the result are not merged.
     """
 
     shape: Callable[[int], Shape]

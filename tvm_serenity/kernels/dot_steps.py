@@ -2,7 +2,7 @@
 
 A tile covers some columns and vectors of channels. Its registers are vectors of 32-bit sums, one
 per column and vector. A unit that multiplies several columns at once keeps them in its own order
-until they are settled (``kernels.dot_units``).
+until they are rearranged (``kernels.dot_units``).
 """
 
 from collections.abc import Iterator, Sequence
@@ -71,7 +71,7 @@ class TileSums:
     """A tile's registers: ``totals[column][vector]``, padded to a multiple of the unit's columns.
 
     ``values``: the sum of each column's values, for corrected weights (otherwise empty); until
-    settled, one register holds all columns of the unit.
+    rearranged, one register holds all columns of the unit.
     """
 
     totals: tuple[tuple[Any, ...], ...]
@@ -94,7 +94,7 @@ def begun(kernel: TiledKernel, place: TilePlace) -> TileSums:
     return TileSums(totals, values)
 
 
-def settled(kernel: TiledKernel, sums: TileSums) -> TileSums:
+def rearranged(kernel: TiledKernel, sums: TileSums) -> TileSums:
     """Emit the collection of each column's sums, and return them."""
     unit = kernel.unit
     if unit.columns == 1:
@@ -103,7 +103,7 @@ def settled(kernel: TiledKernel, sums: TileSums) -> TileSums:
 
     def of(parts: Sequence[Any], column: int) -> Any:
         made = _register(unit.lanes)
-        T.buffer_store(made, unit.settled([part[every] for part in parts], column), [every])
+        T.buffer_store(made, unit.rearranged([part[every] for part in parts], column), [every])
         return made
 
     totals = []

@@ -30,7 +30,7 @@ from tvm_serenity.kernels.dot_steps import (
     add_taps,
     begun,
     has_extra,
-    settled,
+    rearranged,
 )
 from tvm_serenity.kernels.packed import (
     correction,
@@ -169,7 +169,7 @@ def _tile(kernel: TiledKernel, place: TilePlace) -> None:
             lambda: add_taps(kernel, place, sums, ky, row),
             lambda: add_taps(kernel, place, sums, ky, None),
         )
-    _finish(kernel, place, settled(kernel, sums))
+    _finish(kernel, place, rearranged(kernel, sums))
 
 
 def _row_inside(kernel: TiledKernel, row: Any) -> Any:

@@ -10,7 +10,7 @@ the bias. ``mmla``: values of either signedness.
 
 All lanes share the values, except for ``mmla``, which multiplies two columns (of 8 values) with two
 channels. It takes a vector of four channels in two parts; a column's sums are in one register only
-after they are settled.
+after they are rearranged.
 """
 
 from collections.abc import Sequence
@@ -174,7 +174,7 @@ class Unit:
         width = self.lanes // self.columns
         return tirx.Shuffle([bias], [*range(part * width, (part + 1) * width)] * self.columns)
 
-    def settled(self, parts: Sequence[Any], column: int) -> Any:
+    def rearranged(self, parts: Sequence[Any], column: int) -> Any:
         """Return the sums of one of the unit's columns, collected from all parts."""
         if self.columns == 1:
             return parts[0]

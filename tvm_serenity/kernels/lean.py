@@ -20,12 +20,14 @@ A packed layer (``kernels.packed``) has a separate form, created from its record
 vectors, the search for a tensor's value range (``kernels.dynamic``).
 """
 
+from functools import lru_cache
 from typing import Any
 
 import tvm
 from tvm import s_tir, tirx
 from tvm.ir.prim import expr as prim
 
+from tvm_serenity import compat
 from tvm_serenity.kernels.dot_shapes import Tile
 from tvm_serenity.kernels.dot_tiles import dot_tiles
 from tvm_serenity.kernels.dynamic import wide_ends
@@ -57,14 +59,21 @@ def lean(kernel: tirx.PrimFunc, tiling: Tiling = SCALAR, dots: Tile | None = Non
 
     ``tiling``: the number of elements summed together, if the kernel allows it. ``dots``: the tile
     of a packed layer, by default the one with the fewest cycles. A kernel marked ``LEAN``, or of
-    one opaque block, is returned unchanged.
+    one opaque block, is returned unchanged. Kernels that compute the same share a form.
     """
     if not may_change(kernel):
         return kernel
+    return _as_called(_form(compat.structural_key(compat.anonymous(kernel)), tiling, dots), kernel)
+
+
+@lru_cache(maxsize=512)
+def _form(key: Any, tiling: Tiling, dots: Tile | None) -> Any:
+    """Return the lean form of a kernel without a symbol, given by its key."""
+    kernel = key.key
     if kind_of(kernel) == Packed.__name__:
-        return _as_called(dot_tiles(spec_of(kernel), dots).with_attr(LEAN, True), kernel)
+        return dot_tiles(spec_of(kernel), dots).with_attr(LEAN, True)
     if tiling.vector and kind_of(kernel) == BatchSteps.__name__:
-        return _as_called(wide_ends(spec_of(kernel)).with_attr(LEAN, True), kernel)
+        return wide_ends(spec_of(kernel)).with_attr(LEAN, True)
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
     inline_stages(schedule)
     _compute_by_row(schedule)
@@ -74,7 +83,7 @@ def lean(kernel: tirx.PrimFunc, tiling: Tiling = SCALAR, dots: Tile | None = Non
             if _is_reduction(schedule, block):
                 _accumulate_in_place(schedule, block)
         made = _allocated(schedule)
-    return _as_called(made.with_attr(LEAN, True), kernel)
+    return made.with_attr(LEAN, True)
 
 
 def _allocated(schedule: s_tir.Schedule) -> Any:

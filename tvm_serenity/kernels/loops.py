@@ -42,7 +42,7 @@ def kinds_of_loops(
 
 
 def applied(primitive: Callable[..., Any], *arguments: Any, **options: Any) -> bool:
-    """Apply a schedule primitive; TVM raises an exception if it does not apply."""
+    """Apply a schedule primitive; return False if TVM refuses it."""
     try:
         primitive(*arguments, **options)
     except (s_tir.ScheduleError, RuntimeError, ValueError):

@@ -93,7 +93,7 @@ def lookup(shape: Shape, source: str, result: str) -> Any:
 
 
 def rescale(shape: Shape, source: Affine, spec: Requantise) -> Any:
-    """Return the kernel ``(x, result)`` that rescales by arithmetic."""
+    """Return the kernel ``(x, result)`` that requantises each element without a lookup table."""
     x = te.placeholder(shape, source.dtype, "x")
     finish = finished(spec, ())
     out = te.compute(

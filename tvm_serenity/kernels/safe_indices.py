@@ -62,6 +62,8 @@ def safe_indices(kernel: tirx.PrimFunc, target: tvm.target.Target) -> Any:
 
 def _divides(body: tirx.Stmt) -> bool:
     """Return whether an index has a division or remainder; few kernels have one."""
+    if not _divisions(body):
+        return False
     accesses = [*parts(body, TensorLoad), *parts(body, tirx.BufferStore)]
     return any(_divisions(index) for access in accesses for index in access.indices)
 

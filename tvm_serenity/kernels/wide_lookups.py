@@ -28,11 +28,15 @@ ENTRIES = 256
 
 
 @dataclass(frozen=True)
-class Chooser:
-    """Byte selection instructions: bytes per register, and the results of indices."""
+class ByteShuffle:
+    """The byte shuffle instruction of a target, such as TBL or VPERMI2B.
+
+    ``lanes``: the bytes of a register. ``select``: a function of the table's registers and a
+    register of indices that returns the selected bytes.
+    """
 
     lanes: int
-    chosen: Callable[[Sequence[Any], Any], Any]
+    select: Callable[[Sequence[Any], Any], Any]
 
 
 def _halves(table: Sequence[Any], index: Any) -> Any:
@@ -57,18 +61,18 @@ def _quarters(table: Sequence[Any], index: Any) -> Any:
     return made
 
 
-def chooser_for(target: tvm.target.Target) -> Chooser | None:
-    """Return a target's byte selection; None if a load per element is best."""
+def shuffle_for(target: tvm.target.Target) -> ByteShuffle | None:
+    """Return the byte shuffle of a target; None if one load per element is faster."""
     if str(target.kind.name) != "llvm":
         return None
     if has_feature(target, "avx512vbmi") and has_feature(target, "avx512bw"):
-        return Chooser(64, _halves)
+        return ByteShuffle(64, _halves)
     if is_aarch64(target):
-        return Chooser(16, _quarters)
+        return ByteShuffle(16, _quarters)
     return None
 
 
-def wide_lookup(kernel: tirx.PrimFunc, chooser: Chooser) -> Any:
+def wide_lookup(kernel: tirx.PrimFunc, shuffle: ByteShuffle) -> Any:
     """Return a kernel of ``kernels.pointwise.lookup`` in vectors; other kernels unchanged.
 
     Kernels with less than a vector, or of part of a larger tensor, do not change.
@@ -77,19 +81,19 @@ def wide_lookup(kernel: tirx.PrimFunc, chooser: Chooser) -> Any:
         return kernel
     spec = spec_of(kernel)
     whole = all(tuple(compat.buffer_shape(kernel.params[i])) == spec.shape for i in (0, -1))
-    if not whole or spec.result not in ("int8", "uint8") or math.prod(spec.shape) < chooser.lanes:
+    if not whole or spec.result not in ("int8", "uint8") or math.prod(spec.shape) < shuffle.lanes:
         return kernel
     held = {
         "x": (spec.shape, spec.source),
         "table": ((ENTRIES,), spec.result),
         "out": (spec.shape, spec.result),
     }
-    made = written(held, partial(_emit, spec, chooser))
+    made = written(held, partial(_emit, spec, shuffle))
     return made.with_attr(dict(kernel.attrs.items()))  # the record, the symbol, and the lean mark
 
 
-def _emit(spec: Lookup, chooser: Chooser, x: Any, table: Any, out: Any) -> None:
-    size, lanes = math.prod(spec.shape), chooser.lanes
+def _emit(spec: Lookup, shuffle: ByteShuffle, x: Any, table: Any, out: Any) -> None:
+    size, lanes = math.prod(spec.shape), shuffle.lanes
     source = T.decl_buffer((size,), spec.source, data=x.data)
     result = T.decl_buffer((size,), spec.result, data=out.data)
     first = ENTRIES // 2 if spec.source == "int8" else 0
@@ -99,7 +103,7 @@ def _emit(spec: Lookup, chooser: Chooser, x: Any, table: Any, out: Any) -> None:
     ]
     with T.serial(size // lanes) as chunk:
         at = tirx.Ramp(chunk * lanes, 1, lanes)
-        made = chooser.chosen(pieces, source[at].astype(f"int8x{lanes}"))
+        made = shuffle.select(pieces, source[at].astype(f"int8x{lanes}"))
         T.buffer_store(result, made.astype(f"{spec.result}x{lanes}"), [at])
     if size % lanes:
         with T.serial(size % lanes) as rest:

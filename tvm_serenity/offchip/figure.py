@@ -17,10 +17,11 @@ Bar = tuple[float | None, str]
 
 
 def bar_of(base: Row, row: Row) -> Bar:
-    """Return the height of a bar and its mark.
+    """Return the height and the mark of the bar of an order, relative to the given order.
 
-    *fits*: the given order has only compulsory traffic, so there is nothing to reduce.
-    *eradicated*: the given order has more, this order only compulsory traffic.
+    ``base``: the traffic of the given order; ``row``: the traffic of the order of the bar. The
+    height is their ratio. Marks: *fits*: the given order has only compulsory traffic, so nothing
+    can be reduced; *eradicated*: only the order of the bar has compulsory traffic alone.
     """
     if base["total_bytes"] == base["compulsory_bytes"]:
         return None, "fits"

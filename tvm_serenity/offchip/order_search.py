@@ -97,11 +97,13 @@ def traffic_order(
     options: SearchOptions | None = None,
     starts: Mapping[str, Sequence[int]] | None = None,
 ) -> TrafficOrder:
-    """Return an order of the subject's ops for the least Belady traffic in ``capacity_bytes``.
+    """Return an order of the operators with the least traffic that the search finds.
 
-    ``starts``: orders to improve on (default: given and least peak). For a scratchpad the search
-    runs on a cache of that size, and its result counts if it is better in the scratchpad. Raises
-    :class:`InputError` if the capacity is too small for the graph, as ``simulate`` does.
+    The traffic is that of a memory of ``capacity_bytes`` with Belady's replacement. ``subject``: a
+    graph, or a graph with the partial writes of its ops. ``starts``: the orders to improve on
+    (default: the given order and the order of least peak). For a scratchpad the search runs on a
+    cache of the same size; its order is returned only if it also lowers the scratchpad's traffic.
+    Raises :class:`InputError` if the capacity is too small for the graph, as ``simulate`` does.
     """
     began = time.perf_counter()
     if isinstance(subject, Graph):

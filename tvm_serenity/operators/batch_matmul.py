@@ -96,7 +96,7 @@ def _read_dynamic(scene: Scene) -> ProductOnTheFly | None:
     if scene.dtype(0) != "float32":
         return None
     if len(held.params.scales) != 1:
-        raise UnsupportedError("a scale a channel of 8-bit matrices")
+        raise UnsupportedError("int8 matrices with a scale per channel are not supported")
     left, right = scene.shape(0), held.shape
     turned = bool(options.u8(_ADJOINT_X))
     if turned:

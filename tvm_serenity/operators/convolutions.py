@@ -22,7 +22,7 @@ from tvm_serenity.operators.weighted import (
     requantised,
     summable,
 )
-from tvm_serenity.operators.windows import around
+from tvm_serenity.operators.windows import padding_around
 
 SOURCE, WEIGHTS, BIAS = range(3)
 _PADDING, _STRIDE_W, _STRIDE_H = range(3)
@@ -91,8 +91,8 @@ def taps_of(scene: Scene, fields: Fields, weights: Array) -> tuple[Array, Taps]:
         raise UnsupportedError(f"strides of {strides}, dilations of {dilation}")
     same = options.u8(_PADDING) == SAME
     reach = [(size - 1) * step + 1 for size, step in zip(data.shape[:2], dilation, strict=True)]
-    top, bottom = around(shape[1], made[1], reach[0], strides[0], same)
-    left, right = around(shape[2], made[2], reach[1], strides[1], same)
+    top, bottom = padding_around(shape[1], made[1], reach[0], strides[0], same)
+    left, right = padding_around(shape[2], made[2], reach[1], strides[1], same)
     return data, Taps("NHWC", strides, (top, left, bottom, right), dilation, groups)
 
 

@@ -190,15 +190,22 @@ class Scene:
         return Stored(operand.shape, operand.params)
 
     def only(self, dtypes: Sequence[str], *tensors: Stored) -> None:
-        """Refuse operators whose tensors have other types, or mixed types, which LiteRT lacks."""
+        """Raise :class:`UnsupportedError` unless ``tensors`` share one type of ``dtypes``.
+
+        LiteRT has no kernel for other types.
+        """
         only(self.kind, dtypes, *tensors)
 
     def symmetric(self, *tensors: Stored) -> None:
-        """Refuse 16-bit tensors with zero points, as LiteRT does."""
+        """Raise :class:`UnsupportedError` for 16-bit tensors with zero points, as LiteRT does."""
         symmetric(self.kind, *tensors)
 
     def limits(self, result: Stored, field: int) -> tuple[int, int]:
-        """Return the stored limits of a result under the activation in an options field."""
+        """Return the clamp range of a result, as stored integers, under its fused activation.
+
+        ``field``: the number of the activation in the operator's options. Raises
+        :class:`UnsupportedError` for an unknown activation.
+        """
         activation = self.options.u8(field)
         if not activation:
             return result.params.limits
@@ -228,14 +235,14 @@ def integer_option(kind: str, options: Mapping[str, Any], name: str) -> int:
 
 
 def only(kind: str, dtypes: Sequence[str], *tensors: Stored) -> None:
-    """Return a check that refuses other types, or mixed types, which LiteRT lacks."""
+    """Raise :class:`UnsupportedError` unless ``tensors`` share one type of ``dtypes``."""
     found = dict.fromkeys(tensor.dtype for tensor in tensors)
     if len(found) > 1 or not set(found) <= set(dtypes):
         raise UnsupportedError(f"no {kind} of {' and '.join(found)} in LiteRT")
 
 
 def symmetric(kind: str, *tensors: Stored) -> None:
-    """Return a check that refuses 16-bit tensors with zero points, as LiteRT does."""
+    """Raise :class:`UnsupportedError` for 16-bit tensors with zero points, as LiteRT does."""
     if any(t.dtype == "int16" and t.zero for t in tensors):
         raise UnsupportedError(f"{kind} of int16 with a zero point")
 

@@ -147,7 +147,10 @@ def _product_format(scene: Scene, hidden: Stored) -> Stored:
         scene.intermediates[_PRODUCT_HIDDEN] if len(scene.intermediates) > _PRODUCT_HIDDEN else None
     )
     if found is None or found.params is None:
-        raise UnsupportedError(f"quantised {scene.kind} without the scale of its products")
+        raise UnsupportedError(
+            f"quantised {scene.kind}: the file has no scale for the product of output gate and "
+            "cell state; convert the model again"
+        )
     return Stored(hidden.shape, found.params)
 
 

@@ -44,20 +44,25 @@ def read_windows(scene: Scene) -> Windows:
     size = (options.i32(_FILTER_H), options.i32(_FILTER_W))
     strides = (options.i32(_STRIDE_H), options.i32(_STRIDE_W))
     if min(*size, *strides) < 1:
-        raise UnsupportedError(f"windows of {size} at strides of {strides}")
+        raise UnsupportedError(f"windows of {size} with strides {strides}: all must be at least 1")
     same = options.u8(_PADDING) == SAME
-    top, bottom = around(shape[1], made[1], size[0], strides[0], same)
-    left, right = around(shape[2], made[2], size[1], strides[1], same)
+    top, bottom = padding_around(shape[1], made[1], size[0], strides[0], same)
+    left, right = padding_around(shape[2], made[2], size[1], strides[1], same)
     low, high = scene.limits(result, ACTIVATION)
     return Windows(shape, made, source.dtype, size, strides, (top, left, bottom, right), low, high)
 
 
-def around(extent: int, made: int, size: int, stride: int, same: bool) -> tuple[int, int]:
-    """Return the padding before and after an axis under SAME; none otherwise."""
+def padding_around(extent: int, stated: int, size: int, stride: int, same: bool) -> tuple[int, int]:
+    """Return the padding before and after an axis under SAME; (0, 0) under VALID.
+
+    ``extent``: of the input; ``stated``: the extent of the result in the file. Raises
+    :class:`UnsupportedError` if the windows give another extent.
+    """
     count = -(-extent // stride) if same else (extent - size) // stride + 1
-    if count != made:
+    if count != stated:
         raise UnsupportedError(
-            f"windows that give {count} results on an axis of {extent}, not {made}"
+            f"windows of {size} with stride {stride} give {count} results on an axis of {extent}, "
+            f"but the file states {stated}"
         )
     missing = max((count - 1) * stride + size - extent, 0) if same else 0
     return missing // 2, missing - missing // 2

@@ -8,10 +8,44 @@ from tvm_serenity.options.rows import not_in_steps
 from tvm_serenity.system.plots import check_plot
 
 PROJECT = "project"
-FORMATS = (PROJECT, "mlf", "zephyr", "arduino")
-"""The output formats of firmware (``firmware.formats``)."""
-OWN_ARENA = ("mlf", "arduino")
-"""Formats with one static arena; their callers cannot pass another."""
+
+
+@dataclass(frozen=True)
+class OutputFormat:
+    """A form of firmware: the module ``firmware.formats.NAME`` writes it ("-" as "_").
+
+    ``use``: what a user does next with the folder OUTPUT of the network NAME. ``own_arena``: it has
+    one static arena, and callers cannot pass another. ``sources_only``: it takes no object files.
+    """
+
+    name: str
+    use: str
+    own_arena: bool = False
+    sources_only: bool = False
+
+
+OUTPUT_FORMATS = (
+    OutputFormat(PROJECT, "serenity verify {output}"),
+    OutputFormat(
+        "sources",
+        "add {output} to your IDE's project, as source folder and include path",
+        sources_only=True,
+    ),
+    OutputFormat(
+        "mlf",
+        "unpack {output}/{name}.tar; include codegen/host/include/tvmgen_{name}.h",
+        own_arena=True,
+    ),
+    OutputFormat("zephyr", "cmake -DZEPHYR_EXTRA_MODULES={absolute}"),
+    OutputFormat("esp-idf", "idf.py -DEXTRA_COMPONENT_DIRS={absolute} build", sources_only=True),
+    OutputFormat("platformio", "pio pkg install --library file://{absolute}", sources_only=True),
+    OutputFormat(
+        "arduino", "arduino-cli compile --library {output}", own_arena=True, sources_only=True
+    ),
+)
+FORMATS = tuple(one.name for one in OUTPUT_FORMATS)
+OWN_ARENA = tuple(one.name for one in OUTPUT_FORMATS if one.own_arena)
+SOURCES_ONLY = tuple(one.name for one in OUTPUT_FORMATS if one.sources_only)
 
 OUTPUT = Option(flag="--output", short="-o", help="Write the result to this file.", metavar="FILE")
 PLOT = Option(
@@ -46,10 +80,20 @@ class BuildOutput(NamePrefix, Directory):
     """Options of the files that ``build`` writes.
 
     * ``name``: prefix of all C names; by default that of the model file, else "model".
+    * ``labels``: the file with the labels of the first output's elements, one a line; None for
+      those that a ``.tflite`` file holds.
     * ``format``: one of ``FORMATS``; ``output``: the directory to write, None for none; ``force``:
       replace its content.
     """
 
+    labels: str | Path | None = option(
+        None,
+        Option(
+            flag="--labels",
+            help="Label the classes with the lines of this file. [default: the model's own labels]",
+            metavar="FILE",
+        ),
+    )
     format: str = option(
         PROJECT,
         Option(
@@ -58,9 +102,7 @@ class BuildOutput(NamePrefix, Directory):
             choices=FORMATS,
             conflicts=(
                 *not_in_steps("incremental inference is written as a project"),
-                Conflict(
-                    "codegen", "an Arduino library consists of sources alone", mine=("arduino",)
-                ),
+                Conflict("codegen", "the format consists of sources alone", mine=SOURCES_ONLY),
             ),
         ),
     )

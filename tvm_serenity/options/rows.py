@@ -52,20 +52,20 @@ ROWS_OPTION = Option(
 """Bands of this many rows; each command adds the words that it allows."""
 
 
+RAM_LIMIT = Option(
+    flag="--ram",
+    searched=True,
+    help="Limit RAM, stack included.",
+    group=HelpGroup.MEMORY,
+    unit=BYTES,
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ram(OptionGroup):
     """``ram_bytes``: limit on RAM, stack included."""
 
-    ram_bytes: int | None = option(
-        None,
-        Option(
-            flag="--ram",
-            searched=True,
-            help="Limit RAM, stack included.",
-            group=HelpGroup.MEMORY,
-            unit=BYTES,
-        ),
-    )
+    ram_bytes: int | None = option(None, RAM_LIMIT)
 
 
 STREAM_INPUT = Option(

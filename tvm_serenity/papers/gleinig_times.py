@@ -18,7 +18,7 @@ def measured(net: FFNN) -> tuple[float, float | None]:
     except ImportError as error:
         raise MissingPartError("figures 7 and 8 run on TVM, which is not installed") from error
     found = times(net)
-    return found.ours_us, found.rivals.get(MKL)
+    return found.ours_us, found.baselines.get(MKL)
 
 
 def speed_ups(nets: Mapping[float, FFNN], stated: Mapping[float, float | None]) -> list[PaperCell]:

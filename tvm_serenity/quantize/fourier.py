@@ -18,7 +18,7 @@ WIDE = {"int16": "int32", "int32": "int64", "float32": "float32"}
 
 
 def factors(n: int) -> list[int]:
-    """Return the factors of a power of two in their order of division: fours, then a two."""
+    """Return the factors of a power of two in the order of division: 4s, then at most one 2."""
     parts = []
     while n > 1:
         parts.append(4 if n % 4 == 0 else 2)
@@ -27,12 +27,12 @@ def factors(n: int) -> list[int]:
 
 
 def roots(n: int, dtype: str, inverse: bool) -> Array:
-    """Return the ``n`` roots of unity by which stages multiply, (n, 2)."""
+    """Return the twiddle factors, the ``n`` complex roots of unity: (n, 2), real and imaginary."""
     return _circle(-2 * pi * np.arange(n) / n, dtype, inverse)
 
 
 def turns(n: int, dtype: str, inverse: bool) -> Array:
-    """Return the factors from the spectrum of ``n`` complex to that of ``2 n`` real numbers."""
+    """Return the factors from a spectrum of ``n`` complex to one of ``2 n`` real numbers."""
     steps = np.arange(1, max(n // 2, 1) + 1)
     return _circle(-pi * (steps / n + 0.5), dtype, inverse)
 

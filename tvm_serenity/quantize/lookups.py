@@ -98,7 +98,7 @@ def gelu(x: Array) -> Array:
 
 
 def gelu_by_tanh(x: Array) -> Array:
-    """Return the approximation of ``gelu`` by tanh."""
+    """Return ``gelu(x)`` elementwise, by the approximation with tanh."""
     slope = _F(math.sqrt(2 / math.pi))
     return np.asarray(_F(0.5) * x * (_F(1) + tanh(slope * (x + _F(0.044715) * x * x * x))))
 

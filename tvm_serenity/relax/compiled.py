@@ -15,8 +15,10 @@ from tvm_serenity.relax.objects import Notify, Objects
 from tvm_serenity.system import cache
 from tvm_serenity.tvm_targets import with_plain_loops
 
-TARGET = with_plain_loops(tvm.target.Target("llvm"))
+HERE = tvm.target.Target("llvm")
 """This architecture's baseline, so that different machines may share the cache."""
+TARGET = with_plain_loops(HERE)
+"""What TVM's own kernels are compiled for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,23 +89,28 @@ def functions_of(
     return lambda name: module.get_function(name, query_imports=True)
 
 
-def name_of(module: tvm.IRModule) -> str:
+def name_of(module: tvm.IRModule, target_of: objects.TargetOf = lambda _kernel: TARGET) -> str:
     """Return the cache key of the library of ``module``: hashes of it and of each kernel.
 
     Functions count with their names, because callers look kernels up by name.
     """
     parts = [str(compat.structural_hash(module))]
     for name, function in sorted((v.name_hint, f) for v, f in module.functions.items()):
-        kernel = compat.structural_hash(function) if compat.is_prim_func(function) else ""
+        kernel = ""
+        if compat.is_prim_func(function):
+            kernel = f"{compat.structural_hash(function)} {target_of(function)}"
         parts.append(f"{name} {kernel}")
-    return cache.key("tvm", compat.versions(), str(TARGET), *parts)
+    return cache.key("tvm", compat.versions(), *parts)
 
 
-def compiled_here(module: tvm.IRModule) -> tvm.runtime.Module:
+def compiled_here(
+    module: tvm.IRModule, target_of: objects.TargetOf = lambda _kernel: TARGET
+) -> tvm.runtime.Module:
     """Return the library of ``module``, a Relax module of kernels, compiled by TVM's pipeline.
 
-    ``relax.VirtualMachine`` takes it, and it has each kernel by its name. A C compiler links it;
-    without one it is compiled in memory.
+    ``target_of``: returns the target of a kernel on this machine. ``relax.VirtualMachine`` takes
+    the library, and it has each kernel by its name. A C compiler links it; without one it is
+    compiled in memory for ``TARGET``.
     """
     if not objects.can_link(TARGET):
         return tvm.compile(module, target=TARGET).jit()
@@ -111,7 +118,7 @@ def compiled_here(module: tvm.IRModule) -> tvm.runtime.Module:
     def linked() -> bytes:
         with tempfile.TemporaryDirectory(prefix="serenity.", ignore_cleanup_errors=True) as made:
             library = Path(made) / "module.so"
-            built(module, TARGET).export(library)
+            built(module, TARGET, compiled_for=target_of).export(library)
             return library.read_bytes()
 
-    return objects.loaded(cache.remembered(name_of(module), linked))
+    return objects.loaded(cache.remembered(name_of(module, target_of), linked))

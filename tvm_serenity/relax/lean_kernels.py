@@ -13,7 +13,7 @@ from tvm_serenity.kernels.rounding_products import with_rounding_products
 from tvm_serenity.kernels.safe_indices import safe_indices
 from tvm_serenity.kernels.tile import SCALAR, Tiling
 from tvm_serenity.kernels.vector_math import in_vectors
-from tvm_serenity.kernels.wide_lookups import chooser_for, wide_lookup
+from tvm_serenity.kernels.wide_lookups import shuffle_for, wide_lookup
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.tvm_targets import is_aarch64
 
@@ -39,9 +39,9 @@ def with_vectors(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
     Exponentials and similar functions become polynomials, which LLVM vectorises. Byte tables are
     held in registers if ``target`` supports it. Products are rounded as by AArch64's vectors.
     """
-    made, chooser = _each(mod, in_vectors), chooser_for(target)
-    if chooser is not None:
-        made = _each(made, partial(wide_lookup, chooser=chooser))
+    made, shuffle = _each(mod, in_vectors), shuffle_for(target)
+    if shuffle is not None:
+        made = _each(made, partial(wide_lookup, shuffle=shuffle))
     return _each(made, with_rounding_products) if is_aarch64(target) else made
 
 

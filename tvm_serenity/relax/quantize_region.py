@@ -170,7 +170,11 @@ Rule = Callable[[Rewriter, ClampedResult], Any]
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules for regions, ``by_operator`` of their value, and for any ``other``."""
+    """The conversion rules for regions.
+
+    ``by_operator``: by the name of the operator that computes the region's result; ``other``: the
+    rule for all other operators.
+    """
 
     by_operator: Mapping[str, Rule]
     other: Rule

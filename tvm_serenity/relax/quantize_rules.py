@@ -45,7 +45,7 @@ def concat(rewriter: Rewriter, region: ClampedResult) -> Any:
     call = rewriter.scope.look(region.expr)
     leaves = [rewriter.scope.activation(part) for part in joined_parts(rewriter, call)]
     if not region.is_unclamped:
-        raise RefusedError("a concat with an activation")
+        raise RefusedError("a concatenation with a fused activation is not supported")
     made, axis, values = region.stored(shape_of(call.ty)), int(call.attrs.axis), None
     sources = [leaf.stored for leaf in leaves]
     if region.result.dtype == "int16":  # LiteRT only joins int16 tensors of one scale

@@ -105,7 +105,9 @@ def _transposed(
 def _canonical(weight: Weight, layout: str) -> Weight:
     """Return the weight as (height, width, input channels of a group, output channels)."""
     if sorted(layout) != sorted("HWIO"):
-        raise RefusedError(f"weights of layout {layout}")
+        raise RefusedError(
+            f"weights have the layout {layout}; supported are the permutations of HWIO"
+        )
     order = [layout.index(axis) for axis in "HWIO"]
     return weight.moved(lambda array: np.transpose(array, order))
 

@@ -118,9 +118,9 @@ def is_cheap(bindings: Sequence[Any]) -> bool:
 
 
 def widens(binding: relax.VarBinding, var: relax.Var) -> bool:
-    """Return whether a map returns wider elements than it reads.
+    """Return whether an elementwise operator has a wider result type than its input.
 
-    Its readers do that themselves.
+    Such an operator is not joined with its input: its consumers convert to the wider type.
     """
     made, read = (compat.dtype_bits(compat.dtype_name(v.ty)) for v in (binding.var, var))
     return bool(made > read)

@@ -19,7 +19,7 @@ from tvm_serenity.relax.rows import Emitter
 from tvm_serenity.relax.rows_read import RowModule, read_rows
 from tvm_serenity.relax.rows_reads import row_reads
 from tvm_serenity.rows.limits import Limits
-from tvm_serenity.sliding import SlidingStep, Steady, moved, sliding_step
+from tvm_serenity.sliding import SlidingStep, Steady, moved_window, sliding_step
 from tvm_serenity.sliding.check import check_windows
 
 
@@ -72,7 +72,7 @@ def in_steps(
     states = first_values(mod["main"])
     rows = read_rows(mod, "main", target)
     reads = row_reads(rows)
-    found = sliding_step(moved(rows.network, step, reads, len(states)).steady(), limits)
+    found = sliding_step(moved_window(rows.network, step, reads, len(states)).steady(), limits)
     check_windows(found, reads)
     return as_module(rows, found, states)
 

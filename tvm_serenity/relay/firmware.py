@@ -93,7 +93,7 @@ def _program(name: str, header: str, main: dict[str, Any], region: str) -> Progr
     inputs, outputs = groups
     bands, end = [], 0
     for tensor in tensors:
-        bands.append(Bands.whole(region, end))
+        bands.append(Bands.unsplit(region, end))
         end += -(-tensor.size_bytes // ALIGNMENT) * ALIGNMENT
     params = tuple(Param(t.name, t.dtype, i in inputs) for i, t in enumerate(tensors))
     step = Step((KERNEL,), tuple(map(Data, range(len(tensors)))), outputs)

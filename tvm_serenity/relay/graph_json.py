@@ -22,7 +22,11 @@ NOP = "__nop"
 
 @dataclass(frozen=True)
 class GraphJson:
-    """A parsed graph; ``graph.ops[i]`` is node ``nodes[i]``, tensor e is node entry e."""
+    """A parsed JSON of TVM's graph executor.
+
+    ``content``: the JSON. ``nodes``: for each op of ``graph``, the index of its node in the JSON.
+    Tensor e of ``graph`` is node entry e.
+    """
 
     content: Mapping[str, Any]
     graph: Graph
@@ -93,7 +97,10 @@ def read_graph_json(text: str, params: Collection[str] = ()) -> GraphJson:
         shapes, types = attrs["shape"][1], attrs["dltype"][1]
         heads = [rows[node] + index for node, index, *_ in content["heads"]]
     except (KeyError, TypeError) as error:
-        raise InputError(f"not the JSON of a graph executor: no {error}") from None
+        raise InputError(
+            f"not a graph of TVM's graph executor: the JSON has no key {error}; "
+            "pass what relay.build returns as graph_json"
+        ) from None
     tensors: list[Tensor] = []
     ops: list[Op] = []
     nodes: list[int] = []

@@ -28,7 +28,7 @@ def graph_of(built: Built) -> GraphJson:
 
 
 def params_of(built: Built) -> Mapping[str, Any]:
-    """Return the weights of a build result by name."""
+    """Return all weights of a build result, as a mapping from name to array."""
     if isinstance(built, Module):
         return dict(built["get_graph_params"]().items())
     return dict(built.get_params())

@@ -81,7 +81,7 @@ class Mixing:
 
     @property
     def inputs(self) -> int:
-        """The number of channels of all sources."""
+        """The total number of channels of all sources."""
         return int(self.weights.shape[1])
 
 

@@ -99,7 +99,10 @@ def same(machine: tvm.target.Target) -> Tolerance:
 def both_forms(
     references: dict[str, Any], made: dict[str, Any], machine: tvm.target.Target
 ) -> tuple[FunctionOf, FunctionOf]:
-    """Return two functions from names to compiled kernels: TVM's own, and ours for ``machine``."""
+    """Return two lookup functions from a name to a compiled kernel: TVM's own, and ours.
+
+    Our kernels are compiled for ``machine``, TVM's for the reference target of it.
+    """
     ours = functions_of(made, lambda _kernel: machine)
     return functions_of(references, reference_target(machine)), ours
 

@@ -61,8 +61,8 @@ def _read(files: Sequence[str], names: Sequence[str]) -> list[Array]:
         held = _loaded(file)
         if len(held) != 1:
             raise InputError(
-                f"{file}: the file holds {len(held)} arrays instead of one; "
-                "give one .npz, or one .npy per input"
+                f"{file}: the file holds {len(held)} arrays, but one file per input was given; "
+                "give a single .npz with all inputs, or one .npy with one array per input"
             )
         found += held.values()
     return found

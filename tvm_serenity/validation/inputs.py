@@ -16,7 +16,7 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 FILLS = ("mixed", "random", "min", "max", "zero", "alternating")
-"""Ways to fill a set of inputs, the most revealing first.
+"""The patterns that fill a set of inputs, the most revealing first.
 
 "mixed" puts extremes among random values.
 """

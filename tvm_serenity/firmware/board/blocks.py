@@ -1,7 +1,7 @@
-"""Which blocks a project's harness runs on its machine in QEMU, counted from QEMU's own log.
+"""Counts the blocks that a project's harness runs in QEMU, from QEMU's log.
 
-The log is read while it is written: a line for each block, and each block's instructions when it
-is translated. Nothing else is asked of the machine.
+The log is read while it is written. It has a line for each block that runs, and the instructions of
+each block when it is translated.
 """
 
 import os
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from tvm_serenity.boards import Board
 from tvm_serenity.cycles.core import core_names, core_timing
@@ -28,12 +29,12 @@ TRACE = re.compile(rb"^Trace \d+: \w+ \[[0-9a-f]*/([0-9a-f]+/[0-9a-f]*/[0-9a-f]+
 0 for all, where the clock's interrupt came in between."""
 CUT_BITS = 0x1FF
 STOPPED = re.compile(rb"^Trace [^\n]*\nStopped [^\n]*\n", re.M)
-"""A block that was announced, and interrupted before it began: it is announced again."""
+"""A block that is interrupted before it begins; the log repeats it."""
 LISTED = re.compile(rb"^0x([0-9a-f]+):  ((?:[0-9a-f]{4} )+) *(\S+) *(.*)$", re.M)
 
 
 def priced_alone(board: Board) -> bool:
-    """Whether blocks can be counted for ``board`` and its core's table priced without a memory."""
+    """Return whether ``board`` has a QEMU machine and a core with a cycle table."""
     core = board.core.cycles
     return board.qemu is not None and core in core_names() and core_timing(core).pipeline.issue == 1
 
@@ -47,7 +48,7 @@ def static_estimate(project: Project, board: Board) -> tuple[int, tuple[int, int
 def block_counts(project: Project, board: Board) -> BlockCounts:
     """Return the blocks from the first call of the network to its return, and their calls.
 
-    Raises :class:`CheckError` where the function is not seen to begin and to end.
+    Raises :class:`CheckError` if the log does not show the begin and the end of the function.
     """
     assert board.qemu is not None
     name = f"{project.metadata['name']}_run"
@@ -58,32 +59,26 @@ def block_counts(project: Project, board: Board) -> BlockCounts:
     with tempfile.TemporaryDirectory(prefix="serenity.") as made:
         pipe = Path(made) / "log"
         os.mkfifo(pipe)
-        reader = threading.Thread(target=log.read, args=(pipe,), daemon=True)
+        # While this end is open, the reader waits for neither QEMU's start nor QEMU at all.
+        kept_open = os.open(pipe, os.O_RDWR)
+        reader = threading.Thread(target=log.read, args=(pipe.open("rb"),), daemon=True)
         reader.start()
         try:
             options = ("-d", "exec,in_asm,nochain", "-D", str(pipe))
             qemu(project.folder, board.qemu, inputs, len(project.outputs), log=options)
         finally:
-            _release(pipe)
+            os.close(kept_open)
             reader.join()
     if log.back is None or log.last is not None:
         raise CheckError(f"{project.folder}: {name} is not seen to begin and to end in QEMU")
     return log.counts()
 
 
-def _release(pipe: Path) -> None:
-    """Let go a reader that nothing has written to."""
-    try:
-        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-    except OSError:
-        return  # nobody waits
-
-
 @dataclass
 class _Log:
-    """What was read, of a function that begins at ``begin`` and ends where its caller goes on.
+    """The blocks of a function that begins at ``begin`` and ends where its caller continues.
 
-    Blocks are named as the log does; ``last`` is the one that runs, None outside of the function.
+    Blocks have their names in the log; ``last``: the running block, None outside of the function.
     """
 
     begin: int
@@ -93,9 +88,10 @@ class _Log:
     back: bytes | None = None
     before: tuple[bytes, ...] = ()
 
-    def read(self, pipe: Path) -> None:
+    def read(self, stream: BinaryIO) -> None:
+        """Take the log from ``stream`` to its end, and close it."""
         rest = b""
-        with pipe.open("rb") as stream:
+        with stream:
             while data := stream.read(CHUNK_BYTES):
                 rest += data
                 # the last block may be interrupted yet: the line after it would say so
@@ -123,7 +119,7 @@ class _Log:
         self.last = inside[-1] if end is None else None
 
     def _from_begin(self, ran: list[bytes]) -> list[bytes]:
-        """What follows the function's first block, once it is met behind its caller's."""
+        """Return the blocks from the first block of the function on, if its caller precedes it."""
         ran = [*self.before, *ran]
         self.before = tuple(ran[-1:])
         first = next((i for i, b in enumerate(ran) if _block(b)[0] == self.begin), 0)
@@ -139,7 +135,7 @@ class _Log:
         return self.lines[address][: cut or None]
 
     def counts(self) -> BlockCounts:
-        """The counts, blocks by number."""
+        """Return the counts, with numbered blocks."""
         names = sorted({block for block, _ in self.pairs})
         number = {name: i for i, name in enumerate(names)}
         pairs: Counter[tuple[int, int]] = Counter()
@@ -149,7 +145,7 @@ class _Log:
 
 
 def _block(name: bytes) -> tuple[int, int]:
-    """Address of a block, and how many instructions it was cut to."""
+    """Return the address of a block, and the number of instructions it was cut to."""
     address, _, flags = name.split(b"/")
     return int(address, 16), int(flags, 16) & CUT_BITS
 

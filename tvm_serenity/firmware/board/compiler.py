@@ -1,4 +1,4 @@
-"""Whether the installed C compiler knows the core of a board."""
+"""Checks that the installed C compiler supports the core of a board."""
 
 import functools
 import subprocess
@@ -9,9 +9,9 @@ from tvm_serenity.firmware.board.toolchain import cross_compiler, environment, h
 
 
 def check_compiler(board: Board) -> None:
-    """Raise :class:`UnsupportedError` where the installed C compiler does not know the core.
+    """Raise :class:`UnsupportedError` if the installed C compiler does not support the core.
 
-    It says what the compiler said. A compiler that is missing says nothing.
+    The error quotes the compiler. A missing compiler is no error.
     """
     command = cross_compiler(board.compiler)
     if not have(command[0]):
@@ -27,7 +27,7 @@ def check_compiler(board: Board) -> None:
 
 @functools.cache
 def _said(command: tuple[str, ...], flags: tuple[str, ...], _version: str) -> str:
-    """The first complaint of a compiler about ``flags``, "" where it takes them."""
+    """Return the first message of a compiler about ``flags``, "" if it accepts them."""
     done = subprocess.run(
         [*command, *flags, "-x", "c", "-fsyntax-only", "-"],
         input="typedef int nothing;\n",

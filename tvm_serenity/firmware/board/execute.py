@@ -37,7 +37,7 @@ SAID, TRACE = "said.txt", "trace.bin"
 
 @dataclass(frozen=True)
 class Execution:
-    """What one run of the harness left: outputs, tensors in the order written, counts.
+    """The results of a run of the harness: outputs, traced tensors in the order of writing, counts.
 
     ``instructions`` are emulated ones, not cycles; None on a host. ``transferred_bytes``: between
     its memories; None for a network without transfers.
@@ -107,7 +107,7 @@ def qemu_runs(
 
 
 def _run(command: Sequence[str], inputs: Sequence[bytes], output_count: int) -> bytes:
-    """What a run leaves: what it printed, outputs and trace, as one archive."""
+    """Return the results of a run, its text, outputs and trace, as one archive."""
     with tempfile.TemporaryDirectory(prefix="serenity.") as made:
         here = Path(made)
         for i, data in enumerate(inputs):

@@ -1,4 +1,4 @@
-"""Whether a program fits a board, by region, and which boards would do."""
+"""Whether a program fits a board, by region, and which boards it fits."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from tvm_serenity.memory import LiveRange
 
 @dataclass(frozen=True)
 class Line:
-    """One region: what is needed of it, what it has; ``shortfall_bytes`` above 0 is too little."""
+    """A region of a board: the bytes that a program needs of it, and its size."""
 
     region: str
     kind: str
@@ -23,13 +23,13 @@ class Line:
 
     @property
     def shortfall_bytes(self) -> int:
-        """Bytes that are missing; 0 where it fits."""
+        """The missing bytes; 0 if the program fits the region."""
         return max(self.need_bytes - self.size_bytes, 0)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The regions of a board under a program's need."""
+    """The need of a program in each region of a board."""
 
     board: str
     lines: tuple[Line, ...]
@@ -37,12 +37,12 @@ class Fit:
 
     @cached_property
     def peak(self) -> tuple[LiveRange, ...]:
-        """What is alive at the worst step, largest first."""
+        """The live ranges at the step of the peak, largest first."""
         return _peak(self.ranges)
 
     @property
     def peak_bytes(self) -> int:
-        """The live bytes at the worst step."""
+        """The live bytes at the step of the peak."""
         return sum(r.size_bytes for r in self.peak)
 
     @property
@@ -53,21 +53,21 @@ class Fit:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A way in which a network was tried: its arena, and whether that fits.
+    """A strategy that was tried for a network: its arena, and whether the arena fits.
 
-    Where it cannot be built so, ``reason`` says why, and there is no arena.
+    If the strategy does not apply, ``reason`` says why, and there is no arena.
     """
 
-    how: str
+    strategy: str
     arena_bytes: int | None = None
     fits: bool = False
     reason: str | None = None
 
     def text(self) -> str:
-        """The same in words."""
+        """Return the attempt as text, such as "unsplit, in place 12,345 (too much)"."""
         if self.arena_bytes is None:
-            return f"{self.how}: {self.reason}"
-        return f"{self.how} {self.arena_bytes:,}{'' if self.fits else ' (too much)'}"
+            return f"{self.strategy}: {self.reason}"
+        return f"{self.strategy} {self.arena_bytes:,}{'' if self.fits else ' (too much)'}"
 
 
 def fit(
@@ -78,13 +78,12 @@ def fit(
     code_bytes: int | None = None,
     copied_bytes: int = 0,
 ) -> Fit:
-    """Return what ``placed`` and its constants take of ``target``.
+    """Return the need of a placement and its constants in each region of ``target``.
 
-    ``copied_bytes`` of them are copied to the main region.
-
-    ``code_bytes`` is what a linked image takes of the flash beside ``constant_bytes``; None: not
-    linked, so that constants alone are counted. RAM is exact, with ``stack_bytes`` and the C
-    library's data kept free in the main region.
+    ``copied_bytes`` of the constants are copied to the main region. ``code_bytes``: the bytes of
+    flash that a linked image takes beside ``constant_bytes``; None if it is not linked, and only
+    the constants are counted. RAM is exact: ``stack_bytes`` and the data of the C library stay free
+    in the main region.
     """
     flash = flash_of(target)
     code = "code not measured" if code_bytes is None else f"{code_bytes:,} code and tables"
@@ -102,17 +101,20 @@ def fit(
 
 
 def flash_of(target: Board) -> MemoryRegion:
-    """Return the region that code and constants lie in."""
+    """Return the region of code and constants: the largest flash."""
     return max((r for r in target.regions if r.kind == "flash"), key=lambda r: r.size_bytes)
 
 
 def constants_fit(target: Board, constant_bytes: int) -> bool:
-    """Whether a program's constants alone leave flash for its code; no way of running it helps."""
+    """Return whether a program's constants leave flash for its code.
+
+    If not, no strategy makes the program fit: none has fewer constants.
+    """
     return constant_bytes < flash_of(target).size_bytes
 
 
 def _peak(ranges: Sequence[LiveRange]) -> tuple[LiveRange, ...]:
-    """What is alive at the worst step, largest first."""
+    """Return the live ranges at the step of the peak, largest first."""
     change = Counter[int]()
     for r in ranges:
         change[r.start] += r.size_bytes
@@ -127,15 +129,15 @@ def _peak(ranges: Sequence[LiveRange]) -> tuple[LiveRange, ...]:
 def boards_that_do(
     arena_bytes: int, flash_bytes: int, stack_bytes: int, among: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """Return the known boards with one region for the arena, and flash for code and constants.
+    """Return the known boards that fit, by ascending RAM.
 
-    Least RAM first.
+    One region holds the arena, and the flash holds code and constants.
     """
-    found = []
+    fitting = []
     for name in names() if among is None else among:
         other = board(name)
         room: tuple[Room, ...] = rooms(other, stack_bytes)
         fits = any(arena_bytes <= one.arena_bytes for one in room)
         if fits and flash_bytes <= flash_of(other).size_bytes:
-            found.append((other.ram_bytes, name))
-    return tuple(name for _, name in sorted(found))
+            fitting.append((other.ram_bytes, name))
+    return tuple(name for _, name in sorted(fitting))

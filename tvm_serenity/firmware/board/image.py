@@ -65,7 +65,7 @@ def _stubbed(directory: Path, program: Program) -> Iterator[list[str]]:
 
 
 def _roomy(board: Board) -> Board:
-    """``board`` with larger memories, apart from each other, in the same order of sizes."""
+    """Return ``board`` with larger, disjoint memories in the same order of sizes."""
     regions = tuple(
         replace(r, address=i * APART, size_bytes=r.size_bytes + WIDER)
         for i, r in enumerate(board.regions)

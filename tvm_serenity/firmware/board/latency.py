@@ -19,6 +19,8 @@ IMAGE = "build/firmware.elf"
 FLAGS = ("MACHINE := ", "CFLAGS += ")
 TRANSFERS = "transfers"
 """The row of what copies tensors between two memories."""
+PRICED = ("name", "rows", "operators", "steps")
+"""What an estimate takes of ``metadata.json``."""
 
 
 def latency(
@@ -50,16 +52,17 @@ def latency(
 
 
 def _name(project: Project, image: bytes, target: Board, clock_mhz: int | None) -> str:
-    """The cache's name of an estimate: all that is emulated, and what prices it."""
+    """Return the cache name of an estimate, from everything that it depends on."""
     made_by = sources.own_digest(), sources.versions("unicorn", "capstone")
     on = repr(target), json.dumps(target.timing, default=str), str(clock_mhz)
     inputs = [array.tobytes() for array in project.reference_inputs()]
-    about = json.dumps(project.metadata, sort_keys=True), flags(project)
+    known = {name: project.metadata.get(name) for name in PRICED}
+    about = json.dumps(known, sort_keys=True), flags(project)
     return cache.key("cycles", *made_by, *on, *about, image, *inputs)
 
 
 def _restored(entry: bytes) -> CycleEstimate:
-    """The estimate of an entry: JSON has lists where it has tuples."""
+    """Return the estimate of a cache entry, with tuples instead of JSON's lists."""
     held = json.loads(entry)
     for name in ("cycles", "microjoules", "sources"):
         held[name] = None if held[name] is None else tuple(held[name])
@@ -104,7 +107,7 @@ def flags(project: Project) -> str:
 
 
 def _entries(project: Project, loaded: LinkedProgram) -> tuple[str, ...]:
-    """The functions that make one operator each: a layer's, or the kernels."""
+    """Return the functions that each compute one operator: those of layers, or the kernels."""
     if project.metadata.get("rows") is not None:
         return tuple(f"run_{i}" for i in range(len(project.metadata.get("operators", ()))))
     name = project.metadata["name"]

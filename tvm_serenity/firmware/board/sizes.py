@@ -1,4 +1,4 @@
-"""What a linked firmware takes: flash and RAM by section."""
+"""The flash and RAM of a linked firmware, by section."""
 
 import subprocess
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ FLASH = (".vectors", ".text", ".rodata", ".ARM.exidx")
 class Sizes:
     """Bytes of a firmware: code and constants in flash, data, bss and arenas in RAM.
 
-    ``flash_bytes`` is all of the flash that is taken, gaps between sections included.
+    ``flash_bytes``: all used flash, including gaps between sections.
     """
 
     code_bytes: int

@@ -1,7 +1,7 @@
-"""The programs that build and run firmware, and how to get the ones that are missing.
+"""The programs that build and run firmware, and the packages of missing ones.
 
-What they make of sources that name no file outside of their project is kept in the cache
-(:mod:`tvm_serenity.system.cache`). Where ``ccache`` is installed, it keeps single objects as well.
+The results for sources that name no file outside of their project are cached
+(:mod:`tvm_serenity.system.cache`). If ``ccache`` is installed, it also caches single objects.
 """
 
 import functools
@@ -25,11 +25,11 @@ PACKAGES = {
     "cc": "gcc",
     "clang": "clang",
 }
-"""Debian's package of each tool."""
+"""The Debian package of each tool."""
 
 
 def have(*tools: str) -> bool:
-    """Whether all ``tools`` are installed."""
+    """Return whether all ``tools`` are installed."""
     return all(shutil.which(tool) for tool in tools)
 
 
@@ -43,7 +43,7 @@ def require(*tools: str) -> None:
 
 @functools.cache
 def identity(tool: str) -> str:
-    """Return what tells one version of a tool, and of the C library it links, from another."""
+    """Return a text that identifies the version of a tool, and of the C library that it links."""
     path = shutil.which(tool)
     if path is None:
         return f"{tool}: missing"
@@ -59,9 +59,9 @@ def _output(*command: str) -> str:
 
 
 def make(directory: Path, *goals: str, variables: Sequence[str] = ()) -> None:
-    """Build ``goals`` of a project; :class:`CheckError` with the compiler's first complaint.
+    """Build ``goals`` of a project; raise :class:`CheckError` with the compiler's first message.
 
-    Boards need the cross compiler, ``host`` the machine's own.
+    Goals for the board need the cross compiler, ``host`` goals that of this machine.
     """
     compiler = "cc" if set(goals) <= {"host"} else "arm-none-eabi-gcc"
     require("make", compiler)
@@ -80,17 +80,17 @@ def make(directory: Path, *goals: str, variables: Sequence[str] = ()) -> None:
 
 
 BUILT = "build"
-"""The folder of a project for what is made of its files."""
+"""The folder of a project for built files."""
 SETTINGS = (
     *("CC", "CFLAGS", "CROSS", "HOST_CC", "HOST_FLAGS", "LDFLAGS", "OPAQUE", "SCRIPT"),
     *("COMPILER_PATH", "CPATH", "C_INCLUDE_PATH", "GCC_EXEC_PREFIX", "LIBRARY_PATH"),
 )
-"""Environment variables that make or the compiler follows."""
+"""The environment variables that make or the compiler reads."""
 SOURCES = (".c", ".h", ".ld", ".o", ".s", ".S")
 """Suffixes of the files that make and the compiler read, beside the Makefile."""
 NAMED = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]*)"', re.MULTILINE)
 ELSEWHERE = re.compile(rb"\.\./|(^|[\s=:])/|-I|^-?include\b|\$\((wildcard|shell)", re.MULTILINE)
-"""What in a Makefile may name a file outside of its project."""
+"""The pattern of text in a Makefile that may name a file outside of its project."""
 
 
 def _made(directory: Path, arguments: Sequence[str]) -> None:
@@ -103,7 +103,7 @@ def _made(directory: Path, arguments: Sequence[str]) -> None:
 
 
 def _entry(directory: Path, compiler: str, arguments: Sequence[str]) -> str | None:
-    """The name of what ``arguments`` make of a project; None where it may read other files."""
+    """Return the cache name of make's result for ``arguments``; None if it may read other files."""
     sources = {
         path.relative_to(directory).as_posix(): path.read_bytes()
         for path in directory.rglob("*")
@@ -116,9 +116,10 @@ def _entry(directory: Path, compiler: str, arguments: Sequence[str]) -> str | No
 def entry(
     kind: str, tools: Sequence[str], words: Sequence[str], sources: Mapping[str, bytes]
 ) -> str | None:
-    """Return the cache's name of what ``tools``, told ``words``, make of ``sources`` by name.
+    """Return the cache name of the result of ``tools`` with arguments ``words`` for ``sources``.
 
-    None where these may read other files. The environment that the tools follow decides as well.
+    None if the sources may read other files. The name also depends on the environment variables
+    that the tools read.
     """
     if not self_contained(sources):
         return None
@@ -132,7 +133,7 @@ def _is_source(path: Path) -> bool:
 
 
 def self_contained(sources: Mapping[str, bytes]) -> bool:
-    """Whether C files and a Makefile name no file but each other and the compiler's own."""
+    """Return whether C files and a Makefile only name each other and files of the compiler."""
     for name, data in sources.items():
         if name == "Makefile" and ELSEWHERE.search(data):
             return False
@@ -144,16 +145,16 @@ def self_contained(sources: Mapping[str, bytes]) -> bool:
 
 
 def _compilers() -> list[str]:
-    """Variables of make for the compilers that the environment does not name."""
+    """Return make variables for the compilers that the environment does not name."""
     named = {"CC": "arm-none-eabi-gcc", "HOST_CC": "cc"}
     named = {k: v for k, v in named.items() if not {k, "CROSS"} & set(os.environ)}
     return [f"{variable}={' '.join(compiler(tool))}" for variable, tool in named.items()]
 
 
 def cross_compiler(named: str) -> tuple[str, ...]:
-    """Return the command of the compiler for a board, ``named`` unless the environment says other.
+    """Return the command of a board's compiler: ``named``, or that of the environment.
 
-    ``CC`` names a command, ``CROSS`` what stands before ``gcc``, as in a project's Makefile.
+    ``CC`` names a command, ``CROSS`` the prefix of ``gcc``, as in a project's Makefile.
     """
     if os.environ.get("CC"):
         return tuple(shlex.split(os.environ["CC"]))
@@ -161,7 +162,7 @@ def cross_compiler(named: str) -> tuple[str, ...]:
 
 
 def compiler(tool: str) -> list[str]:
-    """Return the words that begin a command of a compiler: with ``ccache`` where it is installed.
+    """Return the first words of a compiler's command: with ``ccache`` if it is installed.
 
     The command runs in :func:`environment`.
     """
@@ -169,9 +170,10 @@ def compiler(tool: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return the variables that make and compilers run with: none of a make that runs us.
+    """Return the environment of make and compilers, without the variables of an outer make.
 
-    ``ccache`` keeps objects in a folder of the cache, within its limit, unless they say otherwise.
+    ``ccache`` stores objects in a folder of the cache, within its limit, unless the environment
+    sets another folder.
     """
     given = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
     kept = cache.opened()

@@ -1,7 +1,7 @@
-"""A program's calls replayed on a map of owners.
+"""Replay of a program's calls on a memory map, to find overwritten tensors.
 
-The check is naive on purpose: it knows which byte of which tensor lies at each place of the arenas,
-so a plan with an overlap is found without trusting live ranges.
+The check is naive on purpose: the map has the tensor and the byte that each byte of the arenas
+holds. It finds wrong placements without live ranges.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,11 +21,11 @@ MOST_STORES = 1 << 16
 
 
 def check(program: Program) -> None:
-    """Replay ``program``; :class:`CheckError` names what is not intact.
+    """Replay ``program``; raise :class:`CheckError` with the tensor that is overwritten.
 
-    Every call must find the rows it reads whole, inside of their arenas, and its scratch must lie
-    on nothing it reads or writes. Only kernels without ``restrict`` work in place, or write over
-    what they have read: then no byte of it may be read after it is written.
+    Each call must find the rows that it reads intact and inside of the arenas, and its workspace
+    must not overlap what it reads or writes. Only kernels without ``restrict`` may run in place or
+    with overlap; then no byte may be read after it is overwritten.
     """
     memory = _Memory(program)
     for number, step in enumerate(program.steps):
@@ -72,7 +72,7 @@ def _copy(memory: "_Memory", call: int) -> None:
 
 
 class _Sums:
-    """How many rows have been taken into what steps add up: all, before another step reads it."""
+    """The number of rows added to each sum; all must be added before another step reads it."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -85,7 +85,10 @@ class _Sums:
         self.taken = dict.fromkeys(self.makers.values(), 0)
 
     def called(self, number: int, first: int, end: int, where: str) -> None:
-        """A step makes, or takes in, rows up to ``end``; :class:`CheckError` for the wrong ones."""
+        """Record that a step adds or computes rows ``first`` to ``end - 1``.
+
+        Raises :class:`CheckError` if they are not the next rows, or if rows are missing.
+        """
         step = self.program.steps[number]
         if step.adds:
             if first != self.taken[number]:
@@ -101,7 +104,7 @@ class _Sums:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows ``first`` to before ``end`` of a tensor; ``whole``: they must follow each other."""
+    """Rows ``first`` to ``end - 1`` of a tensor; ``whole``: they must be contiguous."""
 
     tensor: int
     first: int
@@ -111,7 +114,7 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Bytes ``start`` to before ``stop`` of a region; ``byte``: what is expected of the first."""
+    """Bytes ``start`` to ``stop - 1`` of a region; ``byte``: the number of the first byte."""
 
     region: str
     start: int
@@ -119,7 +122,7 @@ class _Span:
     byte: int = NOBODY
 
     def meets(self, other: "_Span") -> bool:
-        """Whether both have a byte in common."""
+        """Return whether both share a byte."""
         inside = self.start < other.stop and other.start < self.stop
         return inside and self.region == other.region
 
@@ -129,7 +132,7 @@ def _all_of(program: Program, tensor: int) -> _Rows:
 
 
 def _move(program: Program, memory: "_Memory") -> None:
-    """Claim what the step before has kept, moved up, and the rows that have arrived."""
+    """Claim the rows retained from the previous step, after their move, and the new input rows."""
     assert program.fed is not None
     assert program.moving is not None
     for kept in program.moving.kept:
@@ -143,7 +146,7 @@ def _move(program: Program, memory: "_Memory") -> None:
 
 
 def _taken_in(program: Program, memory: "_Memory", band: int, arrived: int) -> int:
-    """Claim a band of rows that arrives; return how many have."""
+    """Claim a band of arriving rows; return the number of rows that have arrived."""
     if program.fed is None or band * program.bands[program.fed.tensor].together != arrived:
         raise CheckError(f"band {band} of the rows that arrive is not the next one")
     end = min(program.fed.rows, arrived + program.bands[program.fed.tensor].together)
@@ -152,7 +155,7 @@ def _taken_in(program: Program, memory: "_Memory", band: int, arrived: int) -> i
 
 
 def _replay(memory: "_Memory", number: int, rows: tuple[int, int], where: str) -> None:
-    """One call of a kernel: ``rows`` are the first row that it makes, and the end."""
+    """Replay one call of a kernel; ``rows``: the first row that it computes, and the end."""
     program, step = memory.program, memory.program.steps[number]
     fed = program.fed is not None and program.fed.step == number
     read = [] if fed else [r for r in _passed(program, step, rows) if r.tensor not in step.writes]
@@ -169,14 +172,14 @@ def _replay(memory: "_Memory", number: int, rows: tuple[int, int], where: str) -
     over = {} if restrict else dict(step.over)
     for one in made:
         beside = [r for r in read if r.tensor not in over or len(step.writes) > 1]
-        memory.apart(one, beside, not restrict or one.tensor not in named, where)
+        memory.disjoint(one, beside, not restrict or one.tensor not in named, where)
         for lost in (r for r in read if r not in beside):
             memory.behind(one, lost, over[lost.tensor], where)
         memory.claim(one)
 
 
 def _passed(program: Program, step: Step, rows: tuple[int, int]) -> list[_Rows]:
-    """What the arguments of a call show, rows outside of a tensor left out."""
+    """Return the rows that the arguments of a call point to, without padding rows."""
     found = []
     for argument in step.arguments:
         if isinstance(argument, Data):
@@ -189,7 +192,7 @@ def _passed(program: Program, step: Step, rows: tuple[int, int]) -> list[_Rows]:
 
 
 class _Memory:
-    """Which byte lies where: every byte of every tensor has a number, alike in views."""
+    """The memory map: the number of the byte at each address; views share the numbers."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -200,12 +203,12 @@ class _Memory:
         self.home = [homes.setdefault(program.memory(t), t) for t in range(len(sizes))]
 
     def claim(self, rows: _Rows) -> None:
-        """Rows are written."""
+        """Record that rows are written."""
         for span in self.spans(rows):
             self.bytes_of(span)[:] = np.arange(span.byte, span.byte + span.stop - span.start)
 
     def intact(self, rows: _Rows, where: str) -> None:
-        """Raise :class:`CheckError` unless rows are as they were written."""
+        """Raise :class:`CheckError` if a byte of rows is overwritten."""
         for span in self.spans(rows):
             found = self.bytes_of(span)
             wrong = found != np.arange(span.byte, span.byte + span.stop - span.start)
@@ -214,12 +217,12 @@ class _Memory:
                 raise CheckError(f"{where}: {self.named(rows)} is overwritten by {by}")
 
     def store(self, kept: KeptRows, number: int) -> None:
-        """What windows of another phase keep is written."""
+        """Record the retained rows of phase ``number`` in their store."""
         span = self.store_of(kept, number)
         self.bytes_of(span)[:] = span.byte
 
     def stored(self, kept: KeptRows, number: int) -> None:
-        """Raise :class:`CheckError` unless what windows of another phase keep is there."""
+        """Raise :class:`CheckError` if the store of phase ``number`` is overwritten."""
         span = self.store_of(kept, number)
         found = self.bytes_of(span)
         if (found != span.byte).any():
@@ -228,7 +231,7 @@ class _Memory:
             raise CheckError(f"phase {number + 1} of tensor {name!r} is overwritten by {by}")
 
     def store_of(self, kept: KeptRows, number: int) -> _Span:
-        """Where it lies; every store has a number below nobody's."""
+        """Return the span of a store; the numbers of stores are negative, below all others."""
         place = self.program.row_place(kept.tensor, kept.first)
         assert place is not None
         size = (kept.end - kept.first - kept.shift) * self.program.row_bytes(kept.tensor)
@@ -238,8 +241,11 @@ class _Memory:
             raise CheckError(f"phase {number + 1} of tensor {name!r}: outside of the arena")
         return _Span(place.region, at, at + size, -2 - (kept.tensor * MOST_STORES + number))
 
-    def apart(self, made: _Rows, read: Sequence[_Rows], in_place: bool, where: str) -> None:
-        """A result may lie on what its call reads only exactly, and if the kernel expects it."""
+    def disjoint(self, made: _Rows, read: Sequence[_Rows], in_place: bool, where: str) -> None:
+        """Raise :class:`CheckError` if a result shares bytes with what its call reads.
+
+        In place is allowed if both are at the same address and the kernel expects it.
+        """
         for one in read:
             if one.tensor == made.tensor:
                 continue
@@ -250,21 +256,23 @@ class _Memory:
                     raise CheckError(f"{where}: {self.named(one)} is overwritten by {name!r}")
 
     def behind(self, made: _Rows, read: _Rows, windows: Passage, where: str) -> None:
-        """A result may lie on what its call reads where that is not read any more."""
+        """Raise :class:`CheckError` if a result overlaps bytes that its call reads later."""
         (a,), (b,) = self.spans(made), self.spans(read)
         if not a.meets(b):
             return
         name = self.program.tensors[made.tensor].name
         sizes = (windows.height * windows.width * windows.bytes, windows.out_size)
         if sizes != (b.stop - b.start, a.stop - a.start):
-            raise CheckError(f"{where}: {self.named(read)} is not gone over as {name!r} is made")
+            raise CheckError(
+                f"{where}: the passage of {name!r} has other sizes than {self.named(read)}"
+            )
         lost = first_lost(windows, a.start - b.start)
         if lost is not None:
-            what = f"byte {lost} of {self.named(read)}"
-            raise CheckError(f"{where}: {what} is read after {name!r} is written there")
+            byte = f"byte {lost} of {self.named(read)}"
+            raise CheckError(f"{where}: {byte} is read after {name!r} overwrites it")
 
     def scratch(self, at: Place, size_bytes: int, touched: Sequence[_Rows], where: str) -> None:
-        """Scratch may lie on nothing that its call touches; what lay there is gone."""
+        """Overwrite the workspace of a call; raise :class:`CheckError` if it meets its tensors."""
         span = _Span(at.region, at.offset_bytes, at.offset_bytes + size_bytes)
         if not 0 <= span.start <= span.stop <= self.program.arena_bytes[at.region]:
             raise CheckError(f"{where}: its scratch is outside of the arena")
@@ -276,7 +284,7 @@ class _Memory:
         self.bytes_of(span)[:] = NOBODY
 
     def spans(self, rows: _Rows) -> Iterator[_Span]:
-        """Yield where rows lie, band by band; :class:`CheckError` outside of the arena."""
+        """Yield the spans of rows, band by band; raise :class:`CheckError` outside of the arena."""
         program, bands = self.program, self.program.bands[rows.tensor]
         width, start = program.row_bytes(rows.tensor), rows.first
         before: _Span | None = None
@@ -299,17 +307,17 @@ class _Memory:
             before, start = span, end
 
     def bytes_of(self, span: _Span) -> npt.NDArray[np.int64]:
-        """The numbers of what lies in a span."""
+        """Return the numbers of the bytes in a span."""
         return self.owner[span.region][span.start : span.stop]
 
     def named(self, rows: _Rows) -> str:
-        """A tensor by its name, and the row where it has several."""
+        """Return the name of a tensor, with the row if it has several."""
         height = self.program.bands[rows.tensor].height
         row = f"row {rows.first} of " if height > 1 and not rows.whole else ""
         return f"{row}tensor {self.program.tensors[rows.tensor].name!r}"
 
     def names(self, found: npt.NDArray[np.int64], tensor: int) -> list[str]:
-        """The tensors that bytes belong to, ``tensor`` alone only where there is no other."""
+        """Return the names of the tensors of bytes; ``tensor`` only if there is no other."""
         known = np.unique(found[found >= 0])
         at = np.unique(np.searchsorted(self.begins, known, "right") - 1)
         others = [int(t) for t in at if int(t) != self.home[tensor]] or [int(t) for t in at]

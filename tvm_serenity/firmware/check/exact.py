@@ -1,8 +1,8 @@
-"""What integer kernels mean, in exact numpy: a second opinion on TVM's own kernels.
+"""The results of integer kernels in exact numpy, independent of TVM's own kernels.
 
-A kernel of ours may be made from the TVM kernel that it is compared with, and then has its faults.
-Here the record that both were made from is computed anew: sums in numpy, requantised as
-``quantize.exact`` does, pools and pairs by the references of their operators.
+A kernel of ours may be derived from the TVM kernel that it is compared with, and share its faults.
+Here the record of the operator is computed anew: sums in numpy, requantised as in
+``quantize.exact``, pools and pairs by the references of their operators.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,20 +27,20 @@ from tvm_serenity.operators import operator
 from tvm_serenity.quantize.exact import ONCE, TWICE, WIDE, multiplied
 
 Sums = npt.NDArray[np.float64]
-"""Whole numbers below 2**53, which matrix products of float64 add exactly."""
+"""Integers below 2**53, which matrix products of float64 add exactly."""
 
 
 def meaning(spec: Any, given: Sequence[Array]) -> Array | None:
-    """Return what a kernel made from ``spec`` must make of its parameters, None where unknown.
+    """Return the exact result of a kernel with the record ``spec``, None if it is unknown.
 
-    ``given`` are all parameters but the result: inputs, weights, bias, tables.
+    ``given``: all parameters except the result: inputs, weights, bias, tables.
     """
     found = _MEANINGS.get(type(spec))
     return None if found is None else found(spec, given)
 
 
 def finished(total: Array, spec: Requantise) -> Array | None:
-    """Return sums, channels last, as stored values; None for a rounding of floats."""
+    """Return sums (channels last) as stored values; None if the rounding is in float."""
     if spec.rounding not in (TWICE, ONCE, WIDE, "double"):
         return None
     m = spec.multiplier
@@ -65,7 +65,7 @@ def _convolution(spec: Convolution, given: Sequence[Array]) -> Array | None:
 
 
 def _sums(spec: WindowSums, image: Array, weights: Array) -> Sums:
-    """The sums of an NHWC image under each window, tap by tap."""
+    """Return the sums of an NHWC image under each window, tap by tap."""
     top, left, bottom, right = spec.padding
     border = ((0, 0), (top, bottom), (left, right), (0, 0))
     padded = np.pad(image, border, constant_values=spec.input_zero).astype(np.float64)
@@ -82,7 +82,7 @@ def _sums(spec: WindowSums, image: Array, weights: Array) -> Sums:
 
 
 def _tap(spec: WindowSums, pixels: Sums, w: Sums) -> Sums:
-    """What one tap of the windows adds."""
+    """Return the products that one tap of the windows adds."""
     if spec.depthwise:
         return np.repeat(pixels, spec.channels // pixels.shape[3], axis=3) * w
     if spec.groups == 1:

@@ -1,4 +1,4 @@
-"""A project's whole network on this machine, in a poisoned arena, before it is written."""
+"""Runs a project's network on this machine, in a poisoned arena, before it is written."""
 
 import ctypes
 import json
@@ -21,20 +21,21 @@ from tvm_serenity.validation.disagreement import disagreement
 from tvm_serenity.validation.report import first_difference
 
 Runs = list[tuple[Sequence[Array], list[Array]]]
-"""Inputs and the outputs they give."""
+"""Inputs, and the outputs for them."""
 MOST_STEPS = 2 * 10**9
-"""Innermost steps of all runs of a network together, where that is fewer inputs."""
+"""The maximum of innermost loop steps of all runs together; it limits the number of inputs."""
 LIMIT_S = 300.0
 POISONS = (0xA5, 0x5A)
 
 
 @dataclass(frozen=True)
 class Rehearsed:
-    """How many tensors were compared when written; whether the model's runtime agreed, or why not.
+    """The counts of a run: compared tensors, and inputs.
 
-    ``without`` is empty where it did. ``inputs``: on how many inputs outputs were compared;
-    ``reference_inputs``: on how many of them with the runtime's. ``transferred_bytes``: what the
-    port has copied; None without transfers.
+    ``without``: why outputs were not compared with the model's runtime, "" if they were.
+    ``inputs``: the number of inputs whose outputs were compared; ``reference_inputs``: how many of
+    them with the runtime's outputs.
+    ``transferred_bytes``: what the port copied; None without transfers.
     """
 
     tensors: int
@@ -48,10 +49,10 @@ class Rehearsed:
 def rehearse(
     library: ctypes.CDLL, files: Mapping[str, bytes], reference: Mapping[str, Array]
 ) -> Rehearsed:
-    """Run the network twice, each time on another poison pattern; return what was compared.
+    """Run the network twice with different poison; return the counts of compared tensors.
 
-    Every tensor when it is written with ``reference``, outputs with the runtime's that it holds.
-    Raises :class:`WrongResultError`.
+    Each tensor is compared with ``reference`` when it is written, outputs also with the runtime's
+    outputs in it. Raises :class:`WrongResultError`.
     """
     project = Project(None, json.loads(files["metadata.json"]), reference)
     name = project.metadata["name"]
@@ -78,7 +79,7 @@ def rehearse(
 
 
 def runs_for(steps: int) -> int:
-    """Return on how many inputs a network of so many innermost steps is compared."""
+    """Return the number of inputs on which a network of ``steps`` innermost steps is compared."""
     return max(LEAST_INPUTS, min(MOST_INPUTS, MOST_STEPS // max(steps, 1)))
 
 
@@ -87,11 +88,10 @@ def rehearse_more(
     files: Mapping[str, bytes],
     runs: Sequence[tuple[Sequence[Array], Recorded | Mapping[str, Array]]],
 ) -> Runs:
-    """Run the network on more inputs; return these with its outputs, which are right.
+    """Run the network on further inputs; return the inputs with their confirmed outputs.
 
-    ``runs``: inputs, and the runtime's answer to them, or TVM's outputs by their keys in a
-    reference. Where the runtime differs, a second reference is asked. Raises
-    :class:`WrongResultError`.
+    ``runs``: inputs, with the runtime's outputs, or TVM's outputs by their keys in a reference. If
+    the runtime differs, a second reference decides. Raises :class:`WrongResultError`.
     """
     metadata = json.loads(files["metadata.json"])
 
@@ -111,21 +111,21 @@ def rehearse_more(
     pairs = [
         (want, outputs)
         for want, outputs in zip(answers, made, strict=True)
-        if isinstance(want, Recorded) and _apart(want, outputs)
+        if isinstance(want, Recorded) and _deviates(want, outputs)
     ]
     _settle(metadata, pairs)
     return [(inputs, outputs) for (inputs, _), outputs in zip(runs, made, strict=True)]
 
 
-def _apart(answer: Recorded, made: Sequence[Array]) -> bool:
-    """Whether outputs are further from the runtime's than its rule says."""
+def _deviates(answer: Recorded, made: Sequence[Array]) -> bool:
+    """Return whether outputs deviate from the runtime's by more than its tolerance."""
     assert answer.spec is not None
     want = answer.shaped(made)
     return first_difference(want, made[: len(want)], answer.spec.tolerance) is not None
 
 
 def _settle(metadata: Mapping[str, Any], pairs: Sequence[tuple[Recorded, Sequence[Array]]]) -> None:
-    """Raise :class:`WrongResultError` where outputs are wrong that differ from the runtime's."""
+    """Raise :class:`WrongResultError` for outputs that differ from the runtime's and are wrong."""
     spec = next((answer.spec for answer, _ in pairs), None)
     if spec is None:
         return
@@ -141,14 +141,14 @@ def _settle(metadata: Mapping[str, Any], pairs: Sequence[tuple[Recorded, Sequenc
 
 
 def _arrays(metadata: Mapping[str, Any], found: Execution) -> list[Array]:
-    """The outputs of a run under their types and shapes."""
+    """Return the outputs of a run with their types and shapes."""
     described = [metadata["tensors"][t] for t in metadata["outputs"]]
     pairs = zip(found.outputs, described, strict=True)
     return [np.frombuffer(data, t["dtype"]).reshape(t["shape"]) for data, t in pairs]
 
 
 def _off(off: Deviation) -> str:
-    """A difference in words."""
+    """Return a difference as text."""
     if not off.tensors:
         return "other tensors are written, or in another order, than planned"
     return f"tensor {off.first!r} is wrong, {off.max_abs_error:g} apart from TVM's"
@@ -165,7 +165,7 @@ def _transferred(project: Project, found: Execution) -> None:
 
 
 def _outputs(project: Project, outputs: Sequence[bytes], reference: Mapping[str, Array]) -> None:
-    """Outputs and new states, where the caller finds them, are what the last kernels made."""
+    """Raise :class:`WrongResultError` if the caller gets other outputs or states than computed."""
     for index, (described, raw) in enumerate(zip(project.outputs, outputs, strict=True)):
         want = np.ascontiguousarray(reference[f"output{index}"]).reshape(-1)
         got = np.frombuffer(raw, want.dtype)

@@ -1,9 +1,8 @@
-"""The constants of a linked image: what the start-up code leaves where kernels read them.
+"""Checks the constants of a linked image at the addresses from which kernels read them.
 
-The image is read as a debugger loads it. What is copied to RAM is copied here as ``startup.c`` is
-asked to, from ``data_load`` to ``data_start`` .. ``data_end``, and ``bss_start`` .. ``bss_end`` is
-zeroed, where compilers put constants of zeros. Each constant must then hold what the network was
-compiled with.
+The image is read as a debugger loads it. Data is copied to RAM as ``startup.c`` does, from
+``data_load`` to ``data_start`` .. ``data_end``, and ``bss_start`` .. ``bss_end`` is zeroed, because
+compilers put constants of zeros there. Each constant must then equal that of the network.
 """
 
 from pathlib import Path
@@ -81,7 +80,7 @@ def _where(program: Program) -> str:
 
 
 def _held(linked: LinkedProgram, at: Symbol, size: int) -> bytes | None:
-    """The bytes of a symbol when ``main`` begins, None where nothing puts any there."""
+    """Return the bytes of a symbol when ``main`` begins, None if they are not loaded."""
     if not size:
         return b""
     for segment in linked.segments:
@@ -95,7 +94,7 @@ def _held(linked: LinkedProgram, at: Symbol, size: int) -> bytes | None:
 
 
 def _copied(linked: LinkedProgram, address: int, size: int) -> bytes | None:
-    """The bytes that the start-up code copies to ``address`` word by word, or its zeros."""
+    """Return the bytes that the start-up code copies to ``address``, or the zeros it writes."""
     zeroed = [linked.find(name) for name in ZEROED]
     if all(found is not None for found in zeroed):
         start, end = (found.address for found in zeroed if found is not None)

@@ -1,4 +1,4 @@
-"""What a model says of its inputs and outputs, against the macros that a C program reads.
+"""Checks the macros of ``model.h`` against the inputs and outputs of the model.
 
 The facts come from the model: shapes and types from TVM's own network, scales and zero points from
 the tables of a ``.tflite`` file. The writer of ``model.h`` has no part in them.
@@ -49,8 +49,8 @@ def expected_macros(
     inputs = _arriving(program, inputs)
     states = sum(program.tensors[t].initial is not None for t in program.given)
     found = _sizes(program)
-    for role, tensors, edges, known in zip(
-        ("INPUT", "OUTPUT"),
+    for (role, short), tensors, edges, known in zip(
+        (("INPUT", "IN"), ("OUTPUT", "OUT")),
         (program.given, program.outputs),
         (inputs, outputs),
         stored,
@@ -59,18 +59,25 @@ def expected_macros(
         told = len(known) == len(tensors) - states
         for i, (tensor, edge) in enumerate(zip(tensors, edges, strict=False)):
             described = program.tensors[tensor]
-            prefix = f"{program.name}_{role}_{described.name}".upper()
-            found |= _of_edge(prefix, edge)
+            said = _of_edge(edge)
             own = known[i] if told and i < len(known) else described.quantisation
             if own is not None:
-                found |= {f"{prefix}_SCALE": own.scale, f"{prefix}_ZERO_POINT": own.zero_point}
+                said |= {"SCALE": own.scale, "ZERO_POINT": own.zero_point}
             if role == "INPUT" and described.initial is not None:
-                found[f"{prefix}_INITIAL"] = described.initial
-    return found | _rows(program, inputs)
+                said["INITIAL"] = described.initial
+            if role == "INPUT" and i == 0:
+                said |= _rows(program, edge)
+            for prefix in (
+                f"{program.name}_{role}_{described.name}",
+                f"{program.name}_{short}_{i}",
+            ):
+                found |= {f"{prefix}_{rest}".upper(): value for rest, value in said.items()}
+        found[f"{program.name}_{short}_COUNT".upper()] = len(tensors)
+    return found
 
 
 def _arriving(program: Program, inputs: Sequence[Edge]) -> Sequence[Edge]:
-    """The inputs as they are given: one whose rows arrive may be flat in the model."""
+    """Return the inputs as the program takes them; in the model, rows may be flat."""
     if program.fed is None:
         return inputs
     shape = tuple(program.tensors[program.fed.tensor].shape)
@@ -123,7 +130,7 @@ def _quantised(tensor: Table) -> Quantisation | None:
 
 
 def _sizes(program: Program) -> dict[str, float]:
-    """The bytes of the arenas and of the constants."""
+    """Return the bytes of the arenas and of the constants, by macro."""
     prefix = program.name.upper()
     regions = {f"{prefix}_ARENA_{n.upper()}_BYTES": v for n, v in program.arena_bytes.items()}
     return {
@@ -134,26 +141,24 @@ def _sizes(program: Program) -> dict[str, float]:
     }
 
 
-def _of_edge(prefix: str, edge: Edge) -> dict[str, float]:
+def _of_edge(edge: Edge) -> dict[str, float]:
     elements = math.prod(edge.shape)
     return {
-        f"{prefix}_BYTES": elements * np.dtype(edge.dtype).itemsize,
-        f"{prefix}_ELEMENTS": elements,
-        f"{prefix}_RANK": len(edge.shape),
-        **{f"{prefix}_DIM_{axis}": extent for axis, extent in enumerate(edge.shape)},
+        "BYTES": elements * np.dtype(edge.dtype).itemsize,
+        "ELEMENTS": elements,
+        "RANK": len(edge.shape),
+        **{f"DIM_{axis}": extent for axis, extent in enumerate(edge.shape)},
     }
 
 
-def _rows(program: Program, inputs: Sequence[Edge]) -> dict[str, float]:
+def _rows(program: Program, edge: Edge) -> dict[str, float]:
     """Of an input whose rows arrive: an image's second axis are the rows; others are one row."""
     if program.fed is None:
         return {}
-    edge, name = inputs[0], program.tensors[program.fed.tensor].name
     rows = edge.shape[1] if len(edge.shape) == IMAGE_RANK else 1
-    prefix = f"{program.name}_INPUT_{name}".upper()
     size = math.prod(edge.shape) * np.dtype(edge.dtype).itemsize
-    found: dict[str, float] = {f"{prefix}_ROWS": rows, f"{prefix}_ROW_BYTES": size // rows}
+    found: dict[str, float] = {"ROWS": rows, "ROW_BYTES": size // rows}
     if program.moving is not None:
-        found[f"{prefix}_STEP_ROWS"] = program.moving.step
-        found[f"{prefix}_STEPS_TO_FILL"] = program.moving.steps_to_fill
+        found["STEP_ROWS"] = program.moving.step
+        found["STEPS_TO_FILL"] = program.moving.steps_to_fill
     return found

@@ -1,7 +1,7 @@
-"""A kernel that writes over what it reads, replayed window by window on owners of bytes.
+"""Replays a kernel whose result overlaps its operand, window by window, on a map of bytes.
 
-Naive on purpose: it knows no distances. It goes over the pixels as the kernel does, and every byte
-under a window must still be the operand's when it is read.
+The check is naive on purpose: it uses no distances. It reads and writes pixels in the order of the
+kernel, and each byte under a window must still belong to the operand when it is read.
 """
 
 from collections.abc import Iterator
@@ -37,14 +37,14 @@ def first_lost(windows: Passage, apart: int) -> int | None:
 
 
 Bytes = tuple[int, int, int]
-"""First byte, how many, how far apart."""
+"""The first byte, the number of bytes, and the distance between them."""
 
 
 def _in_pixels(w: Passage) -> Iterator[tuple[list[Bytes], list[Bytes]]]:
-    """Yield what is read and written, pixel by pixel.
+    """Yield the bytes that are read and written, pixel by pixel.
 
-    The window of a pixel is read when its own bytes, and those of all that may be made together
-    with it, are written: a kernel may read it again for each channel.
+    A kernel may read the window of a pixel again for each channel. So the window is read when the
+    bytes of the pixel, and of all pixels computed together with it, are written.
     """
     written = 0
     for p in range(w.pixels):
@@ -56,7 +56,7 @@ def _in_pixels(w: Passage) -> Iterator[tuple[list[Bytes], list[Bytes]]]:
 
 
 def _window(w: Passage, y: int, x: int) -> list[Bytes]:
-    """The bytes under a window, row by row."""
+    """Return the bytes under a window, row by row."""
     found = []
     for ky in range(w.kernel[0]):
         row = y * w.strides[0] - w.top + ky * w.dilation[0]
@@ -70,7 +70,7 @@ def _window(w: Passage, y: int, x: int) -> list[Bytes]:
 
 
 def _in_planes(w: Passage, held: set[tuple[int, int]]) -> Iterator[tuple[list[Bytes], list[Bytes]]]:
-    """Yield what is read and written, channel by channel and line by line; rows are read once."""
+    """Yield the bytes that are read and written, by channel and line; rows are read once."""
     for channel in range(w.bytes):
         for y in range(w.out_height):
             rows = [y * w.strides[0] - w.top + k for k in range(w.kernel[0])]

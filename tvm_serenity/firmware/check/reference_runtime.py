@@ -46,13 +46,16 @@ class Recorded:
         return [w.reshape(o.shape) if w.size == o.size else w for w, o in pairs]
 
 
-def recorded(model: str | None, inputs: Sequence[Array]) -> Recorded:
+def recorded(
+    model: str | None, inputs: Sequence[Array], process: ReferenceRuntime | None = None
+) -> Recorded:
     """Return what the runtime of a ``.tflite`` or ``.onnx`` file computes on ``inputs``.
 
     The first inputs are the file's, the rest states, which the runtime has itself. Where there is
-    no answer, ``note`` says why: no runtime, not installed, refused, died.
+    no answer, ``note`` says why: no runtime, not installed, refused, died. ``process``: the one to
+    ask, by default a new one.
     """
-    return recorded_runs(model, [inputs])[0]
+    return recorded_runs(model, [inputs], process=process)[0]
 
 
 def recorded_runs(
@@ -61,6 +64,7 @@ def recorded_runs(
     follow: bool = False,
     *,
     keep: bool = True,
+    process: ReferenceRuntime | None = None,
 ) -> list[Recorded]:
     """Return the same for each of several runs, which know nothing of each other.
 
@@ -83,7 +87,7 @@ def recorded_runs(
 
     try:
         rule = rule_for(path)
-        runtime, found = consulted(rule.runtime, path, ask, keep=keep)
+        runtime, found = consulted(rule.runtime, path, ask, keep=keep, process=process)
     except (ReferenceRuntimeError, MissingPartError) as error:
         return [Recorded([], {}, str(error))] * len(runs)
     spec = ReferenceSpec(runtime, path, rule.tolerance, follow=False)

@@ -1,7 +1,8 @@
-"""The library's requantisation, compiled, against exact integers: for the multipliers in use.
+"""Compares the compiled requantisation of the library with exact integers.
 
-A network shows few sums; here each form of the library gets those at which a wrong rounding, sign
-or limit shows (``quantize.exact``), for every channel's multiplier, shift, zero point and limits.
+A network has few different sums. Here each form of the library gets the sums at which a wrong
+rounding, sign or limit shows (``quantize.exact``), for the multiplier, shift, zero point and limits
+of every channel.
 """
 
 import ctypes
@@ -34,7 +35,7 @@ _WORD = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class _Case:
-    """The sums of a channel that a form is defined for, and what it must make of them."""
+    """The sums of a channel for which a form is defined, and the expected results."""
 
     channel: Channel
     sums: Ints
@@ -69,7 +70,7 @@ def compare_forms(
 
 
 def _is_byte(channel: Channel) -> bool:
-    """Whether results are stored in 8 bits: others are kept within wider limits."""
+    """Return whether results are stored in 8 bits."""
     return any(low <= channel.low and channel.high <= high for low, high in _FULL)
 
 
@@ -82,7 +83,7 @@ def _case(channel: Channel) -> _Case:
 def _made(
     library: ctypes.CDLL, used: frozenset[str], case: _Case
 ) -> Iterator[tuple[str, _Case, Ints]]:
-    """What each form makes of the sums that it is for."""
+    """Yield the results of each form for the sums that it supports."""
     channel, shift = case.channel, case.channel.shift
     yield "requantised", case, _general(library, case, _FORMS[channel.rounding][0])
     if not LEAST_SHIFT <= shift < 0:

@@ -1,7 +1,7 @@
-"""C kernels called on this machine: the text of a project, compiled and run in guarded memory.
+"""Runs C kernels on this machine: compiles the text of a project and calls it in guarded memory.
 
-A :class:`Trial` is memory and calls that work on it. ``run`` poisons what is not given,
-and finds what a kernel writes where it must not. No TVM here.
+A :class:`Trial` is memory and calls on it. ``run`` poisons all memory without given content, and
+finds writes outside of the allowed blocks. This module does not use TVM.
 """
 
 import ctypes
@@ -19,18 +19,18 @@ from tvm_serenity.firmware.program import Array
 from tvm_serenity.system import cache
 
 GUARD_BYTES = 64
-"""Bytes around each block that nothing may touch."""
+"""The guard bytes around each block; a write to them is an error."""
 FLAGS = ("-std=gnu11", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC")
 COMPILER, MADE = "cc", "trial.so"
 NOWHERE = -1
-"""Stands for a block in a call: NULL is passed."""
+"""The number that stands for NULL in a call."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Memory a kernel is given: what it ``held``, or None for ``size_bytes`` of poison.
+    """A block of memory for a kernel: its content ``held``, or None for ``size_bytes`` of poison.
 
-    It begins at a multiple of ``alignment``, and of no larger power of two.
+    Its address is a multiple of ``alignment``, and of no larger power of two.
     """
 
     size_bytes: int
@@ -54,7 +54,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Trial:
-    """Calls in order on blocks; what is left in the blocks ``results`` together is the result."""
+    """Calls in order on blocks; the final content of the blocks ``results`` is the result."""
 
     blocks: tuple[Block, ...]
     calls: tuple[Call, ...]
@@ -63,7 +63,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The bytes of the results one after the other; ``damage`` says what else was written."""
+    """The concatenated bytes of the results; ``damage``: other bytes that were written, or None."""
 
     result: Array
     damage: str | None
@@ -71,9 +71,9 @@ class TrialResult:
 
 @dataclass
 class Compilation:
-    """A compiler at work on sources in ``directory``; no ``process`` where it is done.
+    """A running compilation of sources in ``directory``; no ``process`` if it is done.
 
-    ``entry``: under which name the cache keeps what it makes, if it does.
+    ``entry``: the name of its result in the cache, None if it is not cached.
     """
 
     directory: Path
@@ -82,7 +82,7 @@ class Compilation:
 
     @cached_property
     def library(self) -> ctypes.CDLL:
-        """What it made, once it is done; :class:`CheckError` with its first complaint."""
+        """Return the compiled library, or raise :class:`CheckError` with the first message."""
         made = self.directory / MADE
         if self.process is not None:
             self._wait(self.process)
@@ -130,7 +130,7 @@ def compilation(
 
 
 def run(library: ctypes.CDLL, trial: Trial, poison: int) -> TrialResult:
-    """Return what the calls of ``trial`` leave, in memory full of the byte ``poison``."""
+    """Return the results of the calls of ``trial``, in memory that is filled with ``poison``."""
     offsets, end = [], GUARD_BYTES
     for block in trial.blocks:
         step = 2 * block.alignment
@@ -158,7 +158,7 @@ def run(library: ctypes.CDLL, trial: Trial, poison: int) -> TrialResult:
 
 
 def _damage(trial: Trial, offsets: Sequence[int], changed: Array) -> str | None:
-    """What was written outside of blocks that are writable, in words."""
+    """Return the bytes written outside of writable blocks as text, None without any."""
     for block, place in zip(trial.blocks, offsets, strict=True):
         if block.writable:
             changed[place : place + block.size_bytes] = False

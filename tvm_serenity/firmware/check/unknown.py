@@ -1,4 +1,4 @@
-"""Which tensors of a program cannot be known: those that the user's functions decide."""
+"""The tensors of a program that are not checked, because the user's functions determine them."""
 
 from collections.abc import Hashable
 
@@ -6,14 +6,13 @@ from tvm_serenity.firmware.program import ARRIVAL, Data, Program, Row
 from tvm_serenity.firmware.trace import written
 
 UNKNOWN = "unknown_steps"
-"""Key of a reference: the tensors, by the order written, that are not to be compared."""
+"""Key of a reference: the tensors that are not compared, by the order in which they are written."""
 
 
 def unknown_steps(program: Program) -> list[int]:
-    """Return what depends on a user's function, by the order it is written in.
+    """Return the tensors that depend on a user's function, by the order in which they are written.
 
-    Memory is followed, so that a tensor that shows another one's is known like it; all rows of a
-    tensor are known, or none.
+    Views follow the memory that they share. Either all rows of a tensor are unknown, or none.
     """
     lost: set[Hashable] = set()
     tensors: set[int] = set()

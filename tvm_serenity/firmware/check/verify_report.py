@@ -76,7 +76,7 @@ def report(
 
 
 def _with_more(project: Project, part: dict[str, Any], wanted: int | None) -> dict[str, Any]:
-    """What is said of QEMU after it has run more inputs, where the first one is right."""
+    """Return the result of QEMU with further inputs, if the first input is right."""
     if not part["accepted"]:
         return part
     count, wrong = in_qemu(project, wanted)

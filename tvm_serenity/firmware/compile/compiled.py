@@ -1,4 +1,4 @@
-"""A program compiled for a board, and what it was made from."""
+"""A network compiled for a board: program, memory map, kernels and their sources."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,11 +11,12 @@ from tvm_serenity.firmware.board.fit import Attempt
 from tvm_serenity.firmware.place.memory_map import MemoryMap
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.offchip.transfers import TransferPlan
-from tvm_serenity.relax.compiled import compiled_here
+from tvm_serenity.relax.compiled import HERE, compiled_here
 from tvm_serenity.relax.constant_channels import FoldedChannels
 from tvm_serenity.relax.read import BoundGraph
 from tvm_serenity.rows.choose import Choice
 from tvm_serenity.sliding import SlidingStep
+from tvm_serenity.validation.compiling import reference_target
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.select.choices import KernelChoice
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """What a step computes: operator ``op`` of the region, of the program's tensors ``inputs``.
+    """The operators that a step computes: ``op`` of the region, from the tensors ``inputs``.
 
-    These are the operator's arguments that are no constants, in order. Of a step that finishes
-    sums they are what is summed. ``before``: operators that the step computes first, in order,
-    each of the one before, the first of ``inputs``, ``op`` of the last.
+    ``inputs`` are the arguments that are not constants, in order; for a step that finishes sums,
+    the summed tensor. ``before``: operators that the step computes first, as a chain: the first one
+    reads ``inputs``, each other one its predecessor, and ``op`` the last one.
     """
 
     op: int
@@ -37,16 +38,17 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Compiled:
-    """A network compiled for a board, whole or by rows.
+    """A network compiled for a board, unsplit or in bands of rows.
 
-    ``lowered`` holds TVM's own kernels, before any schedule of ours, in the given order; ``region``
-    is read off a module of the same calls. ``sources`` are one for each step of the program,
-    ``tensors`` one of the region for each of the program's (None: sums, which no whole kernel
-    stores). ``compiled_here``: kernels that LLVM compiled for the board, as TIR. ``chosen``: the
-    bands, where it runs by rows. ``choices``: the kernel of each operator, and why. ``tried``:
-    where it does not fit as it is, the ways it was built in until one does, this one among them.
-    ``moved``: the step, of a window that moves. ``transfers``: the plan, of a network that runs
-    from slow memory; its operators are numbered in the order in which they run.
+    ``lowered``: the module with TVM's own kernels, without our schedules, in the given order;
+    ``region``: its graph. ``sources``: the operators of each step of the program. ``tensors``: the
+    tensor of the region for each tensor of the program, None for sums, which only the program has.
+    ``compiled_here``: the TIR of kernels that LLVM compiled for the board. ``chosen``: the bands,
+    if it runs by rows. ``choices``: the kernel of each operator, with the reason. ``tried``: the
+    strategies that were tried until one fits, if the plain network does not fit. ``moved``: the
+    step of incremental inference.
+    ``transfers``: the transfer plan of a network in slow memory; its operators are numbered in
+    the order of execution.
     """
 
     program: Program
@@ -68,5 +70,5 @@ class Compiled:
 
     @cached_property
     def library(self) -> tvm.runtime.Module:
-        """``lowered`` compiled for this machine."""
-        return compiled_here(self.lowered)
+        """``lowered`` compiled for this machine; kernels with few steps are not optimised."""
+        return compiled_here(self.lowered, reference_target(HERE))

@@ -1,4 +1,4 @@
-"""A network compiled for a board, whole or by rows, and what JSON says of it."""
+"""Compiles a network for a board, unsplit or in bands of rows, and describes it as JSON."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -15,7 +15,7 @@ from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.compile.interface import interface
 from tvm_serenity.firmware.compile.outputs import with_every_output
 from tvm_serenity.firmware.compile.streamed import about_transfers
-from tvm_serenity.firmware.compile.unsplit import compiled, kernels_of
+from tvm_serenity.firmware.compile.unsplit import compiled, kernels_of, with_copies, written
 from tvm_serenity.firmware.emit.table import tables
 from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.place.bands import BandPlacement, on_board
@@ -24,9 +24,12 @@ from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.select.choices import as_called, of_rows
 from tvm_serenity.firmware.select.rows import RowKernels, UncutError, row_kernels
 from tvm_serenity.firmware.select.tiles import in_tiles, tileable
+from tvm_serenity.firmware.select.unsplit import UnsplitKernels
 from tvm_serenity.firmware.select.workspace import upgraded_in_bands
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.offchip.transfers import certificate, check_transfers
+from tvm_serenity.options.memory import FLASH, RAM
+from tvm_serenity.options.speed import LEAST
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.relax.attributes import rounds_less
 from tvm_serenity.relax.pipeline import Prepared
@@ -52,9 +55,10 @@ from tvm_serenity.sliding.described import steps_of
 
 @dataclass(frozen=True)
 class NetworkCompiler:
-    """A network (``module``: Relax, fresh) that is compiled for a board in one way or in several.
+    """Compiles a network for a board, with one strategy or several.
 
-    What several ways have in common is made once. ``settings`` are those of all of them.
+    ``module``: the network in Relax, as it was read. ``settings`` are common to all strategies;
+    their common work is done once.
     """
 
     module: tvm.IRModule
@@ -62,17 +66,21 @@ class NetworkCompiler:
     board: Board
     settings: Settings
     known: dict[str, Prepared] = field(default_factory=dict, init=False, repr=False)
+    written: dict[tuple[str, bool], UnsplitKernels] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    whole: list[tuple[Settings, Compiled]] = field(default_factory=list, init=False, repr=False)
     cut: dict[bool, RowKernels] = field(default_factory=dict, init=False, repr=False)
     uncut: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     def ready(self, rewrite: str = "") -> Prepared:
-        """Return the lowered network, rewritten by the rules that are named."""
+        """Return the lowered network, rewritten by the rules ``rewrite``."""
         if rewrite not in self.known:
             self.known[rewrite] = kernels_of(self.module, replace(self.settings, rewrite=rewrite))
         return self.known[rewrite]
 
     def changes(self, rewrite: str) -> bool:
-        """Whether rewriting by these rules makes another network of it."""
+        """Return whether the rules ``rewrite`` change the network."""
         found = self.ready(rewrite).rewriting
         return found is not None and found.changed
 
@@ -81,23 +89,24 @@ class NetworkCompiler:
         return read_rows(ready.plain, self.name, ready.target, self.uncut)
 
     def rows(self, overlap: bool = False) -> RowKernels:
-        """Return the network by rows; :class:`InputError` where nothing of it can be split.
+        """Return the kernels of the network by rows.
 
-        ``overlap``: rows may lie over rows that die as they are made.
+        ``overlap``: rows of results may overlap dying rows of inputs. Raises :class:`InputError` if
+        no layer can be split.
         """
         kernels = self.layers(overlap)
         check_splittable(kernels.network)
         return kernels
 
     def layers(self, overlap: bool = False) -> RowKernels:
-        """Return the same of any network, whether or not something can be split."""
+        """Return the kernels of the network by rows; layers without rows stay unsplit."""
         if overlap not in self.cut:
             self.settings.notify("reading rows")
             kernels = None
             while kernels is None:
                 try:
                     kernels = self._row_kernels(overlap)
-                except UncutError as error:  # layers that are made whole then
+                except UncutError as error:  # these layers stay unsplit
                     self.uncut.update(error.kernels)
             self.cut[overlap] = kernels
         return self.cut[overlap]
@@ -112,18 +121,46 @@ class NetworkCompiler:
         )
 
     def unsplit(self, how: Settings) -> Compiled:
-        """Return the network compiled operator by operator; ``how`` says all that differs."""
-        made = compiled(self.module, self.ready(how.rewrite), self.name, self.board, how)
+        """Return the network compiled operator by operator; ``how`` says all that differs.
+
+        Constants that are copied to RAM come before workspace of faster kernels.
+        """
+        made = self._from_flash(how)
+        if how.constants != RAM:
+            return made
+        copied = with_copies(made, self.board, how)
+        if copied.placed.fits or not how.grows:
+            return copied
+        least = replace(how, workspace=LEAST)
+        return with_copies(self._from_flash(least), self.board, least)
+
+    def _from_flash(self, how: Settings) -> Compiled:
+        """Return the same with constants in flash."""
+        how = replace(how, constants=FLASH)
+        known = next((made for settings, made in self.whole if settings == how), None)
+        if known is not None:
+            return known
+        ready, writer = self.ready(how.rewrite), self._writer(how)
+        made = compiled(self.module, ready, writer, self.name, self.board)
         of_region: dict[int | None, int] = {}
         for i, tensor in enumerate(made.tensors):
             of_region.setdefault(tensor, i)  # the first one, which callers see
         results = [of_region[t] for t in made.region.results]
-        return with_every_output(made, interface(self.module), results)
+        made = with_every_output(made, interface(self.module), results)
+        self.whole.append((how, made))
+        return made
+
+    def _writer(self, how: Settings) -> UnsplitKernels:
+        """Return the kernels in C, which depend on rewriting and overlap alone."""
+        key = how.rewrite, how.overlap
+        if key not in self.written:
+            self.written[key] = written(self.ready(how.rewrite), self.name, self.board, how)
+        return self.written[key].under(how)
 
     def in_bands(self, chosen: Choice, overlap: bool = False) -> Compiled:
-        """Return the network compiled in bands of the network of ``rows(overlap)``.
+        """Return the network compiled in the bands of ``chosen``, and in its tiles.
 
-        Its chains of layers are made in the tiles that were chosen.
+        ``chosen`` must be the result for the network of ``rows(overlap)``.
         """
         best, kernels = chosen.best, self.rows(overlap)
         if chosen.recomputed is not None:
@@ -147,9 +184,9 @@ class NetworkCompiler:
         placement: BandPlacement,
         program: Callable[[RowKernels, BandPlacement], Program],
     ) -> Compiled:
-        """Return a network in rows compiled, with faster kernels where there is room for them.
+        """Return a network in rows compiled, with workspace upgrades if the memory allows them.
 
-        ``program`` is made of the kernels that are taken and of where all of it lies then.
+        ``program``: a function that returns the program from the chosen kernels and their places.
         """
         best, settings, ready = chosen.best, self.settings, self.ready()
         alignment = self.board.core.alignment_bytes
@@ -177,9 +214,9 @@ class NetworkCompiler:
         return with_every_output(made, interface(self.module), kernels.rows.results)
 
     def _more_room(self, placed: MemoryMap, room: Sequence[Room]) -> dict[str, int]:
-        """The bytes that each arena may have where faster kernels want them.
+        """Return the bytes that each arena may have with workspace upgrades.
 
-        What a limit on all of them leaves is the largest one's.
+        The rest of a limit of all arenas goes to the largest arena.
         """
         limit, held = self.settings.limit_bytes, placed.arena_bytes
         if limit is None:
@@ -190,7 +227,7 @@ class NetworkCompiler:
 
 
 def by_rows(maker: NetworkCompiler) -> Compiled:
-    """Return the network in bands: of as many rows as was asked for, else the coarsest that fit."""
+    """Return the network in bands: of the given number of rows, else the coarsest that fit."""
     settings = maker.settings
     network = maker.rows(settings.overlap).network
     settings.notify("ordering and placing bands")
@@ -212,7 +249,7 @@ def checked(made: Compiled) -> None:
 
 
 def facts(made: Compiled) -> dict[str, Any]:
-    """Return what JSON says of order, placement and bands, and what stayed float."""
+    """Return the facts of a compiled network for JSON: order, placement, bands, float operators."""
     rows = None
     if made.chosen is not None:
         table_bytes = 0 if made.program.straight else tables(made.program).size_bytes
@@ -233,20 +270,20 @@ def facts(made: Compiled) -> dict[str, Any]:
 
 
 def loose(module: tvm.IRModule, settings: Settings) -> str:
-    """Return why outputs may be further from the model's own runtime than its rule says, or "".
+    """Return why outputs may deviate more from the model's runtime than the tolerance, or "".
 
-    ``module`` is Relax as it was imported.
+    ``module``: the network in Relax, as it was imported.
     """
     off = settings.quantized == OFF and is_quantised(module)
     return "computed in float" if off or rounds_less(module["main"]) else ""
 
 
 def _again(maker: NetworkCompiler, plain: Choice, factor: float, most_bytes: int) -> Choice:
-    """The better of ``plain`` and the same with chains of layers in tiles.
+    """Return the better one of ``plain`` and the same network with chains of layers in tiles.
 
-    Where no number of rows was asked for and ``plain`` fits, nothing is computed again.
+    If no number of rows was given and ``plain`` fits, there is no recomputation.
     """
-    settings, kernels = maker.settings, maker.rows()  # rows apart: what is over others is placed
+    settings, kernels = maker.settings, maker.rows()  # without overlap, which is placed afterwards
     enough = settings.bands is None and plain.met
     settings.notify("looking for what to compute again")
     found = recompute(

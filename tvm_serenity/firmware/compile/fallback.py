@@ -1,9 +1,9 @@
-"""A network compiled as its settings say, or in the first way that fits where it does not whole.
+"""Compile a network as its settings say, or with the first fallback strategy that fits.
 
-Ways that take no more time come first: kernels that overwrite what dies, rewriting, both; then
-results that lie over what their layers have read, then the coarsest bands of rows that fit. What
-options decide stays decided, and a way that does not go with them is left out; each that was tried
-is recorded, with its arena or with why it cannot be.
+The strategies are tried in the order of their run time: kernels in place, rewriting, both; then
+overlap of results with input rows; then the coarsest bands of rows that fit. A strategy that
+contradicts an option is left out. Each tried strategy is recorded as an :class:`Attempt`, with its
+arena or with the reason why it does not apply.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,36 +25,36 @@ from tvm_serenity.rows.described import rows_text
 
 @dataclass(frozen=True, kw_only=True)
 class UnsplitStrategy:
-    """What is done to a network that is not in bands: fields as those of :class:`Settings`."""
+    """What is changed in an unsplit network; the fields mean what those of :class:`Settings` do."""
 
     rewritten: bool = False
     in_place: bool = False
     overlap: bool = False
 
     @property
-    def how(self) -> str:
-        """The same in words."""
-        said = {
+    def text(self) -> str:
+        """The name of the strategy in messages and results, such as "unsplit, in place"."""
+        changes = {
             "rewritten": self.rewritten,
             "in place": self.in_place,
-            "written over": self.overlap,
+            "overlap": self.overlap,
         }
-        return ", ".join(["whole", *(words for words, done in said.items() if done)])
+        return ", ".join(["unsplit", *(words for words, done in changes.items() if done)])
 
     def settings(self, common: Settings) -> Settings:
-        """Return ``common`` with this; :class:`InputError` where they do not go together.
+        """Return ``common`` with this strategy; the rewrite rules that ``common`` names stay.
 
-        Rules of rewriting that ``common`` names stay.
+        Raises :class:`InputError` if options of ``common`` conflict with the strategy.
         """
         rules = self.rules(common)
         return replace(common, rewrite=rules, in_place=self.in_place, overlap=self.overlap)
 
     def rules(self, common: Settings) -> str:
-        """Return the rules of rewriting that apply, "" for none."""
+        """Return the rewrite rules that apply to ``common``, "" for none."""
         return (common.rewrite or "all") if self.rewritten else ""
 
     def keeps(self, settings: Settings) -> bool:
-        """Whether all of this that ``settings`` ask for is done."""
+        """Return whether the strategy does everything that ``settings`` force."""
         return (
             self.rewritten >= bool(settings.rewrite)
             and self.in_place >= settings.in_place
@@ -70,45 +70,52 @@ UNSPLIT_STRATEGIES = (
     UnsplitStrategy(in_place=True, overlap=True),
     UnsplitStrategy(rewritten=True, in_place=True, overlap=True),
 )
-"""What there is to try, the plain one first; writing over needs no more than in place alone."""
+"""The strategies to try, the plain one first.
+
+None has overlap without in place: overlap never needs more memory with it than alone.
+"""
 
 
 def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> Compiled:
-    """Return ``module`` (Relax, fresh) compiled for ``board``, whole or by rows.
+    """Return ``module`` (Relax, as read from the model) compiled for ``board``.
 
-    Whether it fits is said by ``placed``. With rows "auto" it is in rows only if it would not fit
-    whole, with "needed" in the first way that fits, or else in the one of the least arena. Where
-    the constants alone are more than the flash it stays whole: no way has less of them.
+    ``placed.fits`` of the result says whether it fits. With rows "auto" the network runs in bands
+    of rows only if the unsplit network does not fit; with "needed" the first strategy that fits is
+    taken, or the one with the smallest arena if none fits. If the constants alone exceed the flash,
+    the unsplit network is returned: no strategy has fewer constants.
     """
     maker = NetworkCompiler(module, name, board, settings)
     if settings.sliding is not None:
         return _as_asked(in_steps, maker)
     if settings.only_rows:
         return _as_asked(by_rows, maker)
-    made = maker.unsplit(settings)
-    if made.transfers is not None:
-        return made
-    flash_is_enough = constants_fit(board, made.program.constant_bytes)
-    if settings.rows == OFF or _fits(made, settings) or not flash_is_enough:
-        return made
+    plain = maker.unsplit(settings)
+    if plain.transfers is not None:
+        return plain
+    flash_is_enough = constants_fit(board, plain.program.constant_bytes)
+    if settings.rows == OFF or _fits(plain, settings) or not flash_is_enough:
+        return plain
     if settings.rows == AUTO:
         return _as_asked(by_rows, maker)
-    return _first_that_fits(maker, made)
+    return _first_that_fits(maker, plain)
 
 
 def _as_asked(work: Callable[[NetworkCompiler], Compiled], maker: NetworkCompiler) -> Compiled:
-    """Return a network in rows; where it has none, the error names the options that want them."""
+    """Return the network in rows; if it has no rows, the error names the options that ask for them.
+
+    ``work`` compiles it, and raises :class:`InputError` if no layer has rows.
+    """
     try:
         return work(maker)
     except UnsupportedError:
-        raise  # an operator's: rows have no part in it
+        raise  # an operator is not supported, in rows or unsplit
     except InputError as error:
         asked = maker.settings.asked_rows
         raise InputError(f"{error}; build it without {asked}") from None
 
 
-def way_of(settings: Settings) -> UnsplitStrategy:
-    """Return what ``settings`` ask for."""
+def strategy_of(settings: Settings) -> UnsplitStrategy:
+    """Return the strategy that ``settings`` force."""
     return UnsplitStrategy(
         rewritten=bool(settings.rewrite),
         in_place=settings.in_place,
@@ -116,11 +123,15 @@ def way_of(settings: Settings) -> UnsplitStrategy:
     )
 
 
-def how_in_bands(made: Compiled, arriving: bool = False, overlap: bool = False) -> str:
-    """Return the same of one in bands; ``arriving``: rows of its input come one by one."""
+def bands_text(made: Compiled, arriving: bool = False, overlap: bool = False) -> str:
+    """Return the name of the strategy of a network in bands, such as "bands of 2 rows".
+
+    ``arriving``: the rows of its input arrive one by one; ``overlap``: rows of results overlap
+    rows of inputs.
+    """
     assert made.chosen is not None
     rows = rows_text(made.chosen.best)
-    more = ", input by rows" * arriving + ", written over" * overlap
+    more = ", input by rows" * arriving + ", overlap" * overlap
     again = made.chosen.recomputed
     if again is not None and again.tiles:
         more += f", tiles of columns, {again.work.factor - 1:.1%} computed again"
@@ -129,20 +140,19 @@ def how_in_bands(made: Compiled, arriving: bool = False, overlap: bool = False) 
 
 def _first_that_fits(maker: NetworkCompiler, plain: Compiled) -> Compiled:
     settings = maker.settings
-    first = way_of(settings).how
-    tried = [(_way(first, plain, settings), plain)]
+    tried = [(_attempt(strategy_of(settings).text, plain, settings), plain)]
     refused = []
-    settings.notify(f"{tried[0][0].text()}: looking for other ways")
-    for way, made in _others(maker):
-        if made is None:
-            refused.append(way)
+    settings.notify(f"{tried[0][0].text()}: trying fallback strategies")
+    for attempt, candidate in _others(maker):
+        if candidate is None:
+            refused.append(attempt)
             continue
-        tried.append((way, made))
-        settings.notify(way.text())
-        if way.fits:
+        tried.append((attempt, candidate))
+        settings.notify(attempt.text())
+        if attempt.fits:
             break
     _, best = min(tried, key=lambda one: (not one[0].fits, one[0].arena_bytes or 0))
-    return replace(best, tried=(*(way for way, _ in tried), *refused))
+    return replace(best, tried=(*(attempt for attempt, _ in tried), *refused))
 
 
 def strategies(maker: NetworkCompiler) -> Iterator[UnsplitStrategy]:
@@ -151,50 +161,50 @@ def strategies(maker: NetworkCompiler) -> Iterator[UnsplitStrategy]:
     Rewriting changes nothing if no rule matches, or if the order is the model's own.
     """
     settings = maker.settings
-    for way in UNSPLIT_STRATEGIES:
-        if way.keeps(settings) and (not way.rewritten or _rewrites(maker, way.rules(settings))):
-            yield way
+    for strategy in UNSPLIT_STRATEGIES:
+        rules = strategy.rules(settings)
+        if strategy.keeps(settings) and (not strategy.rewritten or _rewrites(maker, rules)):
+            yield strategy
 
 
 def _others(maker: NetworkCompiler) -> Iterator[tuple[Attempt, Compiled | None]]:
-    """The ways after the plain one, each compiled when it is asked for."""
+    """Yield the strategies after the plain one, each compiled when it is asked for."""
     settings = maker.settings
-    for way in UNSPLIT_STRATEGIES:
-        if way.keeps(settings):
-            yield from _whole(maker, way)
+    for strategy in UNSPLIT_STRATEGIES:
+        if strategy.keeps(settings):
+            yield from _unsplit(maker, strategy)
     try:
-        replace(settings, rows=AUTO)  # which refuses what rows do not go with
-        made = by_rows(maker)
-        how = how_in_bands(made, overlap=settings.overlap)
-        yield _way(how, made, settings), made
+        replace(settings, rows=AUTO)  # raises if an option conflicts with rows
+        banded = by_rows(maker)
+        yield _attempt(bands_text(banded, overlap=settings.overlap), banded, settings), banded
     except (InputError, UnsupportedError) as error:
         yield Attempt("bands of rows", reason=str(error)), None
 
 
-def _whole(
-    maker: NetworkCompiler, way: UnsplitStrategy
+def _unsplit(
+    maker: NetworkCompiler, strategy: UnsplitStrategy
 ) -> Iterator[tuple[Attempt, Compiled | None]]:
-    """The network so; nothing if that is as it is, or the same as without rewriting."""
+    """Yield the network with a strategy; nothing if the strategy changes nothing."""
     settings = maker.settings
     try:
-        asked = way.settings(settings)
+        asked = strategy.settings(settings)
     except InputError as error:
-        yield Attempt(way.how, reason=str(error)), None
+        yield Attempt(strategy.text, reason=str(error)), None
         return
     rewrite = asked.rewrite
     if asked == settings or (rewrite != settings.rewrite and not _rewrites(maker, rewrite)):
         return
-    made = maker.unsplit(asked)
-    yield _way(way.how, made, settings), made
+    candidate = maker.unsplit(asked)
+    yield _attempt(strategy.text, candidate, settings), candidate
 
 
 def _rewrites(maker: NetworkCompiler, rewrite: str) -> bool:
-    """Whether rewriting is looked at: the model's own order is kept as it is."""
+    """Return whether the rules change the network; the model's own order excludes rewriting."""
     return maker.settings.order == BEST and maker.changes(rewrite)
 
 
-def _way(how: str, made: Compiled, settings: Settings) -> Attempt:
-    return Attempt(how, sum(made.placed.arena_bytes.values()), _fits(made, settings))
+def _attempt(strategy: str, made: Compiled, settings: Settings) -> Attempt:
+    return Attempt(strategy, sum(made.placed.arena_bytes.values()), _fits(made, settings))
 
 
 def _fits(made: Compiled, settings: Settings) -> bool:

@@ -1,4 +1,4 @@
-"""What a model says of its inputs and outputs: names, scales and zero points, first values."""
+"""The interface of a model: names, scales, zero points and first values of inputs and outputs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,41 +16,45 @@ from tvm_serenity.relax.attributes import (
     OUTPUT_SCALES,
     OUTPUTS,
     first_values,
+    labels_of,
 )
 from tvm_serenity.relax.copied_results import results_of
 
 SAME_VALUES = ("relax.reshape", "relax.clip")
-"""Operators that do not change how values are stored."""
+"""Operators that do not change scale and zero point."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What a model says of an input or output; ``initial`` fills a state before the first run.
+    """The interface of an input or output; ``initial``: the first value of a state.
 
     ``shape``: of an output, which may be another one than that of the kernel's result which it is.
+    ``labels``: of the elements of an output.
     """
 
     name: str
     quantisation: Quantisation | None = None
     initial: int | None = None
     shape: tuple[int, ...] | None = None
+    labels: tuple[str, ...] = ()
 
     def shape_of(self, made: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of a tensor that lies in memory as ``made``."""
+        """Return the shape in the interface of a tensor with the shape ``made`` in memory."""
         return made if self.shape is None else self.shape
 
 
 @dataclass(frozen=True)
 class Interface:
-    """What a model says of its inputs and of its outputs, in order, as often as they are listed."""
+    """The interface of a model's inputs and outputs, in order; tensors may be listed twice."""
 
     inputs: tuple[Known, ...]
     outputs: tuple[Known, ...]
 
     def of_tensors(self, inputs: Sequence[int], results: Sequence[int]) -> dict[int, Known]:
-        """Return what is said of the tensors that these are.
+        """Return the interface of each tensor, by its number.
 
-        A tensor that is returned twice is the first of its outputs, one that is given an input.
+        A tensor that is several outputs has the interface of the first one, a tensor that is input
+        and output that of the input.
         """
         found: dict[int, Known] = {}
         for tensor, known in zip(results, self.outputs, strict=True):
@@ -59,11 +63,11 @@ class Interface:
 
 
 def interface(module: tvm.IRModule) -> Interface:
-    """Return what ``module`` says of its inputs and outputs.
+    """Return the interface of ``module``, the network before quantisation.
 
-    The module is the network before quantisation. Names and scales are the file's where it has
-    them. Else names are those of the module's variables, and an input that is dequantised, or an
-    output that is quantised, per tensor, has a scale. A new state is called after the state.
+    Names and scales are those of the file if it has them. Otherwise names are those of the module's
+    variables, and the scale is that of the dequantize operator of an input or the quantize operator
+    of an output, if it is per tensor. A new state has the name of its state.
     """
     function = module["main"]
     bindings = {b.var: b.value for block in function.body.blocks for b in block.bindings}
@@ -78,12 +82,13 @@ def interface(module: tvm.IRModule) -> Interface:
         given.append(Known(name, next(scales, None) or _input(param, bindings), state))
     made = list(_names(function, OUTPUTS, results))[: len(results) - len(initial)]
     made += [f"{name}_next" for name in names[first:]]
-    scales = _scales(function, OUTPUT_SCALES)
+    scales, labels = _scales(function, OUTPUT_SCALES), labels_of(function)
     outputs = [
         Known(
             name,
             next(scales, None) or _output(value, bindings),
             shape=compat.static_shape(value.ty, name),
+            labels=next(labels, ()),
         )
         for name, value in zip(made, results, strict=True)
     ]
@@ -93,15 +98,15 @@ def interface(module: tvm.IRModule) -> Interface:
 def named(
     tensors: Sequence[tuple[str, tuple[int, ...], str]], known: Sequence[Known | None]
 ) -> list[Tensor]:
-    """Return tensors of a name, a shape and a type each, under names that C accepts, each once.
+    """Return tensors with unique names that are C identifiers.
 
-    Inputs and outputs have the names the model gives them, whatever others are called.
+    ``tensors``: name, shape and type of each. Inputs and outputs have precedence for their names.
     """
     names = [k.name if k is not None else t[0] for t, k in zip(tensors, known, strict=True)]
     first = sorted(range(len(names)), key=lambda i: known[i] is None)
     given = dict(zip(first, unique(identifier(names[i]) for i in first), strict=True))
     return [
-        Tensor(given[i], k.shape_of(shape), dtype, k.quantisation, k.initial)
+        Tensor(given[i], k.shape_of(shape), dtype, k.quantisation, k.initial, k.labels)
         if k is not None
         else Tensor(given[i], shape, dtype)
         for i, ((_, shape, dtype), k) in enumerate(zip(tensors, known, strict=True))
@@ -109,7 +114,7 @@ def named(
 
 
 def _names(function: relax.Function, attribute: str, values: Sequence[Any]) -> Iterator[str]:
-    """The file's names, then those of variables."""
+    """Yield the names in the file, then those of variables."""
     attrs = function.attrs or {}
     given = [str(name) for name in attrs[attribute]] if attribute in attrs else []
     for i, value in enumerate(values):
@@ -117,7 +122,7 @@ def _names(function: relax.Function, attribute: str, values: Sequence[Any]) -> I
 
 
 def _scales(function: relax.Function, attribute: str) -> Iterator[Quantisation | None]:
-    """The file's scales and zero points."""
+    """Yield the scale and zero point in the file of each tensor, None without."""
     attrs = function.attrs or {}
     for pair in attrs.get(attribute, ()):
         yield Quantisation(float(pair[0]), int(pair[1])) if len(pair) else None

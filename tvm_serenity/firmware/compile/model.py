@@ -1,4 +1,4 @@
-"""What ``build`` is given, as a Relax module."""
+"""Reads the model of ``build`` as a Relax module."""
 
 import os
 from collections.abc import Mapping
@@ -24,9 +24,10 @@ Model: TypeAlias = (
 
 @dataclass(frozen=True)
 class OpenedModel:
-    """A model as a Relax module, the file it is from, if it is known, and what a runtime is given.
+    """A model as a Relax module, and the path of its file, if known.
 
-    That is ``runtime_file``: the file, or of one with several signatures what was read of it.
+    ``runtime_file``: the file for the reference runtime; for a file with several signatures, a copy
+    with the chosen one.
     """
 
     module: Any
@@ -34,11 +35,13 @@ class OpenedModel:
     runtime_file: str | None
 
 
-def opened(model: "Model", settings: Settings) -> OpenedModel:
-    """Return a model as a Relax module, and where it is from.
+def opened(model: "Model | OpenedModel", settings: Settings) -> OpenedModel:
+    """Return a model as a Relax module, with its file; an opened one is returned unchanged.
 
-    Raises :class:`InputError` for sizes and a signature of what is no file.
+    Raises :class:`InputError` if sizes of dimensions or a signature are given without a file.
     """
+    if isinstance(model, OpenedModel):
+        return model
     integers = OFF if settings.quantized == OFF else "tflite"
     name = str(model) if isinstance(model, str | os.PathLike) else None
     if name is not None and not name.startswith(ZOO):
@@ -47,10 +50,12 @@ def opened(model: "Model", settings: Settings) -> OpenedModel:
     if format_of(model) is not None:
         file: ModelFile = cast("ModelFile", model)
         _check_opaque(file, settings)
+        from tvm_serenity.firmware.compile.labels import with_labels
         from tvm_serenity.frontends.relax import to_relax
 
         how = settings.dynamic_range
         made = to_relax(file, settings.dims, integers, stand_ins=True, dynamic_range=how)
+        made = with_labels(made, file, settings.labels)
         return OpenedModel(made, str(file.path), str(runtime_file(file)))
     if settings.dims:
         raise InputError(f"{name or 'the model'}: only dimensions of a file have names")
@@ -61,11 +66,13 @@ def opened(model: "Model", settings: Settings) -> OpenedModel:
     import tvm
 
     from tvm_serenity import zoo
+    from tvm_serenity.firmware.compile.labels import with_labels
     from tvm_serenity.frontends.relax import to_relax
 
     if name is not None:
-        return OpenedModel(zoo.build(name), name, name)
+        return OpenedModel(with_labels(zoo.build(name), None, settings.labels), name, name)
     module = model if isinstance(model, tvm.IRModule) else to_relax(model, integers=integers)
+    module = with_labels(module, None, settings.labels)
     return OpenedModel(module, settings.model, settings.model)
 
 

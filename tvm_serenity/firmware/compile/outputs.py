@@ -1,4 +1,4 @@
-"""Outputs of a program as the model lists them: some show what another one, or an input, holds."""
+"""The outputs of a program as the model lists them; one may be equal to another or to an input."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,10 +10,10 @@ from tvm_serenity.firmware.program import Tensor
 
 
 def with_every_output(made: Compiled, said: Interface, results: Sequence[int]) -> Compiled:
-    """Return ``made`` with an output for each of ``results``, tensors that may be listed twice.
+    """Return ``made`` with an output for each of ``results``, in which tensors may repeat.
 
-    A tensor is one output; another output of it is a tensor of its own at the same place, as is an
-    output that is an input of another name. States that a program keeps itself are no outputs.
+    A repeated tensor, or an input that is also an output under another name, becomes a further
+    tensor at the same place. States that the program keeps itself are no outputs.
     """
     program, kept = made.program, made.program.moving
     count = len(results) - (len(kept.states) if kept is not None else 0)
@@ -28,7 +28,8 @@ def with_every_output(made: Compiled, said: Interface, results: Sequence[int]) -
         name = unique([*taken, identifier(known.name)])[-1]
         shown = tensors[tensor]
         outputs.append(len(tensors))
-        tensors.append(Tensor(name, known.shape_of(shown.shape), shown.dtype, known.quantisation))
+        shape = known.shape_of(shown.shape)
+        tensors.append(Tensor(name, shape, shown.dtype, known.quantisation, labels=known.labels))
         bands.append(bands[tensor])
         sources.append(sources[tensor])
     program = replace(program, tensors=tuple(tensors), bands=tuple(bands), outputs=tuple(outputs))

@@ -1,4 +1,4 @@
-"""A network compiled for a board as one step of a window that moves along a stream."""
+"""Compiles a network for a board as one step of incremental inference on a stream."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from tvm_serenity.relax.attributes import first_values
 from tvm_serenity.relax.rows_reads import operations, row_reads
 from tvm_serenity.rows.choose import Choice
 from tvm_serenity.rows.limits import Limits
-from tvm_serenity.sliding import MovedWindow, SlidingStep, moved, sliding_step
+from tvm_serenity.sliding import MovedWindow, SlidingStep, moved_window, sliding_step
 from tvm_serenity.sliding.check import check_windows
 from tvm_serenity.sliding.choose import curve, within_bytes
 
@@ -26,15 +26,15 @@ from tvm_serenity.sliding.choose import curve, within_bytes
 def in_steps(maker: NetworkCompiler) -> Compiled:
     """Return the network as one step of a window that moves by ``settings.sliding`` rows.
 
-    All that can be is kept, or as much as leaves the least work within the board's memory.
-    All of its memory lies in one region. Raises :class:`InputError` where nothing stays.
+    The step retains all rows that it can, or those that give the least work within the board's
+    memory. All memory lies in one region. Raises :class:`InputError` if no row can be retained.
     """
     settings, kernels = maker.settings, maker.layers()
     assert settings.sliding is not None
     settings.notify("ordering and placing a step")
     reads = row_reads(kernels.rows)
     states = first_values(maker.module["main"])
-    window = moved(kernels.network, settings.sliding, reads, len(states))
+    window = moved_window(kernels.network, settings.sliding, reads, len(states))
     room = rooms(maker.board, settings.stack_bytes)
     found = _fitting(window, kernels, settings, settings.most_bytes(largest(room)))
     check_windows(found, reads)
@@ -44,7 +44,9 @@ def in_steps(maker: NetworkCompiler) -> Compiled:
     for f, made in found.steady.states:
         if known[made].name != f"{known[f].name}_next":
             name = known[made].name
-            raise InputError(f"{name}: is an output and a state; --sliding keeps states apart")
+            raise InputError(
+                f"{name}: is an output and a state; --sliding needs states that are not outputs"
+            )
     given = {window.source: known[network.inputs[0]]}
 
     def program(taken: RowKernels, placement: BandPlacement) -> Program:
@@ -61,7 +63,7 @@ def in_steps(maker: NetworkCompiler) -> Compiled:
 def _fitting(
     window: MovedWindow, kernels: RowKernels, settings: Settings, most: int
 ) -> SlidingStep:
-    """The step of least work whose arena has ``most`` bytes; the smallest where none has."""
+    """Return the step of least work whose arena fits ``most`` bytes, else of the smallest arena."""
     limits = Limits.within(settings.time_limit_s)
     found = sliding_step(window.steady(), limits)
     if found.arena_bytes <= most:
@@ -72,7 +74,7 @@ def _fitting(
 
 
 def _placement(found: SlidingStep, room: Sequence[Room]) -> tuple[MemoryMap, BandPlacement]:
-    """A step in the first memory that holds all of it."""
+    """Return the placement of a step in the first memory that holds all of it."""
     best = found.streaming
     fitting = [one for one in room if best.arena_bytes <= one.arena_bytes]
     region = (fitting or list(room))[0].region.name
@@ -88,9 +90,9 @@ def _placement(found: SlidingStep, room: Sequence[Room]) -> tuple[MemoryMap, Ban
 
 
 def _in_all_rows(found: SlidingStep, placement: BandPlacement) -> BandPlacement:
-    """The same with a workspace for every row of a layer, where those that are made have one each.
+    """Return the placement with a workspace for every row of a layer whose rows have their own.
 
-    Rows that no step makes are given that of the first one: nothing looks for it.
+    Rows that the step does not compute get the workspace of the first row; it is never used.
     """
     by_rows = {}
     for layer, places in placement.by_rows.items():
@@ -105,7 +107,7 @@ def _in_all_rows(found: SlidingStep, placement: BandPlacement) -> BandPlacement:
 
 
 class _StepMaker(BandedMaker):
-    """Rows that stay lie in blocks; rows that a step neither makes nor keeps lie nowhere."""
+    """Builds the program of a step: retained rows are blocks, and unused rows have no place."""
 
     def __init__(
         self,
@@ -124,12 +126,12 @@ class _StepMaker(BandedMaker):
         self.made = {(band.feature, band.first): t for t, band in enumerate(bands) if t not in kept}
 
     def fed(self) -> Fed:
-        """The window, by its rows: the last ones of it arrive."""
+        """The moving window; its last rows arrive."""
         known = self.network.features[self.steady.source]
         return Fed(self.steady.source, known.height, known.row_bytes)
 
     def moving(self) -> Moving:
-        """The blocks, and how far their rows move."""
+        """The blocks of retained rows, and by how many rows they move."""
         kept = []
         own = {state.tensor for state in self.states}
         for f in (f for f in self.found.blocks if f not in own):
@@ -138,10 +140,10 @@ class _StepMaker(BandedMaker):
         return Moving(self.steady.step, self.steady.steps_to_fill, tuple(kept), self.states)
 
     def bands(self, feature: int) -> Bands:
-        """A place for every row; of those that lie nowhere the arena's start, which none reads."""
+        """Return a place for every row; unused rows get the start of the arena."""
         root = self.found.shown.get(feature, feature)
         height, region = self.network.rows(feature), next(iter(self.placement.arena_bytes))
-        late = self.steady.spans[feature][0] > 0  # of an input whose first rows nothing reads
+        late = self.steady.spans[feature][0] > 0  # no layer reads the first rows of the input
         if (feature in self.network.contiguous and not late) or root != feature:
             block = self.found.blocks.get(root, self.made.get((root, 0)))
             place = Place(region, 0) if block is None else self.placement.tensors[block]
@@ -149,7 +151,7 @@ class _StepMaker(BandedMaker):
         return Bands(tuple(self.row(feature, y, region) for y in range(height)), height)
 
     def row(self, feature: int, y: int, region: str) -> Place:
-        """Where a row lies."""
+        """Return the place of a row."""
         first, end = self.steady.spans[feature]
         if first <= y < end:
             block = self.placement.tensors[self.found.blocks[feature]]

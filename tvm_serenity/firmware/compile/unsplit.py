@@ -1,4 +1,4 @@
-"""From a Relax module to a program of whole tensors: quantise, rewrite, order, place, write."""
+"""Compiles a Relax module to an unsplit program: quantise, rewrite, order, place, write."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,8 +24,6 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.kernels.lean import lean
 from tvm_serenity.kernels.tile import MCU, SCALAR
 from tvm_serenity.memory import LiveRange, peak_bytes
-from tvm_serenity.options.memory import RAM
-from tvm_serenity.options.speed import LEAST
 from tvm_serenity.plan import PlanOptions, plan
 from tvm_serenity.plan.joint import Joint, place_order, schedule_for_arena
 from tvm_serenity.relax.copied_results import with_copied_constants
@@ -33,14 +31,14 @@ from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
 from tvm_serenity.relax.read import BoundGraph, read_function
 
 PLACE_STEPS, TRIAL_STEPS = 5_000_000, 50_000
-"""Of a placement with results over operands at most, and of one tried for faster kernels."""
+"""Maximum steps of a placement with overlap, and of a placement that tries faster kernels."""
 
 
 def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
     """Return ``module`` quantised, rewritten and lowered, with lean kernels for a board.
 
-    Channels are last: so the kernel library reads images, and rows are cut. Constants that are
-    returned are copied: every output is what a kernel makes, or an input.
+    The layout is channels last, which the kernel library and bands of rows need. Constants that are
+    returned are copied: every output is an input or the result of a kernel.
     """
     steps = Steps(
         quantized=settings.quantized,
@@ -55,38 +53,35 @@ def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
 
 
 def in_registers(kernel: tirx.PrimFunc) -> Any:
-    """Return a lean kernel that sums up floats for some channels at once, and integers for one.
+    """Return a lean kernel that sums floats for several channels at once, integers for one.
 
-    Integers are the kernel library's for the most part; what is left of them is made in less code.
+    Most integer layers have kernels of the library; for the others small code matters more.
     """
     floats = str(compat.buffer_dtype(kernel.params[-1])).startswith("float")
     return lean(kernel, MCU if floats else SCALAR)
 
 
-def compiled(
-    module: tvm.IRModule, ready: Prepared, name: str, board: Board, settings: Settings
-) -> Compiled:
-    """Return the program of ``module`` (Relax, fresh) for ``board``.
-
-    ``ready``: what :func:`kernels_of` made of it. Constants that are copied to RAM come before
-    workspace of faster kernels.
-    """
-    made = _compiled(module, ready, name, board, settings)
-    if not made.placed.fits and settings.grows and settings.constants == RAM:
-        return _compiled(module, ready, name, board, replace(settings, workspace=LEAST))
-    return made
-
-
-def _compiled(
-    module: tvm.IRModule, ready: Prepared, name: str, board: Board, settings: Settings
-) -> Compiled:
-    kernels, room = ready.kernels, rooms(board, settings.stack_bytes)
+def written(ready: Prepared, name: str, board: Board, settings: Settings) -> UnsplitKernels:
+    """Return the kernels in C of what :func:`kernels_of` made."""
+    kernels = ready.kernels
     region = read_function(kernels, workspace=False, external_inputs=False, external_outputs=False)
     _check_weights(region)
     settings.notify("writing kernels")
-    writer = UnsplitKernels(kernels, region, settings, board, identifier(name))
+    return UnsplitKernels(kernels, region, settings, board, identifier(name))
+
+
+def compiled(
+    module: tvm.IRModule, ready: Prepared, writer: UnsplitKernels, name: str, board: Board
+) -> Compiled:
+    """Return the program of ``module`` (Relax, fresh) for ``board``, with constants in flash.
+
+    ``ready`` and ``writer``: what :func:`kernels_of` and :func:`written` made of it, the latter
+    with the settings.
+    """
+    settings, region = writer.settings, writer.region
     if settings.fast_memory_bytes is not None:
         return streamed(module, ready, name, board, settings, writer)
+    room = rooms(board, settings.stack_bytes)
     settings.notify(f"ordering {len(region.graph.ops)} operators")
     alignment = board.core.alignment_bytes
     writer, (order, ranges, whole, bound, peak) = upgraded(
@@ -98,13 +93,10 @@ def _compiled(
     placed = place(ranges, whole, room, alignment)
     placed = with_unread(placed, _unread(graph, ranges), set(graph.inputs), room[0], alignment)
     made = assembled(identifier(name), module, region, graph, order, placed, writer)
-    program = replace(made.program, copied=settings.constants == RAM)
-    copied, arena = program.copied_bytes, placed.arena_bytes.get(room[0].region.name, 0)
-    fits = arena + copied <= room[0].arena_bytes or not copied
-    fits = fits and settings.allows(sum(placed.arena_bytes.values()), copied)
-    placed = replace(placed, fits=placed.fits and fits)
+    allowed = settings.allows(sum(placed.arena_bytes.values()))
+    placed = replace(placed, fits=placed.fits and allowed)
     return Compiled(
-        program=program,
+        program=made.program,
         lowered=ready.reference,
         region=region,
         sources=made.sources,
@@ -114,13 +106,23 @@ def _compiled(
         lower_bound_bytes=bound,
         kept_float=ready.kept_float,
         folded=ready.folded,
-        choices=as_called(of_unsplit(writer, order), program),
+        choices=as_called(of_unsplit(writer, order), made.program),
         compiled_here={} if settings.codegen == "c" else writer.plain,
     )
 
 
+def with_copies(made: Compiled, board: Board, settings: Settings) -> Compiled:
+    """Return a program of :func:`compiled` whose constants are copied to the main memory."""
+    program, placed = replace(made.program, copied=True), made.placed
+    main = rooms(board, settings.stack_bytes)[0]
+    copied, arena = program.copied_bytes, placed.arena_bytes.get(main.region.name, 0)
+    fits = arena + copied <= main.arena_bytes or not copied
+    fits = fits and settings.allows(sum(placed.arena_bytes.values()), copied)
+    return replace(made, program=program, placed=replace(placed, fits=placed.fits and fits))
+
+
 def _unread(graph: Graph, ranges: Sequence[LiveRange]) -> list[LiveRange]:
-    """The inputs that no operator reads (a shape that was folded, say): live at no step."""
+    """Return empty live ranges of the inputs that no operator reads, such as folded shapes."""
     live = {t for found in ranges for t in found.tensors}
     tensors = [(t, graph.tensors[t]) for t in graph.inputs if t not in live]
     return [LiveRange(found.name, found.size_bytes, 0, 0, (t,)) for t, found in tensors]
@@ -136,7 +138,7 @@ def _ordered(
     kernels: UnsplitKernels, settings: Settings, alignment: int, wanted: int | None
 ) -> Ordered:
     graph = kernels.graph()
-    found = _apart(graph, settings, alignment)
+    found = _without_overlap(graph, settings, alignment)
     permissions = kernels.permissions()
     if not permissions:
         return found
@@ -149,7 +151,7 @@ def _ordered(
 def _overlapping(
     graph: Graph, found: Ordered, permissions: Permissions, how: PlanOptions
 ) -> Ordered:
-    """The same order placed with results over operands, or ``found`` where that is no larger."""
+    """Return the same order placed with overlap, or ``found`` if that is not smaller."""
     order, ranges, whole, _, peak = found
     bound = least_need(graph, permissions)
     beside = ordered(graph, order, ranges, permissions)
@@ -159,8 +161,8 @@ def _overlapping(
     return order, ranges, placed, bound, placed.lower_bound_bytes
 
 
-def _apart(graph: Graph, settings: Settings, alignment: int) -> Ordered:
-    """An order and its placement, nothing over what it reads in part."""
+def _without_overlap(graph: Graph, settings: Settings, alignment: int) -> Ordered:
+    """Return an order and its placement without overlap."""
     if settings.order == "given":
         ranges, whole = place_order(graph, None, alignment)
         return tuple(range(len(graph.ops))), ranges, whole, 0, peak_bytes(graph)

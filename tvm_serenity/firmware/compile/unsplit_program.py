@@ -1,4 +1,4 @@
-"""The program of an unsplit network: tensors at their places, calls in order."""
+"""Builds the program of an unsplit network: tensors at their places, calls in order."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from tvm_serenity.relax.read import BoundGraph
 
 @dataclass(frozen=True)
 class Assembled:
-    """A program, what each of its steps computes, and the region's tensor of each of its own."""
+    """A program, the operators of its steps, and the region's tensor of each of its tensors."""
 
     program: Program
     sources: tuple[Source, ...]
@@ -46,7 +46,7 @@ def assembled(
 ) -> Assembled:
     """Return the program ``name`` that runs ``graph`` in ``order`` at the places of ``placed``.
 
-    ``module`` is the network before quantisation: it knows scales and zero points.
+    ``module``: the network before quantisation, which has scales and zero points.
     """
     made = UnsplitMaker(graph, placed, kernels)
     for op in order:
@@ -119,7 +119,7 @@ class UnsplitMaker(ProgramMaker):
             root = self.graph.storage[tensor]
             if root not in self.place and tensor not in self.place:
                 name = self.graph.tensors[tensor].name
-                raise UnsupportedError(f"tensor {name!r}: nothing makes or reads it")
+                raise UnsupportedError(f"tensor {name!r}: no operator writes or reads it")
             self.index[tensor] = len(self.tensors)
             self.tensors.append(tensor)
             self.places.append(self.place.get(tensor) or self.place[root])
@@ -143,7 +143,7 @@ class UnsplitMaker(ProgramMaker):
         self.sources.append(Source(op, inputs))
 
     def read(self, op: Op, value: int | None) -> int:
-        """The tensor that an argument is."""
+        """Return the program's tensor of an argument."""
         if value is None:
             raise UnsupportedError(f"op {op.name!r}: an argument is not one tensor")
         if self.graph.tensors[value].role is Role.CONSTANT:
@@ -151,7 +151,7 @@ class UnsplitMaker(ProgramMaker):
         return self.tensor(value)
 
     def is_in_place(self, arguments: Sequence[Any], writes: Sequence[int]) -> bool:
-        """Whether a result that is a parameter lies on another one."""
+        """Return whether a result has the address of another parameter."""
         data = [a.tensor for a in arguments if isinstance(a, Data)]
         return any(
             self.places[read] == self.places[made]
@@ -164,9 +164,9 @@ class UnsplitMaker(ProgramMaker):
     def overlapped(
         self, op: int, arguments: Sequence[Any], writes: Sequence[int]
     ) -> tuple[tuple[int, Passage], ...]:
-        """What a result lies on in part, and how the kernel goes over it.
+        """Return the operands that a result overlaps, with the passage over each.
 
-        An operand that it overwrites element by element (``is_in_place``) is not among these.
+        Operands that it overwrites in place (``is_in_place``) are left out.
         """
         permitted = {self.index[t]: w for t, w in self.permissions.get(op, {}).items()}
         read = [a.tensor for a in arguments if isinstance(a, Data) and a.tensor not in writes]
@@ -180,6 +180,6 @@ class UnsplitMaker(ProgramMaker):
         return tuple((r, permitted[r]) for r in sorted(pairs) if r in permitted)
 
     def meets(self, one: int, two: int) -> bool:
-        """Whether two tensors share bytes."""
+        """Return whether two tensors share bytes."""
         first, second = (self.graph.tensors[self.tensors[t]].size_bytes for t in (one, two))
         return meet(self.places[one], first, self.places[two], second)

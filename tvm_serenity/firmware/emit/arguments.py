@@ -1,4 +1,4 @@
-"""What a call passes to a kernel, in C."""
+"""The arguments of kernel calls, in C."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,12 @@ from tvm_serenity.firmware.program import Argument, Const, Data, Place, Program,
 
 
 def base(region: str, external: bool) -> str:
-    """Return where a region's arena begins."""
+    """Return the C expression of the first byte of a region's arena."""
     return f"arenas->{region}" if external else f"arena_{region}"
 
 
 def pointer(place: Place, dtype: str, external: bool, const: bool) -> str:
-    """Return a place in memory as a pointer to ``dtype``."""
+    """Return the C expression of a place in the arena, as a pointer to ``dtype``."""
     at = base(place.region, external)
     if place.offset_bytes:
         at = f"({at} + {place.offset_bytes})"
@@ -24,7 +24,7 @@ def pointer(place: Place, dtype: str, external: bool, const: bool) -> str:
 def fixed(
     program: Program, argument: Argument, dtype: str, external: bool, const: bool
 ) -> str | None:
-    """Return an argument that is the same in every call, None for one that is not."""
+    """Return the C expression of an argument that is the same in every call, otherwise None."""
     if isinstance(argument, Const):
         return constant(program, argument.constant)
     if isinstance(argument, Data):
@@ -35,7 +35,7 @@ def fixed(
 
 
 def first(program: Program, step: Step, argument: Argument, dtype: str, external: bool) -> str:
-    """Return a row, or a number of rows, in the call that makes row 0 alone."""
+    """Return the C expression of a row, or of the row count, in a call that computes row 0 only."""
     if not isinstance(argument, Row):
         return "&(const uint32_t){1u}"
     place = program.row_place(argument.tensor, argument.row(0))
@@ -45,29 +45,29 @@ def first(program: Program, step: Step, argument: Argument, dtype: str, external
 
 
 def constant(program: Program, index: int) -> str:
-    """Return the name of a constant."""
+    """Return the C name of a constant."""
     return symbol(program, program.constants[index].name)
 
 
 def call(program: Program, kernel: str, passed: Sequence[str]) -> str:
-    """Return a call of a kernel."""
+    """Return the C statement that calls a kernel."""
     return f"{symbol(program, kernel)}({', '.join(passed)});"
 
 
 def shown(program: Program, step: Step, external: bool) -> list[str]:
-    """Return the lines that show the whole tensors that a step has written."""
-    if step.adds or step.made is not None:
+    """Return the TRACE lines of the tensors that a step writes completely."""
+    if step.adds or step.row_tensor is not None:
         return []
     sizes = [(t, program.place(t), program.tensors[t].size_bytes) for t in step.writes]
     return [_shows(tensor, place, size, external) for tensor, place, size in sizes]
 
 
 def first_shown(program: Program, step: Step, external: bool) -> list[str]:
-    """Return the same of a step that makes row 0 alone."""
-    place = None if step.made is None else program.row_place(step.made, 0)
-    if step.made is None or place is None:
+    """Return the TRACE lines of a step that computes row 0 only."""
+    place = None if step.row_tensor is None else program.row_place(step.row_tensor, 0)
+    if step.row_tensor is None or place is None:
         return shown(program, step, external)
-    return [_shows(step.made, place, program.row_bytes(step.made), external)]
+    return [_shows(step.row_tensor, place, program.row_bytes(step.row_tensor), external)]
 
 
 def _shows(tensor: int, place: Place, size_bytes: int, external: bool) -> str:

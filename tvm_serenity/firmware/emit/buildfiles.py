@@ -6,7 +6,7 @@ from tvm_serenity.firmware.emit.opaque import HEADER, SOURCE
 from tvm_serenity.firmware.program import Program
 
 WARNINGS = "-Wall -Wextra -Wconversion -Wshadow -Werror"
-"""Warnings that generated code is free of."""
+"""Warnings that generated code does not cause."""
 
 COMMON = f"-std=gnu11 -O2 -ffp-contract=off -ffunction-sections -fdata-sections {WARNINGS}"
 
@@ -75,7 +75,7 @@ clean:
 
 
 def cmake_lists(program: Program, board: Board) -> str:
-    """Return ``CMakeLists.txt``: firmware by itself, a library alone as a subdirectory."""
+    """Return ``CMakeLists.txt``: the firmware, or only a library if it is a subdirectory."""
     sources = " ".join([*sources_of(program), *program.objects])
     name = program.name
     return f"""# {name} on {board.name}:  cmake -B build --toolchain toolchain.cmake
@@ -89,7 +89,7 @@ endif()
 add_library({name}_model STATIC {sources})
 add_library({name}::model ALIAS {name}_model)
 set_target_properties({name}_model PROPERTIES C_STANDARD 11)
-# A product that is added is rounded twice, as the model's own runtime does.
+# No fused multiply-add: the model's own runtime rounds products before it adds them.
 target_compile_options({name}_model PRIVATE
   -O2 -ffp-contract=off -ffunction-sections -fdata-sections)
 target_include_directories({name}_model PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
@@ -119,5 +119,5 @@ set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 
 
 def _prefix(board: Board) -> str:
-    """What stands before the names of the board's tools: its machine first."""
+    """Return the prefix of the names of the board's tools, such as "arm-none-eabi-"."""
     return board.compiler.removesuffix("gcc")

@@ -1,4 +1,4 @@
-"""What programs that call a network share: its memory, where inputs and outputs are, its calls."""
+"""C for programs that call a network: its arenas, its inputs and outputs, its functions."""
 
 from tvm_serenity.firmware.emit.c import arenas, symbol
 from tvm_serenity.firmware.emit.header import arenas_type
@@ -8,17 +8,17 @@ ARENAS = "arenas_of_caller"
 
 
 def memory(program: Program, external: bool) -> str:
-    """Return the definition of the caller's memory, where the caller provides it."""
+    """Return the definition of the arenas if the caller provides them, else ""."""
     if not external:
         return ""
     fields = ", ".join(f".{region} = arena_{region}" for region in program.arena_bytes)
     const = "const " if arenas_type(program, external).startswith("const") else ""
-    made = f"static {const}{symbol(program, 'arenas')} {ARENAS} = {{{fields}}};"
-    return f"{arenas(program)}\n{made}"
+    definition = f"static {const}{symbol(program, 'arenas')} {ARENAS} = {{{fields}}};"
+    return f"{arenas(program)}\n{definition}"
 
 
 def inside(program: Program, role: str, tensor: int, external: bool) -> str:
-    """Return where an input or output is in the arena."""
+    """Return the C expression of the address of an input or output in the arena."""
     given = f"&{ARENAS}" if external else ""
     return f"{symbol(program, f'{role}_{program.tensors[tensor].name}')}({given})"
 
@@ -30,18 +30,18 @@ def run(program: Program, external: bool, inputs: str, outputs: str) -> str:
 
 
 def feed(program: Program, external: bool, row: str) -> str:
-    """Return the call that takes in a row."""
+    """Return the call that passes a row to the network."""
     given = f"&{ARENAS}, " if external else ""
     return f"{symbol(program, 'feed_row')}({given}{row})"
 
 
 def restart(program: Program, external: bool) -> str:
-    """Return the call that forgets the rows that have arrived."""
+    """Return the call that discards the rows passed so far."""
     return f"{symbol(program, 'restart')}({f'&{ARENAS}' if external else ''})"
 
 
 def in_arena(program: Program) -> str:
-    """Return structures for ``run`` that leave inputs and outputs in the arena."""
+    """Return structures for ``run`` whose pointers are NULL: all tensors stay in the arena."""
     parts = (("inputs", program.inputs), ("outputs", program.outputs))
     return "\n".join(
         f"    const {symbol(program, role)} {role} = {{{', '.join(['NULL'] * len(tensors))}}};"

@@ -1,9 +1,8 @@
-"""A program's calls as C: a list of them, or tables and what walks along them.
+"""A program's kernel calls as C: a list of calls, or tables and the walker that follows them.
 
-Where every step runs once its call is a line: that is less than its entries in tables would be, and
-nothing is looked up. Where steps run several times, in bands of rows, the calls are a table, and
-every step is a function of the row. What is written is a property of the program, not of who made
-it.
+If every step runs once, each call is a line: a line is smaller than the table entries would be,
+and needs no lookup. If steps run several times, in bands of rows, the sequence of calls is a table,
+and each step is a function of the row.
 """
 
 from dataclasses import dataclass
@@ -19,10 +18,10 @@ from tvm_serenity.firmware.trace import steps
 
 @dataclass(frozen=True)
 class Calls:
-    """How a program computes: C before its interface, and the lines that run everything.
+    """The kernel calls of a program: C ``definitions``, and the lines of the function ``run``.
 
-    Of a program whose rows arrive ``definitions`` hold a function ``feed(row)`` that takes one in,
-    and ``body`` are the lines that forget them.
+    If the input arrives row by row, ``definitions`` hold a function ``feed(row)`` that takes a row,
+    and ``body`` the lines of ``restart``, which discard the rows taken so far.
     """
 
     definitions: str
@@ -30,14 +29,14 @@ class Calls:
 
 
 def calls(program: Program, external: bool) -> Calls:
-    """Return the calls of ``program``; ``external``: in arenas that the caller provides."""
+    """Return the calls of ``program``; ``external``: the caller provides the arenas."""
     if program.straight:
         return Calls("", tuple(_lines(program, external)))
     return Calls(walker.definitions(program, external), walker.body(program, external))
 
 
 def about(program: Program) -> dict[str, Any]:
-    """Return what ``metadata.json`` says of the calls: at least the ``steps``."""
+    """Return the entries of ``metadata.json`` about steps, operators and rows."""
     if program.straight:
         return {"steps": steps(program), "operators": _operators(program)}
     rows = {
@@ -62,8 +61,8 @@ def _lines(program: Program, external: bool) -> list[str]:
             or first(program, step, a, p.dtype, external)
             for a, p in pairs
         ]
-        made = ", ".join(program.tensors[t].name for t in step.writes)
-        lines += [f"/* {number}: {made} */", call(program, name, passed)]
+        written = ", ".join(program.tensors[t].name for t in step.writes)
+        lines += [f"/* {number}: {written} */", call(program, name, passed)]
         lines += first_shown(program, step, external)
         lines += port.after() if port else []
     lines += port.before(len(program.calls)) if port else []
@@ -71,7 +70,7 @@ def _lines(program: Program, external: bool) -> list[str]:
 
 
 def _operators(program: Program) -> list[dict[str, Any]]:
-    """Every step of the program once: its kernels, what it ``writes``, the first tensor of that."""
+    """Return each step once: its kernels, the tensors it writes, and the first of their names."""
     return [
         {
             "name": program.tensors[step.writes[0]].name if step.writes else "",

@@ -1,8 +1,8 @@
-"""``model.h``: sizes, shapes, scales and zero points as macros, and the functions of a program."""
-
-import math
+"""``model.h``: what a program says of its inputs and outputs, and its functions."""
 
 from tvm_serenity.firmware.emit.c import C_TYPES, banner, join, symbol
+from tvm_serenity.firmware.emit.interface import by_number, classify
+from tvm_serenity.firmware.emit.interface.edges import edges, named_macros
 from tvm_serenity.firmware.program import Program
 
 LITTLE_ENDIAN = """\
@@ -15,7 +15,7 @@ LITTLE_ENDIAN = """\
 
 
 def header(program: Program, external: bool) -> str:
-    """Return ``model.h``; all that it declares begins with the program's name.
+    """Return ``model.h``; every declared name begins with the program's name.
 
     ``external``: the caller provides the arena.
     """
@@ -23,26 +23,27 @@ def header(program: Program, external: bool) -> str:
     return join(
         [
             banner(program, "interface")
-            + f"#ifndef {guard}\n#define {guard}\n\n#include <stdbool.h>\n#include <stdint.h>\n\n"
-            f"{LITTLE_ENDIAN}"
+            + f"#ifndef {guard}\n#define {guard}\n\n#include <math.h>\n#include <stdbool.h>\n"
+            f"#include <stdint.h>\n\n{LITTLE_ENDIAN}"
             '#ifdef __cplusplus\nextern "C" {\n#endif\n',
             _arena_macros(program),
-            *(_tensor_macros(program, "INPUT", t) for t in program.given),
-            *(_tensor_macros(program, "OUTPUT", t) for t in program.outputs),
-            _row_macros(program),
+            *(named_macros(edge) for edge in edges(program)),
             _arenas(program) if external else "",
             _structures(program) if program.fed is None else "",
             *(_run(program, external) if program.fed is None else _feed(program, external)),
             _accessors(program, external),
+            by_number.interface(program),
+            classify.declaration(program, external),
             "#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
         ]
     )
 
 
 def arenas_type(program: Program, external: bool) -> str:
-    """Return the type of a pointer to the caller's arenas, "" where there are none.
+    """Return the type of a pointer to the caller's arenas, "" if the arenas are static.
 
-    Where rows arrive it holds what is known between two of them, and is no constant.
+    If input rows arrive one by one, the structure also holds the state between two rows, so it is
+    not const.
     """
     if not external:
         return ""
@@ -51,7 +52,7 @@ def arenas_type(program: Program, external: bool) -> str:
 
 
 def run_head(program: Program, external: bool) -> str:
-    """Return the head of ``run``."""
+    """Return the prototype of ``run``."""
     arenas = f"{arenas_type(program, external)}arenas, " if external else ""
     return (
         f"int32_t {symbol(program, 'run')}({arenas}const {symbol(program, 'inputs')} *inputs,\n"
@@ -60,33 +61,33 @@ def run_head(program: Program, external: bool) -> str:
 
 
 def feed_head(program: Program, external: bool) -> str:
-    """Return the head of ``feed_row``."""
+    """Return the prototype of ``feed_row``."""
     arenas = f"{arenas_type(program, external)}arenas, " if external else ""
     return f"int32_t {symbol(program, 'feed_row')}({arenas}const {row_type(program)} *row)"
 
 
 def restart_head(program: Program, external: bool) -> str:
-    """Return the head of ``restart``."""
+    """Return the prototype of ``restart``."""
     arenas = f"{arenas_type(program, external)}arenas" if external else "void"
     return f"void {symbol(program, 'restart')}({arenas})"
 
 
 def accessor_head(program: Program, role: str, tensor: int, external: bool) -> str:
-    """Return the head of the function that says where an input or output is in the arena."""
+    """Return the prototype of the function that returns the address of an input or output."""
     known = program.tensors[tensor]
     arenas = f"const {symbol(program, 'arenas')} *arenas" if external else "void"
     return f"{C_TYPES[known.dtype]} *{symbol(program, f'{role}_{known.name}')}({arenas})"
 
 
 def row_type(program: Program) -> str:
-    """Return the C type of the elements of a row that arrives."""
+    """Return the C type of the elements of an input row."""
     assert program.fed is not None
     return C_TYPES[program.tensors[program.fed.tensor].dtype]
 
 
 def _arena_macros(program: Program) -> str:
     prefix = program.name.upper()
-    lines = ["/* Memory for tensors, in bytes: in all, and in each region of the board. */"]
+    lines = ["/* Bytes of memory for tensors: in total, and in each region of the board. */"]
     lines.append(f"#define {prefix}_ARENA_BYTES {sum(program.arena_bytes.values())}")
     for region, size in program.arena_bytes.items():
         lines.append(f"#define {prefix}_ARENA_{region.upper()}_BYTES {size}")
@@ -95,63 +96,15 @@ def _arena_macros(program: Program) -> str:
     return "\n".join(lines)
 
 
-def _tensor_macros(program: Program, role: str, index: int) -> str:
-    tensor = program.tensors[index]
-    prefix = f"{program.name.upper()}_{role}_{tensor.name.upper()}"
-    shape = ", ".join(map(str, tensor.shape))
-    elements = math.prod(tensor.shape)
-    lines = [
-        f"/* {role.capitalize()} {tensor.name}: {tensor.dtype}, shape ({shape}). */",
-        f"#define {prefix}_BYTES {tensor.size_bytes}",
-        f"#define {prefix}_ELEMENTS {elements}",
-        f"#define {prefix}_RANK {len(tensor.shape)}",
-    ]
-    lines += [f"#define {prefix}_DIM_{i} {extent}" for i, extent in enumerate(tensor.shape)]
-    if tensor.quantisation is not None:
-        lines += [
-            "/* real value = scale * (stored value - zero point) */",
-            f"#define {prefix}_SCALE {tensor.quantisation.scale!r}f",
-            f"#define {prefix}_ZERO_POINT ({tensor.quantisation.zero_point})",
-        ]
-    if tensor.initial is not None:
-        lines += [
-            "/* A state: fill it with this before the first run, later with its output. */",
-            f"#define {prefix}_INITIAL ({tensor.initial})",
-        ]
-    return "\n".join(lines)
-
-
-def _row_macros(program: Program) -> str:
-    if program.fed is None:
-        return ""
-    tensor = program.tensors[program.fed.tensor]
-    prefix = f"{program.name.upper()}_INPUT_{tensor.name.upper()}"
-    return (
-        "/* The input arrives row by row, from the top. */\n"
-        f"#define {prefix}_ROWS {program.fed.rows}\n"
-        f"#define {prefix}_ROW_BYTES {program.fed.row_bytes}" + _step_macros(program, prefix)
-    )
-
-
-def _step_macros(program: Program, prefix: str) -> str:
-    if program.moving is None:
-        return ""
-    return (
-        "\n/* The window moves by so many rows; after so many steps the first one is full. */\n"
-        f"#define {prefix}_STEP_ROWS {program.moving.step}\n"
-        f"#define {prefix}_STEPS_TO_FILL {program.moving.steps_to_fill}"
-    )
-
-
 def _arenas(program: Program) -> str:
     lines = [
-        "/* Memory the caller provides: a block a region, aligned to ARENA_ALIGNMENT. */",
+        "/* Memory that the caller provides: one block per region, aligned to ARENA_ALIGNMENT. */",
         "typedef struct {",
         *(f"    uint8_t *{region};" for region in program.arena_bytes),
     ]
     if program.fed is not None:
         lines += [
-            "    uint32_t next_call; /* this and the next are 0 before the first row */",
+            "    uint32_t next_call; /* next_call and rows_taken: 0 before the first row */",
             "    uint32_t rows_taken;",
         ]
     return "\n".join([*lines, f"}} {symbol(program, 'arenas')};"])
@@ -163,9 +116,9 @@ def _structures(program: Program) -> str:
         ("inputs", program.inputs, "const "),
         ("outputs", program.outputs, ""),
     ):
-        what = "read" if const else "written"
+        verb = "read" if const else "written"
         parts += [
-            f"/* Where {role} are {what}; NULL: in place in the arena (see the accessors). */",
+            f"/* Where {role} are {verb}; NULL: in the arena itself (see the accessors). */",
             "typedef struct {",
             *(
                 f"    {const}{C_TYPES[program.tensors[t].dtype]} *{program.tensors[t].name};"
@@ -178,45 +131,46 @@ def _structures(program: Program) -> str:
 
 def _reentrant(external: bool) -> str:
     if external:
-        return "Re-entrant: all state is in the arenas, which no two calls may use at a time. */"
+        return "Re-entrant: all state is in the arenas; two calls must not share them at a time. */"
     return "Not re-entrant: all state is in one static arena. */"
 
 
 def _run(program: Program, external: bool) -> list[str]:
     return [
         "/* Run the network once. Inputs are copied into the arena, outputs out of it, unless\n"
-        "   their pointer is NULL. Returns 0, or -1 where an argument is NULL; nothing else "
-        f"fails.\n   {_reentrant(external)}\n{run_head(program, external)};",
-        "/* Inputs and outputs inside the arena. An input's memory is reused during the run: fill\n"
-        "   it before each. An output is valid until the next run, or an input is filled. */",
+        "   their pointer is NULL. Returns 0, or -1 if an argument is NULL; there are no other "
+        f"errors.\n   {_reentrant(external)}\n{run_head(program, external)};",
+        "/* Addresses of inputs and outputs in the arena. A run reuses the memory of inputs:\n"
+        "   fill them before each run. Outputs are valid until the next run, or until an input is\n"
+        "   filled. */",
     ]
 
 
 def _wanted(program: Program) -> str:
-    """What ``feed_row`` returns."""
+    """Return the comment on the result of ``feed_row``."""
     if program.moving is None:
         return """\
-/* Take in the next row of the input, and compute what it makes possible. Returns the
-   rows still wanted; 0: the outputs are complete, and the next row begins a new run.
+/* Take the next row of the input, and compute all rows that it completes. Returns the
+   number of missing rows; 0: the outputs are complete, and the next row begins a new run.
 """
     return """\
-/* Take in the next row of a stream; with the last row of a step, compute what is new in
-   the window that ends with it. Returns the rows still wanted until the next outputs; 0:
-   the outputs are those of the window that ends here.
+/* Take the next row of a stream; with the last row of a step, compute the new rows of
+   the window that ends with it. Returns the number of missing rows until the next
+   outputs; 0: the outputs are those of the window that ends with this row.
 """
 
 
 def _feed(program: Program, external: bool) -> list[str]:
-    missing = ", or no\n   arena is given" if external else ""
+    missing = ", or if no\n   arena is given" if external else ""
     return [
         f"{_wanted(program)}"
-        f"   The row is read during the call alone, and must be aligned as {row_type(program)} "
-        "is.\n   Returns -1, and takes nothing in, where it is NULL or is not aligned so"
+        f"   The row is read during the call only, and must be aligned as {row_type(program)} "
+        "is.\n   Returns -1, and takes no row, if it is NULL or not aligned"
         f"{missing}.\n"
         f"   {_reentrant(external)}\n{feed_head(program, external)};",
-        "/* Forget the rows taken in: the next one begins a run. */\n"
+        "/* Discard the rows taken so far: the next row begins a new run. */\n"
         f"{restart_head(program, external)};",
-        "/* Inputs, to be filled before the first row, and outputs, valid until the next one. */",
+        "/* Inputs, to be filled before the first row, and outputs, valid until the next row. */",
     ]
 
 

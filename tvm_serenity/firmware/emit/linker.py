@@ -1,4 +1,4 @@
-"""``link.ld``: the board's memory, with assertions that what is linked fits."""
+"""``link.ld``: the board's memory, with an assertion that the program fits."""
 
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.place.memory_map import rooms_with
@@ -6,7 +6,7 @@ from tvm_serenity.firmware.program import Program
 
 
 def linker_script(program: Program, board: Board, stack_bytes: int) -> str:
-    """Return the linker script; a program over the board's memory is a link error."""
+    """Return the linker script; linking fails if the program exceeds the board's memory."""
     flash = max((r for r in board.regions if r.kind == "flash"), key=lambda r: r.size_bytes)
     room = rooms_with(board, stack_bytes, program.arena_bytes)
     main = room[0].region

@@ -1,4 +1,4 @@
-"""``macros.c``: the macros of a project's ``model.h`` as the C compiler reads them."""
+"""``macros.c``: a function that returns the macros of ``model.h``, for ``verify``."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,10 @@ MACROS = "macros.c"
 
 
 def macros_source(program: Program, names: Sequence[str]) -> str:
-    """Return ``macros.c``: ``int32_t serenity_macro(number, value)`` of the macros ``names``.
+    """Return ``macros.c``, which defines ``int32_t serenity_macro(number, value)``.
 
-    It returns 0 where ``model.h`` does not define the macro.
+    The function sets ``value`` to the value of macro ``names[number]`` and returns 1; it returns 0
+    if ``model.h`` does not define the macro.
     """
     cases = "\n".join(
         f"#if defined({name})\n    case {i}:\n        *value = (double)({name});\n"

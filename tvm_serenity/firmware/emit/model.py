@@ -1,4 +1,4 @@
-"""``model.c``: how a program's interface copies inputs and outputs around its calls."""
+"""``model.c``: the functions of ``model.h``, which copy inputs and outputs and call the kernels."""
 
 import numpy as np
 
@@ -6,28 +6,30 @@ from tvm_serenity.firmware.emit import header
 from tvm_serenity.firmware.emit.arguments import pointer
 from tvm_serenity.firmware.emit.c import PORT_HEADER, arenas, banner, file, join, symbol
 from tvm_serenity.firmware.emit.calls import Calls, calls
+from tvm_serenity.firmware.emit.interface import classify
 from tvm_serenity.firmware.emit.transfers import lifetime_macros
 from tvm_serenity.firmware.program import Program
 
 INVALID = -1
-"""What ``run`` returns where a pointer is missing."""
+"""The result of ``run`` if a pointer is NULL."""
 
 
 def source(program: Program, external: bool) -> str:
-    """Return ``model.c``."""
-    made = calls(program, external)
+    """Return ``model.c``; ``external``: the caller provides the arenas."""
+    kernel_calls = calls(program, external)
     return join(
         [
-            banner(program, "its calls in order")
+            banner(program, "the kernel calls in their order")
             + f'#include "{file(program, "model.h")}"\n\n#include <stddef.h>\n#include <string.h>\n'
             f'\n#include "{file(program, "kernels.h")}"\n#include "{file(program, "weights.h")}"\n'
             + (f'#include "{file(program, PORT_HEADER)}"\n' if program.transfers else ""),
             "" if external else arenas(program),
             _trace(program, external),
             lifetime_macros(program) if program.transfers else "",
-            made.definitions,
+            kernel_calls.definitions,
             _accessors(program, external),
-            (_run if program.fed is None else _feed)(program, made, external),
+            (_run if program.fed is None else _feed)(program, kernel_calls, external),
+            classify.definition(program, external),
         ]
     )
 
@@ -35,14 +37,13 @@ def source(program: Program, external: bool) -> str:
 def _trace(program: Program, external: bool) -> str:
     call = symbol(program, "trace")
     shown, state = f"{call}(tensor, data, size)", ""
-    if program.moving is not None:  # nothing is right before the first window is full
+    if program.moving is not None:  # tensors are valid once the first window is full
         steps = "arenas->next_call" if external else "next_call"
         full = f"{steps} + 1u >= {program.moving.steps_to_fill}u"
         shown = f"(({full}) ? {shown} : (void)0)"
         state = "" if external else "static uint32_t next_call;\n"
     return (
-        state
-        + "/* With SERENITY_TRACE every tensor is shown to the caller when it is complete. */\n"
+        state + "/* With SERENITY_TRACE each complete tensor is passed to the caller. */\n"
         "#if defined(SERENITY_TRACE)\n"
         f"void {call}(uint32_t tensor, const void *data, uint32_t size);\n"
         f"#define TRACE(tensor, data, size) {shown}\n"
@@ -61,7 +62,7 @@ def _accessors(program: Program, external: bool) -> str:
 
 
 def _missing(program: Program, external: bool, *others: str) -> str:
-    """The condition under which an argument is missing."""
+    """Return the C condition that an argument is NULL."""
     missing = [f"{name} == NULL" for name in others]
     if external:
         missing = ["arenas == NULL", *missing]
@@ -69,7 +70,7 @@ def _missing(program: Program, external: bool, *others: str) -> str:
     return " || ".join(missing)
 
 
-def _run(program: Program, made: Calls, external: bool) -> str:
+def _run(program: Program, kernel_calls: Calls, external: bool) -> str:
     lines = [
         header.run_head(program, external),
         "{",
@@ -86,7 +87,7 @@ def _run(program: Program, made: Calls, external: bool) -> str:
             f"        (void)memcpy({inside}, inputs->{tensor.name}, {tensor.size_bytes});",
             "    }",
         ]
-    lines += made.body
+    lines += kernel_calls.body
     for t in program.outputs:
         tensor = program.tensors[t]
         inside = f"{symbol(program, f'output_{tensor.name}')}({alone})"
@@ -98,7 +99,7 @@ def _run(program: Program, made: Calls, external: bool) -> str:
     return "\n".join([*lines, "    return 0;", "}"])
 
 
-def _feed(program: Program, made: Calls, external: bool) -> str:
+def _feed(program: Program, kernel_calls: Calls, external: bool) -> str:
     assert program.fed is not None
     item = np.dtype(program.tensors[program.fed.tensor].dtype).itemsize
     refused = _missing(program, external, "row")
@@ -115,7 +116,7 @@ def _feed(program: Program, made: Calls, external: bool) -> str:
         "",
         header.restart_head(program, external),
         "{",
-        *made.body,
+        *kernel_calls.body,
         "}",
     ]
     return "\n".join(lines)

@@ -1,8 +1,8 @@
-"""The user's C functions: how they are declared, and what stands for them while a build is checked.
+"""The user's C functions for opaque operators: their header, and stubs for checks of a build.
 
 A network with operators that the user computes has ``<name>_opaque.h``. The user writes these
-functions, in ``<name>_opaque.c`` of the project or elsewhere; what is linked without them names
-them.
+functions, in ``<name>_opaque.c`` of the project or elsewhere; without them the link fails, and the
+linker names them.
 """
 
 from tvm_serenity.firmware.c_names import identifier
@@ -11,14 +11,14 @@ from tvm_serenity.firmware.program import Program
 
 HEADER, SOURCE = "opaque.h", "opaque.c"
 STUB = "opaque_stub.c"
-"""Functions that fill their outputs with zeros: on no board."""
+"""The file of stubs, which fill their outputs with zeros; never part of a project."""
 
 TYPE = """\
 #ifndef SERENITY_OPAQUE
 #define SERENITY_OPAQUE
-/* A call of an operator. Inputs and outputs are in the model's order, an input that is left out
-   is NULL. Scratch that the model lists as an input lies in the workspace: nothing is in it
-   before the call, and it may be written. */
+/* A call of an operator. Inputs and outputs are in the model's order; an omitted input is NULL.
+   An input that the model uses as scratch lies in the workspace: its content is undefined before
+   the call, and the function may write to it. */
 typedef struct {
     const void *const *inputs;
     const uint32_t *input_bytes;
@@ -26,9 +26,9 @@ typedef struct {
     void *const *outputs;
     const uint32_t *output_bytes;
     uint32_t output_count;
-    void *workspace; /* for this call alone; NULL where there are no bytes */
+    void *workspace; /* for this call only; NULL if workspace_bytes is 0 */
     uint32_t workspace_bytes;
-    const uint8_t *options; /* the operator's custom options, as in the model; NULL without any */
+    const uint8_t *options; /* the operator's custom options in the model; NULL if none */
     uint32_t options_bytes;
 } serenity_opaque;
 #endif
@@ -36,7 +36,7 @@ typedef struct {
 
 
 def function_of(name: str) -> str:
-    """Return what the user's function for the operators called ``name`` is called in C."""
+    """Return the C name of the user's function for the operators called ``name``."""
     return f"serenity_opaque_{identifier(name)}"
 
 
@@ -50,9 +50,9 @@ def opaque_header(program: Program) -> str:
             + f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n"
             '#ifdef __cplusplus\nextern "C" {\n#endif\n',
             TYPE,
-            "/* What is linked without these names them. They must depend on their inputs alone,\n"
-            f"   and leave nothing behind: they are called in any order. All pointers are aligned\n"
-            f"   to {program.alignment_bytes} bytes, except scratch at other offsets in the "
+            "/* Functions that you define. Their outputs depend on their inputs only; they keep\n"
+            "   no state: they are called in any order. All pointers are aligned to\n"
+            f"   {program.alignment_bytes} bytes, except scratch at other offsets in the "
             "model's own plan. */",
             *(
                 f"/* {name}: {calls.count(name)} in the network. */\n" * (name in calls)
@@ -65,7 +65,7 @@ def opaque_header(program: Program) -> str:
 
 
 def stub(program: Program) -> str:
-    """Return functions that fill their outputs with zeros."""
+    """Return C stubs of the user's functions, which fill their outputs with zeros."""
     functions = [
         f"void {function_of(name)}(const serenity_opaque *call)\n{{\n"
         "    for (uint32_t i = 0; i < call->output_count; ++i) {\n"

@@ -1,6 +1,6 @@
-"""Where a project comes from: licence headers, ``NOTICE`` and ``LICENSE``.
+"""The origin of a project: licence headers, ``NOTICE`` and ``LICENSE``.
 
-Nothing here depends on the time or the machine, so equal builds give equal bytes.
+No text depends on the time or the machine, so equal builds give equal bytes.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,10 @@ from tvm_serenity.errors import MissingPartError
 
 LICENSED = "SPDX-License-Identifier: Apache-2.0"
 PACKAGE = "tvm-serenity"
-_IN_C, _WITH_HASH = (".c", ".h", ".ld", ".ino"), ("Makefile", "Lists.txt", ".cmake", "Kconfig")
+_IN_C, _WITH_HASH = (
+    (".c", ".h", ".ld", ".ino"),
+    ("Makefile", "Lists.txt", ".cmake", "Kconfig", ".yml"),
+)
 
 
 def with_licence(files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -30,7 +33,7 @@ def about_origin(name: str, origin: Mapping[str, Any]) -> dict[str, bytes]:
 
     ``origin`` may have "tool", "model", "model_sha256" and "command", as ``metadata.json`` has.
 
-    Raises :class:`MissingPartError` where the installed package has no licence text.
+    Raises :class:`MissingPartError` if the installed package has no licence text.
     """
     text = distribution(PACKAGE).read_text("licenses/LICENSE")
     if text is None:

@@ -8,14 +8,14 @@ from tvm_serenity.firmware.program import Program
 
 def example(program: Program, external: bool) -> str:
     """Return ``main.c``: one run on an input of zeros."""
-    what = "Fill the inputs, run, read the outputs."
+    steps = "Fill the inputs, run, read the outputs."
     if program.fed is not None:
-        what = "Feed rows as they arrive, then read the outputs."
+        steps = "Feed rows as they arrive, then read the outputs."
     if program.moving is not None:
-        what = "Feed rows as they arrive; outputs are there whenever 0 rows are wanted."
+        steps = "Feed rows as they arrive; the outputs are complete when feed_row returns 0."
     return join(
         [
-            f"/* {program.name}: an example. {what} */\n{_includes(program)}",
+            f"/* {program.name}: an example. {steps} */\n{_includes(program)}",
             caller.memory(program, external),
             _row(program),
             "int main(void)\n{\n"
@@ -33,7 +33,7 @@ def _includes(program: Program) -> str:
 
 
 def _row(program: Program) -> str:
-    """Memory for a row that arrives, aligned for any element."""
+    """Return the buffer of an input row, aligned for any element type."""
     if program.fed is None:
         return ""
     return f"static uint64_t row[{-(-program.fed.row_bytes // 8)}];\n"
@@ -64,7 +64,7 @@ def _feeds(program: Program, external: bool) -> str:
 
 
 def harness(program: Program, external: bool) -> str:
-    """Return ``harness.c``: inputs from files, outputs, counts and traced tensors to files."""
+    """Return ``harness.c``, which reads inputs from files and writes outputs and traced tensors."""
     name = symbol(program, "trace")
     timed = _timed_run(program, external) if program.fed is None else _timed_rows(program, external)
     return join(
@@ -111,7 +111,7 @@ def _timed_run(program: Program, external: bool) -> str:
 
 
 def _timed_rows(program: Program, external: bool) -> str:
-    """Every row is read from the file when it is wanted; reading is not counted."""
+    """Return the lines that feed rows from a file; the ticks of reading are not counted."""
     assert program.fed is not None
     size = program.fed.row_bytes
     moving = program.moving
@@ -131,12 +131,12 @@ def _timed_rows(program: Program, external: bool) -> str:
 
 
 def _step_begins(step: int) -> str:
-    """Of several steps, which all do the same, the last one is counted."""
+    """Return the lines that restart the count: only the last step counts, as all do the same."""
     return f"        if (y % {step}u == 0u) {{\n            ticks = 0;\n        }}\n"
 
 
 def _outputs_kept(program: Program, external: bool) -> str:
-    """The outputs of each window, for what is written at the end."""
+    """Return the lines that keep the outputs of each window until they are written."""
     lines = ["        if (status == 0) {"]
     for i, t in enumerate(program.outputs):
         at, size = caller.inside(program, "output", t, external), program.tensors[t].size_bytes
@@ -146,7 +146,7 @@ def _outputs_kept(program: Program, external: bool) -> str:
 
 
 def _windows(program: Program) -> str:
-    """Memory for the outputs of all windows."""
+    """Return the memory for the outputs of all windows."""
     if program.moving is None:
         return ""
     sizes = [program.tensors[t].size_bytes * program.windows for t in program.outputs]

@@ -1,4 +1,4 @@
-"""The files of a project, and writing them: all or none."""
+"""The files of a project; they are written all or none."""
 
 import json
 import shutil
@@ -33,7 +33,7 @@ METADATA = "metadata.json"
 
 @dataclass(frozen=True)
 class Layout:
-    """What a project is made for; ``metadata`` is added to ``metadata.json``."""
+    """The board and memory of a project; ``metadata`` is added to ``metadata.json``."""
 
     board: Board
     stack_bytes: int = STACK_BYTES
@@ -61,7 +61,7 @@ def project(program: Program, layout: Layout) -> Files:
 
 
 def network(program: Program, layout: Layout) -> Files:
-    """Return the network alone, without board, harness and build files."""
+    """Return the files of the network, without those of the board, harness and build."""
     external = layout.external_arena
     text = {
         "model.h": header.header(program, external),
@@ -85,7 +85,7 @@ def metadata_json(program: Program, layout: Layout) -> str:
 
 
 def metadata(program: Program, layout: Layout) -> dict[str, Any]:
-    """Return what tools read: memory map, tensors, steps."""
+    """Return the content of ``metadata.json``: memory map, tensors and steps, for tools."""
     places = [program.place(t) for t in range(len(program.tensors))]
     return {
         "name": program.name,
@@ -119,7 +119,7 @@ def metadata(program: Program, layout: Layout) -> dict[str, Any]:
 
 
 def _moving(program: Program) -> dict[str, int] | None:
-    """What is said of a window that moves, and how many of them a run that is verified has."""
+    """Return the entries about incremental inference, with the windows of a verification run."""
     known, fed = program.moving, program.fed
     if known is None or fed is None:
         return None
@@ -143,11 +143,10 @@ def write_project(files: Mapping[str, bytes], directory: str | Path, force: bool
 
 @contextmanager
 def replaced(target: Path, force: bool) -> Iterator[Path]:
-    """Yield an empty folder that takes the place of ``target`` when the block ends well.
+    """Yield an empty folder that replaces ``target`` if the block raises no error.
 
-    Whatever is raised in the block leaves what was there; a message of :class:`CheckError` names
-    ``target``. Raises :class:`InputError` where it exists and is not empty, unless ``force``: then
-    what it holds is replaced.
+    After an error ``target`` is unchanged, and a :class:`CheckError` names ``target`` instead of
+    the folder. Raises :class:`InputError` if ``target`` exists and is not empty, unless ``force``.
     """
     check_target(target, force)
     old = target.parent / f".{target.name}.old"
@@ -176,8 +175,8 @@ def replaced(target: Path, force: bool) -> Iterator[Path]:
 
 
 def check_target(target: Path, force: bool) -> None:
-    """Raise :class:`InputError` where a project may not be written to ``target``."""
+    """Raise :class:`InputError` if a project may not be written to ``target``."""
     if target.exists() and not target.is_dir():
-        raise InputError(f"{target}: exists and is no directory")
+        raise InputError(f"{target}: exists and is not a directory; name a new directory")
     if target.exists() and any(target.iterdir()) and not force:
         raise InputError(f"{target}: is not empty; name a new directory or pass --force")

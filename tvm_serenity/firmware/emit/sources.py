@@ -16,7 +16,7 @@ from tvm_serenity.firmware.program import Program
 
 
 def support(name: str) -> str:
-    """Return a file that every project has as it is."""
+    """Return the text of a file that is the same in every project."""
     path = resources.files("tvm_serenity.firmware") / "project" / name
     return path.read_text(encoding="utf-8")
 
@@ -35,7 +35,7 @@ def kernels_header(program: Program) -> str:
 
 
 def kernels_source(program: Program) -> str:
-    """Return ``kernels.c``: the library's files that are used, then every kernel."""
+    """Return ``kernels.c``: the used files of the kernel library, then the kernels."""
     written = [k for k in program.kernels if k.body]
     return join(
         [
@@ -69,7 +69,7 @@ def weights_header(program: Program) -> str:
 
 
 def weights_source(program: Program) -> str:
-    """Return ``weights.c``: constants that stay in flash, or are copied to RAM at start."""
+    """Return ``weights.c``: constants in flash, and constants that are copied to RAM at start."""
     return join(
         [
             banner(program, "constants")

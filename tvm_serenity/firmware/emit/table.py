@@ -1,4 +1,4 @@
-"""The tables of a program whose steps run several times, and what they take of the flash."""
+"""The C tables of a program whose steps run several times, and their bytes of flash."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ from tvm_serenity.firmware.emit.c import C_TYPES
 from tvm_serenity.firmware.program import ARRIVAL, Place, Program, Row, Step
 
 MOST_SLOTS = 63
-"""Slots of a layer: runs of rows that it reads."""
+"""The maximum number of slots of a layer; a slot is a run of rows that the layer reads."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Tables:
 
 
 def blocks(program: Program) -> str:
-    """Return the table of what moves up when a window does, and the numbers of its steps."""
+    """Return the table of the blocks that move up with the window, and macros of its steps."""
     assert program.moving is not None
     lines, stores = [], list[int]()
     for kept in program.moving.kept:
@@ -40,7 +40,7 @@ def blocks(program: Program) -> str:
     members = ["to", "up", "size", *(["first", "stores"] if stores else [])]
     listed = "".join(f"    uint32_t {name};\n" for name in members)
     return (
-        "/* What stays moves up by so many bytes when the window does. */\n"
+        "/* Retained rows: `size` bytes at `to + up` move to `to` when the window moves. */\n"
         f"typedef struct {{\n{listed}}} row_block;\n\n"
         f"{_array('row_block', 'blocks', lines, 1)}\n"
         + (f"{_array('uint32_t', 'stores', list(map(str, stores)))}\n" if stores else "")
@@ -51,7 +51,7 @@ def blocks(program: Program) -> str:
 
 
 def states(program: Program) -> tuple[str, str]:
-    """Return what fills the states before the first step, and what has them follow each step."""
+    """Return the C lines that fill the states before the first step, and update them after each."""
     assert program.moving is not None
     begin, follow = "", ""
     for state in program.moving.states:
@@ -59,27 +59,27 @@ def states(program: Program) -> tuple[str, str]:
         ctype, count = C_TYPES[known.dtype], size // np.dtype(known.dtype).itemsize
         begin += f"            const {ctype} first{state.tensor} = {state.initial};\n"
         for y in range(program.bands[state.tensor].height):
-            to, made = program.row_place(state.tensor, y), program.row_place(state.made, y)
+            to, new = program.row_place(state.tensor, y), program.row_place(state.made, y)
             assert to is not None
-            assert made is not None
+            assert new is not None
             at = _offset(program, to)
             begin += (
                 f"            for (uint32_t i = 0; i < {count}u; ++i) {{\n"
                 f"                (void)memcpy(AT({at}u) + i * sizeof first{state.tensor}, "
                 f"&first{state.tensor}, sizeof first{state.tensor});\n            }}\n"
             )
-            follow += f"        (void)memcpy(AT({at}u), AT({_offset(program, made)}u), {size}u);\n"
+            follow += f"        (void)memcpy(AT({at}u), AT({_offset(program, new)}u), {size}u);\n"
     return (f"        if ($N == 0u) {{\n{begin}        }}\n" if begin else ""), follow
 
 
 def width(values: Sequence[int]) -> int:
-    """Return 8, 16 or 32: the bits that hold all ``values``, which are not negative."""
+    """Return the bits of the smallest type, 8, 16 or 32, that holds ``values`` (none negative)."""
     most = max(values, default=0)
     return 8 if most < 1 << 8 else 16 if most < 1 << 16 else 32
 
 
 def tables(program: Program) -> Tables:
-    """Return features (tensors), offsets, slots, layers (steps) and the sequence of calls."""
+    """Return the tables: features (tensors), offsets, slots, layers (steps), sequence of calls."""
     features, offsets = _features(program)
     slots: list[str] = []
     listed: list[int] = []
@@ -94,7 +94,7 @@ def tables(program: Program) -> Tables:
             slots.append(_slot(slot, count, len(listed)))
             first_rows.append(len(listed) if slot.listed else abs(slot.first))
             listed += slot.listed
-        if moving is not None:  # a feature of one row a band
+        if moving is not None:  # a feature with one row per band
             slots.append(f"{{{len(features)}, {step.together}, 1, 1, 0}}")
             features.append(f"{{{len(offsets)}, {len(moving.bands)}, 1, 0}}")
             offsets += [_offset(program, place) for place in moving.bands]
@@ -129,7 +129,7 @@ def tables(program: Program) -> Tables:
 
 @dataclass(frozen=True)
 class _Types:
-    """Types wide enough for a program, and the bytes of the structures that are made of them."""
+    """The C types of the fields, as narrow as a program allows, and the bytes of structures."""
 
     text: str
     count_bytes: int
@@ -140,7 +140,7 @@ class _Types:
 
 
 def _types(program: Program, counts: Sequence[int], firsts: Sequence[int]) -> _Types:
-    """``counts``: entries of other tables that are counted; ``firsts``: rows a slot begins at."""
+    """Return the types; ``counts``: lengths of other tables, ``firsts``: first rows of slots."""
     number = len(program.tensors)
     size = max(width([program.row_bytes(t) for t in range(number)]), 16)
     number += sum(step.moving is not None for step in program.steps)
@@ -161,7 +161,7 @@ def _types(program: Program, counts: Sequence[int], firsts: Sequence[int]) -> _T
 
 
 def _structure(*bits: int) -> int:
-    """Bytes of a structure of numbers, each aligned to its size."""
+    """Return the bytes of a structure with fields of ``bits``, each aligned to its size."""
     at = 0
     for field in bits:
         at = -(-at // (field // 8)) * (field // 8) + field // 8
@@ -170,7 +170,7 @@ def _structure(*bits: int) -> int:
 
 
 def slot_runs(slots: Sequence[Row]) -> list[tuple[Row, int]]:
-    """Return rows that are read, and how many each stands for: those that follow each other."""
+    """Return the runs of consecutive rows in ``slots``: the first row and the count of each."""
     runs: list[tuple[Row, int]] = []
     for slot in slots:
         if runs and slot.divisor == 1 and not slot.listed:
@@ -183,14 +183,14 @@ def slot_runs(slots: Sequence[Row]) -> list[tuple[Row, int]]:
 
 
 def _unit(offsets: Sequence[int]) -> int:
-    """What offsets are counted in: 1, or their divisor where that makes them narrower."""
+    """Return the unit of offsets: their common divisor if that narrows the type, else 1 byte."""
     most = math.gcd(*offsets) or 1
     narrower = width([o // most for o in offsets]) < width(offsets)
     return most if narrower else 1
 
 
 def _features(program: Program) -> tuple[list[str], list[int]]:
-    """The lines of the tensors, and the offsets of their bands: through all arenas in order."""
+    """Return the table lines of the tensors, and the offsets of their bands (:func:`_offset`)."""
     lines: list[str] = []
     offsets: list[int] = []
     fed = None if program.fed is None else program.fed.tensor
@@ -204,14 +204,14 @@ def _features(program: Program) -> tuple[list[str], list[int]]:
 
 
 def _offset(program: Program, place: Place) -> int:
-    """Bytes through all arenas, one after the other."""
+    """Return the offset of a place in the concatenation of all arenas, in bytes."""
     ends = itertools.accumulate(program.arena_bytes.values(), initial=0)
     begins = dict(zip(program.arena_bytes, ends, strict=False))
     return begins[place.region] + place.offset_bytes
 
 
 def _follow(places: Sequence[Place], band_bytes: int) -> bool:
-    """Whether each band lies behind the one before."""
+    """Return whether each band begins where the previous band ends."""
     return all(
         a.region == b.region and b.offset_bytes - a.offset_bytes == band_bytes
         for a, b in itertools.pairwise(places)
@@ -221,28 +221,33 @@ def _follow(places: Sequence[Place], band_bytes: int) -> bool:
 def _layer(program: Program, index: int, first_slot: int, slots: int) -> str:
     step = program.steps[index]
     outside = "NULL" if step.outside is None else constant(program, step.outside)
-    kind = "MAKES_ALL" if step.made is None else "MAKES_PIXELS" if step.merges else "MAKES_ROWS"
+    kind = (
+        "MAKES_ALL" if step.row_tensor is None else "MAKES_PIXELS" if step.merges else "MAKES_ROWS"
+    )
     return (
         f"{{run_{index}, {outside}, {first_slot}, {step.together}, {step.height}, "
-        f"{step.made or 0}, {slots}, {kind}}}"
+        f"{step.row_tensor or 0}, {slots}, {kind}}}"
     )
 
 
 def _slot(slot: Row, count: int, listed: int) -> str:
-    """The line of rows that are read; ``listed``: where theirs begin, if they are listed."""
+    """Return the table line of a slot; ``listed``: the index of its first listed row."""
     if slot.listed:
         return f"{{{slot.tensor}, 0, 0, 1, {listed}}}"
     return f"{{{slot.tensor}, {slot.divisor}, {slot.step}, {count}, {slot.first}}}"
 
 
 def _check(program: Program, step: Step, runs: Sequence[tuple[Row, int]]) -> None:
-    """Raise :class:`UnsupportedError` for what a field of fixed width cannot hold."""
+    """Raise :class:`UnsupportedError` if a value exceeds the fixed width of its field."""
     fits = len(runs) + (step.moving is not None) <= MOST_SLOTS
     for slot, count in runs:
         fits = fits and -128 <= slot.step < 128 and max(slot.divisor, count) < 1 << 8
     if not fits:
         name = program.tensors[step.writes[0]].name
-        raise UnsupportedError(f"what makes {name!r}: its rows are beyond what the table can hold")
+        raise UnsupportedError(
+            f"operator of {name!r}: its row pattern exceeds the fields of the table; "
+            "build with --rows off and without --sliding"
+        )
 
 
 def _array(ctype: str, name: str, values: Sequence[str | int], per_line: int = 12) -> str:

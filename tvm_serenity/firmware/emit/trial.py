@@ -1,4 +1,4 @@
-"""``trial.c``: a project's ``model.c`` as a function that poisons the arenas first."""
+"""``trial.c``: a function that poisons the arenas, then runs a project's ``model.c``."""
 
 from tvm_serenity.firmware.emit import caller
 from tvm_serenity.firmware.emit.c import C_TYPES, file, join, symbol
@@ -11,7 +11,7 @@ TRIAL = "trial.c"
 
 
 def sources(program: Program) -> tuple[str, ...]:
-    """Return what a trial is compiled from.
+    """Return the names of the source files of a trial.
 
     ``trial.c`` includes ``model.c``, ``forms.c`` includes ``kernels.c``.
     """
@@ -21,8 +21,8 @@ def sources(program: Program) -> tuple[str, ...]:
 def trial_source(program: Program, external: bool) -> str:
     """Return ``trial.c``: ``int32_t serenity_trial(inputs, outputs, poison)``.
 
-    An input whose rows arrive is fed row by row. Tensors are passed to ``serenity_sink``, when
-    they are written, as to the harness.
+    An input that arrives row by row is fed so. Each written tensor is passed to
+    ``serenity_sink``, as the harness does in its trace.
     """
     name = symbol(program, "trace")
     fill = "\n".join(
@@ -74,7 +74,7 @@ def _runs(program: Program, external: bool) -> str:
 
 
 def _feeds(program: Program, external: bool) -> str:
-    """Feed the rows of the first input, and copy the outputs whenever they are complete."""
+    """Return lines that feed the rows of the first input, and copy outputs once complete."""
     assert program.fed is not None
     size, ctype = program.fed.row_bytes, _type(program, program.fed.tensor)
     lines = []

@@ -1,4 +1,4 @@
-"""The walker: tables as C, a function for each step, and what follows the sequence of calls."""
+"""The walker: C tables, a function for each step, and the loop that follows the sequence."""
 
 from importlib import resources
 
@@ -17,19 +17,19 @@ from tvm_serenity.firmware.program import (
 )
 
 STATIC = {"$P": "", "$A": "", "$F": "", "$N": "next_call", "$T": "rows_taken"}
-"""What stands in the walker for its memory where that is static: no parameter, two variables."""
+"""The replacements of the walker's marks for static arenas: no parameter, two variables."""
 
 
 def definitions(program: Program, external: bool) -> str:
-    """Return tables, functions and walker; ``external``: in arenas that the caller provides."""
-    found, memory = tables(program), _memory(program, external)
+    """Return tables, functions and walker; ``external``: the caller provides the arenas."""
+    listed, memory = tables(program), _memory(program, external)
     return join(
         [
             _arena(program, external),
-            found.types,
+            listed.types,
             _library("types.h", memory),
             *(_run(program, i, memory) for i in range(len(program.steps))),
-            found.text,
+            listed.text,
             f"#define MOST_SLOTS {max([1, *(slots_of(s) for s in program.steps)])}\n"
             f"#define ENTRIES {len(program.calls)}\n"
             f"#define FED {0 if program.fed is None else program.fed.tensor}\n"
@@ -41,12 +41,12 @@ def definitions(program: Program, external: bool) -> str:
 
 
 def slots_of(step: Step) -> int:
-    """Return how many pointers a step's function is given."""
+    """Return the number of row pointers that a step's function receives."""
     return len(step.slots) + (step.moving is not None)
 
 
 def body(program: Program, external: bool) -> tuple[str, ...]:
-    """Return the lines that run everything, or forget the rows that have arrived."""
+    """Return the lines of ``run``, or of ``restart`` if input rows arrive one by one."""
     memory = _memory(program, external)
     if program.fed is None:
         return (f"    (void)walk({memory['$A']}0);",)
@@ -54,7 +54,7 @@ def body(program: Program, external: bool) -> tuple[str, ...]:
 
 
 def _arena(program: Program, external: bool) -> str:
-    """The macro of an address: offsets are numbered through all arenas."""
+    """Return the macro AT, the address of an offset in the concatenation of all arenas."""
     names = list(program.arena_bytes)
     regions = [name for name in names if program.arena_bytes[name]] or names[:1]
     text, begin = "", 0
@@ -81,7 +81,7 @@ def _memory(program: Program, external: bool) -> dict[str, str]:
 
 
 def _feeding(program: Program, memory: dict[str, str]) -> str:
-    """What takes a row in: the next one of the input, or of a window that moves."""
+    """Return the function ``feed``: it takes the next row of the input, or of a moving window."""
     if program.moving is None:
         return _library("feed.h", memory)
     moves = "move_up" if program.moving.phases == 1 else "next_phase"
@@ -92,13 +92,13 @@ def _feeding(program: Program, memory: dict[str, str]) -> str:
 
 
 def _state(program: Program, external: bool) -> str:
-    """The variables between two rows; of a window that moves the tracing knows the first one."""
+    """Return the static variables of ``feed``; a moving window has ``next_call`` for the trace."""
     first = "static uint32_t next_call;\n" if program.moving is None else ""
     return "" if external else f"{first}static uint32_t rows_taken;\n\n"
 
 
 def _library(name: str, memory: dict[str, str]) -> str:
-    """A file of the walker, written for where its memory is."""
+    """Return a file of the walker with its marks replaced by ``memory``."""
     path = resources.files("tvm_serenity.firmware") / "walker" / name
     text = path.read_text(encoding="utf-8")
     for mark, stands_for in memory.items():
@@ -107,14 +107,14 @@ def _library(name: str, memory: dict[str, str]) -> str:
 
 
 def _run(program: Program, index: int, memory: dict[str, str]) -> str:
-    """The function that calls a step's kernel for a row."""
+    """Return the function that calls a step's kernel for a row."""
     step, external = program.steps[index], bool(memory["$P"])
     parameters = f"{memory['$P']}const uint8_t *const *rows, uint8_t *out, uint32_t y"
     cases = [_call(program, step, name, external) for name in step.kernels]
     unused = {
         "arenas": external and not any(_placed(a) for a in step.arguments),
         "rows": not step.slots and step.moving is None,
-        "out": step.made is None,
+        "out": step.row_tensor is None,
         "y": len(cases) == 1 and not step.merges and RowNumber() not in step.arguments,
     }
     lines = [f"(void){name};" for name, is_unused in unused.items() if is_unused]
@@ -152,7 +152,7 @@ def _call(program: Program, step: Step, name: str, external: bool) -> str:
 
 
 def _placed(argument: Argument) -> bool:
-    """Whether an argument is an address in the arena that every call has."""
+    """Return whether an argument is an address in the arena, the same in every call."""
     return isinstance(argument, Data) or (isinstance(argument, Scratch) and not argument.bands)
 
 

@@ -1,27 +1,16 @@
-"""The forms a program is written in: a project, a Model Library Format tar, Zephyr, Arduino.
+"""The forms a program is written in.
 
-A form is one file here and one line of ``WRITERS``.
+A form is one file here, whose ``written`` returns the files, and one entry of ``OUTPUT_FORMATS``.
 """
 
-from collections.abc import Callable
+from importlib import import_module
 
-from tvm_serenity.firmware.emit.project import Files, Layout, project
-from tvm_serenity.firmware.formats.arduino import arduino
-from tvm_serenity.firmware.formats.mlf import model_library
-from tvm_serenity.firmware.formats.zephyr import zephyr
+from tvm_serenity.firmware.emit.project import Files, Layout
 from tvm_serenity.firmware.program import Program
-from tvm_serenity.options.output import PROJECT
-
-Writer = Callable[[Program, Layout], Files]
-
-WRITERS: dict[str, Writer] = {
-    PROJECT: project,
-    "mlf": model_library,
-    "zephyr": zephyr,
-    "arduino": arduino,
-}
 
 
 def files(program: Program, layout: Layout, name: str) -> Files:
     """Return the files of ``program`` in the form ``name``, one of ``FORMATS``."""
-    return WRITERS[name](program, layout)
+    module = import_module(f"{__name__}.{name.replace('-', '_')}")
+    found: Files = module.written(program, layout)
+    return found

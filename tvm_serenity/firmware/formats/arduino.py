@@ -1,28 +1,19 @@
 """An Arduino library with an example: it fills the input, runs, and prints a class."""
 
-import numpy as np
-
 from tvm_serenity.firmware.emit.c import C_TYPES, banner, file, join, symbol
-from tvm_serenity.firmware.emit.origin import about_origin, with_licence
-from tvm_serenity.firmware.emit.project import Files, Layout, network
+from tvm_serenity.firmware.emit.interface.by_number import real, stored
+from tvm_serenity.firmware.emit.interface.classify import scores
+from tvm_serenity.firmware.emit.project import Files, Layout
+from tvm_serenity.firmware.formats.library import VERSION, completed, placed, with_contract
 from tvm_serenity.firmware.program import Program, Tensor
 
-CONTRACT = (
-    "/* Arduino has no place for compiler options: a product that is added is rounded twice. */\n"
-    "#if defined(__GNUC__) && !defined(__clang__)\n"
-    '#pragma GCC optimize("fp-contract=off")\n'
-    "#endif\n"
-)
 
-
-def arduino(program: Program, layout: Layout) -> Files:
+def written(program: Program, layout: Layout) -> Files:
     """Return an Arduino library, named as the program is."""
     name = program.name
-    made = {f"src/{n}": data for n, data in network(program, layout).items()}
-    kernels = f"src/{file(program, 'kernels.c')}"
-    made[kernels] = CONTRACT.encode() + made[kernels]
+    made = with_contract(program, placed(program, layout, "src/", "src/"), "src/")
     texts = {
-        "library.properties": f"name={name}\nversion=1.0.0\nauthor=tvm-serenity\n"
+        "library.properties": f"name={name}\nversion={VERSION}\nauthor=tvm-serenity\n"
         f"maintainer=tvm-serenity\nsentence=The network {name} in C.\n"
         "paragraph=Kernels and weights, one static arena, no heap.\ncategory=Data Processing\n"
         f"url=https://tvm.apache.org\narchitectures=*\nincludes={name}.h\n",
@@ -30,23 +21,21 @@ def arduino(program: Program, layout: Layout) -> Files:
         f"src/{name}.h": f'{banner(program, "interface")}#include "{file(program, "model.h")}"\n',
         f"examples/{name}/{name}.ino": sketch(program),
     }
-    files = with_licence({path: text.encode() for path, text in texts.items()})
-    return {**made, **files, **about_origin(name, layout.metadata or {})}
+    return completed(program, layout, made, texts)
 
 
 def sketch(program: Program) -> str:
-    """Return the example: inputs from a function that stands for a sensor, the largest output."""
+    """Return the example: inputs from a function that stands for a sensor, the class."""
     fields = [t for t in program.inputs if program.tensors[t].initial is None]
     parts = [
         f"// Runs the network {program.name} and prints the class it finds.\n"
         f"#include <{program.name}.h>\n#include <math.h>\n#include <string.h>\n",
         "// Stands for a sensor: the value that element i of an input measures.\n"
         "static float reading(uint32_t i) { return 0.5f + 0.5f * sinf(0.1f * (float)i); }\n",
-        *(_stored(program, program.tensors[t]) for t in _kinds(program)),
         _states(program),
         "void setup() {\n  Serial.begin(115200);\n" + _first_states(program) + "}\n",
         "void loop() {\n"
-        + "".join(_filled(program, program.tensors[t]) for t in fields)
+        + "".join(_filled(program, t) for t in fields)
         + (_runs(program) if program.fed is None else _feeds(program))
         + _classified(program)
         + "  delay(1000);\n}\n",
@@ -54,26 +43,8 @@ def sketch(program: Program) -> str:
     return join(parts)
 
 
-def _kinds(program: Program) -> list[int]:
-    """The inputs that are measured."""
-    return [t for t in program.given if program.tensors[t].initial is None]
-
-
 def _macro(program: Program, role: str, tensor: Tensor) -> str:
     return f"{program.name.upper()}_{role}_{tensor.name.upper()}"
-
-
-def _stored(program: Program, tensor: Tensor) -> str:
-    """A function from a measured value to what the input stores."""
-    ctype, macro = C_TYPES[tensor.dtype], _macro(program, "INPUT", tensor)
-    head = f"static {ctype} stored_{tensor.name}(float value) {{\n"
-    if tensor.quantisation is None:
-        return f"{head}  return ({ctype})value;\n}}\n"
-    low, high = np.iinfo(tensor.dtype).min, np.iinfo(tensor.dtype).max
-    return (
-        f"{head}  const long q = lroundf(value / {macro}_SCALE) + {macro}_ZERO_POINT;\n"
-        f"  return ({ctype})(q < {low} ? {low} : q > {high} ? {high} : q);\n}}\n"
-    )
 
 
 def _states(program: Program) -> str:
@@ -94,12 +65,13 @@ def _first_states(program: Program) -> str:
     )
 
 
-def _filled(program: Program, tensor: Tensor) -> str:
+def _filled(program: Program, index: int) -> str:
+    tensor = program.tensors[index]
     ctype, macro = C_TYPES[tensor.dtype], _macro(program, "INPUT", tensor)
     return (
         f"  {ctype} *const to_{tensor.name} = {symbol(program, f'input_{tensor.name}')}();\n"
         f"  for (uint32_t i = 0; i < {macro}_ELEMENTS; ++i) "
-        f"to_{tensor.name}[i] = stored_{tensor.name}(reading(i));\n"
+        f"to_{tensor.name}[i] = {stored(program, program.given.index(index))}(reading(i));\n"
     )
 
 
@@ -130,7 +102,7 @@ def _feeds(program: Program) -> str:
         f"{before}  static {ctype} row[{elements}];\n"
         f"  for (uint32_t y = 0; y < {macro}_ROWS; ++y) {{\n"
         f"    for (uint32_t i = 0; i < {elements}; ++i) "
-        f"row[i] = stored_{fed.name}(reading(y * ({elements}) + i));\n"
+        f"row[i] = {stored(program, 0)}(reading(y * ({elements}) + i));\n"
         f"    if ({symbol(program, 'feed_row')}(row) < 0) {{\n"
         '      Serial.println("failed");\n      return;\n    }\n  }\n'
         f"{after}"
@@ -146,12 +118,13 @@ def _copied(program: Program, role: str, tensor: int, state: int) -> str:
 
 
 def _classified(program: Program) -> str:
-    """The index of the first output's largest element."""
-    out = program.tensors[program.outputs[0]]
-    elements = f"{_macro(program, 'OUTPUT', out)}_ELEMENTS"
+    """The class that the network finds, or the first element where its output has no classes."""
+    if scores(program) is None:
+        out = program.tensors[program.outputs[0]]
+        first = f"{symbol(program, f'output_{out.name}')}()[0]"
+        return f"  Serial.println({real(program, 0)}({first}));\n"
     return (
-        f"  const {C_TYPES[out.dtype]} *const scores = {symbol(program, f'output_{out.name}')}();\n"
-        f"  uint32_t best = 0;\n  for (uint32_t i = 1; i < {elements}; ++i) {{\n"
-        "    if (scores[i] > scores[best]) best = i;\n  }\n"
-        '  Serial.print("class ");\n  Serial.println(best);\n'
+        f"  const {symbol(program, 'class')} found = {symbol(program, 'classify')}();\n"
+        '  Serial.print("class ");\n  Serial.print(found.index);\n  Serial.print(" ");\n'
+        "  Serial.println(found.label);\n"
     )

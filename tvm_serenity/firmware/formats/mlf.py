@@ -21,7 +21,7 @@ KINDS = {"i": 0, "u": 1, "f": 2, "b": 1}
 CPU = (1, 0)
 
 
-def model_library(program: Program, layout: Layout) -> Files:
+def written(program: Program, layout: Layout) -> Files:
     """Return ``<name>.tar``: metadata, C sources and headers, parameters.
 
     ``codegen/host/include/tvmgen_<name>.h`` has microTVM's interface.

@@ -1,6 +1,6 @@
-"""The library of kernels in C: a folder each, with its record, its C and its prices.
+"""The library of kernels in C: each folder has the record, the C and the prices of a kernel.
 
-``all_kernels`` finds the folders; ``candidates`` are the kernels that make a layer on a core.
+``all_kernels`` finds the folders; ``candidates`` returns the kernels for a layer on a core.
 """
 
 from functools import cache
@@ -9,7 +9,7 @@ from importlib import import_module, resources
 from tvm_serenity.firmware.kernels.record import LibraryKernel
 
 RECORD = "kernel.py"
-"""The file of a folder that has its record, ``KERNEL``."""
+"""The file in each folder that defines the record ``KERNEL``."""
 
 
 @cache

@@ -1,7 +1,7 @@
-"""The kernels that the library has for a layer on a core, the cheapest there first.
+"""The library's kernels for a layer on a core, the cheapest first.
 
-Those for the core's instructions alone stand beside those for any core. Windows may be gathered, or
-read where they lie.
+They are the kernels for the core's instruction set and those for every core, with windows read in
+place and with windows copied (im2col).
 """
 
 from collections.abc import Callable, Sequence
@@ -15,25 +15,25 @@ from tvm_serenity.firmware.kernels.prices import Prices, prices_for
 from tvm_serenity.firmware.kernels.record import KernelForm, LibraryCall, LibraryKernel, NotCovered
 
 Layer = RoundedConvolution | PlainLayer
-NONE = "has convolutions, dense layers, sums of two tensors, some means and max pools"
+NONE = "supports convolutions, dense layers, sums of two tensors, some means and max pools"
 
 
 def candidates(name: str, layer: Layer, core: Extensions) -> tuple[LibraryCall, ...]:
-    """Return the kernels that make a layer, the cheapest first.
+    """Return the calls that compute ``layer`` in a C function ``name``, the cheapest first.
 
-    Those of rows have one without workspace among them. Raises :class:`NotCovered` where the
-    library has none.
+    At least one call for a row has no workspace. Raises :class:`NotCovered` if the library has no
+    kernel for the layer.
     """
     return _priced(unpriced(name, layer, core), layer, prices_for(core))
 
 
 def unpriced(name: str, layer: Layer, core: Extensions) -> tuple[LibraryCall, ...]:
-    """Return the same, not in order and without what they cost."""
+    """Return the calls that compute ``layer`` without their costs, in no particular order."""
     records = [k for k in all_kernels() if k.computes == layer.computes and core.isa in k.isa]
     reasons = {record.name: record.refuses(layer) for record in records}
-    makers = [record for record in records if not reasons[record.name]]
-    own = _calls(name, layer, [k for k in makers if k.isa != ANY])
-    found = [*own, *_calls(name, layer, [k for k in makers if k.isa == ANY])]
+    suitable = [record for record in records if not reasons[record.name]]
+    own = _calls(name, layer, [k for k in suitable if k.isa != ANY])
+    found = [*own, *_calls(name, layer, [k for k in suitable if k.isa == ANY])]
     if not found or (layer.by_rows and all(one.workspace_bytes for one in found)):
         others = [reasons[k.name] for k in records if k.isa == ANY] or [*reasons.values(), NONE]
         raise NotCovered(next((reason for reason in others if reason), NONE))
@@ -43,7 +43,7 @@ def unpriced(name: str, layer: Layer, core: Extensions) -> tuple[LibraryCall, ..
 
 
 def _calls(name: str, layer: Layer, records: Sequence[LibraryKernel]) -> list[LibraryCall]:
-    """The calls of kernels that do not refuse a layer, not priced yet."""
+    """Return the calls of kernels for a layer, without costs."""
     return [
         LibraryCall(
             KernelForm(record, call.options),
@@ -61,14 +61,15 @@ def _calls(name: str, layer: Layer, records: Sequence[LibraryKernel]) -> list[Li
 def _priced(
     found: tuple[LibraryCall, ...], layer: Layer, prices: Prices | None
 ) -> tuple[LibraryCall, ...]:
-    """The kernels with what they cost, in order of that.
+    """Return the calls with their costs, in ascending order.
 
-    Windows that could be read in place are gathered only where that wins more than prices err.
+    A call that copies windows although it could read them in place comes first only if it is
+    cheaper by more than the error of the prices.
     """
     if prices is None:
         return found
     doubt = prices.error_percent[1] / 100
-    if not isinstance(layer, RoundedConvolution) or layer.apart or layer.must_gather:
+    if not isinstance(layer, RoundedConvolution) or layer.depthwise or layer.must_gather:
         doubt = 0.0
     priced = [
         replace(one, cost=prices.cost(one.form, layer), code=prices.code_of(one.form, layer))
@@ -84,8 +85,8 @@ def _priced(
 def least(
     found: Sequence[LibraryCall], spread: Callable[[LibraryCall], int] = lambda _made: 0
 ) -> LibraryCall:
-    """Return the cheapest of the kernels with the least workspace.
+    """Return the cheapest of the calls with the least workspace.
 
-    ``spread``: bytes that one needs beside it, which count where workspace is the same.
+    ``spread``: further bytes that a call needs; they decide between calls of equal workspace.
     """
     return min(found, key=lambda one: (one.workspace_bytes, spread(one)))

@@ -1,4 +1,4 @@
-"""Weights and requantisation in the form that the kernel library reads."""
+"""Weights and requantisation in the layouts that the kernel library reads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ SMALL = 1 << 30
 """Sums below this can be doubled without overflow."""
 
 LEAST_SHIFT = -31
-"""Below, nothing is left of a sum, and the library's shift is beyond 32 bits."""
+"""The least shift; a smaller one makes every sum 0, and exceeds the library's 32 bits."""
 
 OUT_OF_RANGE = 1 << 16
-"""What is clamped to 8 bits may as well be clamped to this before."""
+"""A limit that changes no result: results are clamped to 8 bits afterwards."""
 
 BLOCK = 4
-"""Inputs whose weights stand together."""
+"""Inputs whose weights are adjacent."""
 
 
 def centred(weights: Array, zero_point: int) -> npt.NDArray[np.int8] | None:
-    """Return ``weights - zero_point`` as int8, None where they do not fit."""
+    """Return ``weights - zero_point`` as int8, None if a difference does not fit."""
     values = weights.astype(np.int64) - zero_point
     if values.size and (values.min() < -128 or values.max() > 127):
         return None
@@ -31,7 +31,7 @@ def centred(weights: Array, zero_point: int) -> npt.NDArray[np.int8] | None:
 
 
 def paired(weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    """Return ``[inputs, outputs]`` as ``[pairs of outputs, blocks, 2, 4]``, filled up with 0.
+    """Return ``[inputs, outputs]`` as ``[pairs of outputs, blocks, 2, 4]``, padded with 0.
 
     Two outputs read each block of four inputs together.
     """
@@ -47,8 +47,8 @@ def in_groups(
 ) -> npt.NDArray[np.int8]:
     """Return ``[inputs, outputs]`` plus ``more`` as ``[groups of outputs, blocks, 4, 16]``.
 
-    Outputs of a group are its first, third, second and fourth. Each of ``runs`` of inputs begins a
-    block of 16. Sums of 8 bits wrap around; weights that are filled in are 0 before.
+    The outputs of a group are in the order first, third, second, fourth. Each of ``runs`` of inputs
+    begins a block of 16. Padding weights are 0 before ``more`` is added; 8-bit sums wrap around.
     """
     outputs = weights.shape[1]
     groups, blocks = -(-outputs // 4), [-(-n // 16) for n in runs]
@@ -64,29 +64,29 @@ def in_groups(
 NARROW = 8
 """Weights of 4 bits are -8 to 7."""
 LARGEST_NARROW = 1 << 27
-"""Sums of products of 4-bit weights are held 16 times as large in 32 bits."""
+"""The limit of |sum| for 4-bit weights: kernels keep 16 times the sum in 32 bits."""
 LEAST_NARROW = 256
-"""Fewer weights stay a byte each: code for 4 bits is more."""
+"""The least number of weights in 4 bits; for fewer, the code for 4 bits costs more flash."""
 
 
 def narrow(weights: npt.NDArray[np.int8], largest: npt.NDArray[np.int64]) -> bool:
-    """Whether weights are stored in 4 bits; ``largest`` bounds each output's |sum|."""
+    """Return whether weights are stored in 4 bits; ``largest`` bounds each output's |sum|."""
     if weights.size < LEAST_NARROW or int(largest.max(initial=0)) >= LARGEST_NARROW:
         return False
     return bool(weights.min() >= -NARROW and weights.max() < NARROW)
 
 
 def paired_nibbles(weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    """Return what ``paired`` does in half the bytes: the first output's weight above the second's.
+    """Return the layout of ``paired`` with two weights per byte: ``[pairs of outputs, blocks, 4]``.
 
-    ``[pairs of outputs, blocks, 4]``.
+    The weight of the first output is in the upper four bits.
     """
     both = paired(weights)
     return _joined(both[:, :, 0], both[:, :, 1])
 
 
 def nibbles(weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    """Return ``[..., even number]`` of weights two to a byte, the second above the first."""
+    """Return weights ``[..., even number]`` two per byte, the second in the upper four bits."""
     return _joined(weights[..., 1::2], weights[..., ::2])
 
 
@@ -104,9 +104,9 @@ def largest_sums(weights: npt.NDArray[np.int8], bias: Array, dtype: str) -> npt.
 
 @dataclass(frozen=True)
 class Rounding:
-    """How sums become stored values: rounded ``once`` or twice, multipliers and shifts.
+    """The requantisation of sums: rounded ``once`` or twice, with multipliers and shifts.
 
-    ``small``: sums can be doubled without overflow, and are all shifted to the right.
+    ``small``: doubling a sum does not overflow, and all shifts are to the right.
     """
 
     once: bool
@@ -116,7 +116,7 @@ class Rounding:
 
     @property
     def name(self) -> str:
-        """The library's name of it."""
+        """The name of the rounding in C."""
         return f"ROUND_{'ONCE' if self.once else 'TWICE'}{'_SMALL' * self.small}"
 
     @property
@@ -131,7 +131,7 @@ class Rounding:
 
     @property
     def step(self) -> int:
-        """1 where every channel has its multiplier, 0 where one serves all."""
+        """1 if each channel has its own multiplier, 0 if all channels share one."""
         return int(self.multipliers.size > 1)
 
 
@@ -141,7 +141,7 @@ def rounding(
     shifts: tuple[int, ...],
     largest: npt.NDArray[np.int64],
 ) -> Rounding | None:
-    """Return the library's form of a requantisation, None where it has none.
+    """Return the library's form of a requantisation, None if the library lacks it.
 
     ``largest`` bounds each output's |sum|.
     """
@@ -164,12 +164,13 @@ class Channels:
     shifts: tuple[int, ...]
 
 
-def settled(channels: Channels, dtype: str) -> Channels:
-    """Return ``channels`` with outputs that no input of ``dtype`` changes in small numbers.
+def with_small_constants(channels: Channels, dtype: str) -> Channels:
+    """Return ``channels`` with small weights and biases for outputs that are constant.
 
-    A dead channel of a trained network has a tiny scale and a bias near 2^30; it would keep all
-    others from the short form. Rounding twice is monotonic: where the least and the largest sum
-    give one value v, weights of 0, a bias of 4 v and the multiplier 1/4 give it as well.
+    An output is constant if every input of ``dtype`` gives the same result. Such a dead channel of
+    a trained network has a tiny scale and a bias near 2^30, which would exclude all channels from
+    the short requantisation. Rounding twice is monotonic: if the least and the largest sum give the
+    same value v, weights of 0, a bias of 4 v and the multiplier 1/4 also give v.
     """
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     weights, bias = channels.weights.copy(), channels.bias.astype(np.int64)

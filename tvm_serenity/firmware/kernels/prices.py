@@ -1,7 +1,7 @@
-"""What a kernel of the library costs on a core: cycles, or instructions where no cycles are known.
+"""The cost of a library kernel on a core, in cycles, or in instructions if no cycles are known.
 
-The counts of a kernel's work times the core's prices, which ``benchmarks/kernel_costs.py`` fits:
-``prices.json`` in the folder of each kernel; ``cores.json`` has what holds for all of them.
+The cost is the sum of the kernel's counts times the core's prices. ``benchmarks/kernel_costs.py``
+fits the prices: ``prices.json`` in each kernel's folder has its prices, ``cores.json`` the cores.
 """
 
 import json
@@ -18,15 +18,16 @@ from tvm_serenity.firmware.kernels.record import KernelForm
 
 CORES, TABLE = "cores.json", "prices.json"
 Row = tuple[str, str]
-"""A kernel's name, and one of its cases."""
+"""A row of the price tables: a kernel's name, and one of its cases."""
 
 
 @dataclass(frozen=True)
 class Prices:
-    """What a core's kernels take, in ``unit``: "cycles" or "instructions".
+    """The prices of kernels on a core, in ``unit``: "cycles" or "instructions".
 
-    ``error_percent``: the median error, and what 19 of 20 are within, of layers that were not seen.
-    ``rows``: for each case of a kernel a price for each count of its work; ``code``: its functions.
+    ``error_percent``: the median and the 95th percentile of the error for layers outside of
+    the fit. ``rows``: the price of each count, for each case of a kernel. ``code``: the C functions
+    of each case, with their bytes.
     """
 
     core: str
@@ -36,7 +37,7 @@ class Prices:
     code: Mapping[Row, Mapping[str, int]]
 
     def cost(self, form: KernelForm, layer: Any) -> int:
-        """Return what one call of a form costs."""
+        """Return the cost of one call of a kernel for ``layer``, in ``unit``."""
         row = self.rows.get(self._row(form, layer))
         if row is None:
             kernel, case = self._row(form, layer)
@@ -48,7 +49,7 @@ class Prices:
         return round(sum(n * price for n, price in zip(counts, row, strict=True)))
 
     def code_of(self, form: KernelForm, layer: Any) -> Mapping[str, int]:
-        """Return the functions of the library that a form calls, each with its bytes."""
+        """Return the C functions that a kernel calls for ``layer``, each with its bytes."""
         return self.code[self._row(form, layer)]
 
     def _row(self, form: KernelForm, layer: Any) -> Row:
@@ -56,45 +57,45 @@ class Prices:
 
 
 def prices_for(core: Extensions) -> Prices | None:
-    """Return the prices that hold for a core; None where there are none: of kernels in C alone."""
+    """Return the prices of a core, None if it has none."""
     return prices_of(core.name)
 
 
 def unit_of(core: Extensions) -> str:
-    """Return in what a core's prices are: "cycles" or "instructions"; "" without any."""
-    found = prices_for(core)
-    return "" if found is None else found.unit
+    """Return the unit of a core's prices, "cycles" or "instructions"; "" without prices."""
+    prices = prices_for(core)
+    return "" if prices is None else prices.unit
 
 
 @cache
 def prices_of(core: str) -> Prices | None:
-    """Return the prices of a core, None where it has none of its own."""
+    """Return the prices of the core called ``core``, None if it has none."""
     known = cores().get(core)
     if known is None:
         return None
     rows: dict[Row, list[float]] = {}
     code: dict[Row, Mapping[str, int]] = {}
     for kernel in all_kernels():
-        for case, found in table_of(kernel.name).get(core, {}).items():
-            rows[kernel.name, case] = found["prices"]
-            code[kernel.name, case] = found["code"]
+        for case, entry in table_of(kernel.name).get(core, {}).items():
+            rows[kernel.name, case] = entry["prices"]
+            code[kernel.name, case] = entry["code"]
     median, most = known["error_percent"]
     return Prices(core, known["unit"], (median, most), rows, code)
 
 
 @cache
 def cores() -> dict[str, dict[str, Any]]:
-    """Return what is known of each core: its instructions, the unit of its prices, their error."""
+    """Return ``cores.json``: the instruction set of each core, the unit and error of its prices."""
     return _read(CORES)
 
 
 @cache
 def table_of(kernel: str) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return a kernel's prices: by core, by case."""
+    """Return the prices of a kernel by core and case."""
     return _read(f"{kernel}/{TABLE}")
 
 
 def _read(path: str) -> dict[str, Any]:
     text = (resources.files("tvm_serenity.firmware.kernels") / path).read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    content: dict[str, Any] = json.loads(text)
+    return content

@@ -1,4 +1,4 @@
-"""All that is known of a kernel of the library, in one record; each folder beside has one."""
+"""The record of a library kernel: everything that is known of it; each folder has one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,19 +9,20 @@ from tvm_serenity.firmware.passage import Passage
 from tvm_serenity.firmware.program import Array, Kernel
 
 Passages = tuple[Passage | None, ...]
-"""How a kernel goes over each tensor, or row of it, that it reads; None: it stays apart from it."""
+"""The passage over each tensor (or row) that a kernel reads; None: no overlap is allowed."""
 
 
 class NotCovered(Exception):
-    """The library has no form of a kernel; the message says what it has, or does, instead."""
+    """The library has no kernel for a layer; the message says what it supports instead."""
 
 
 @dataclass(frozen=True)
 class KernelOptions:
-    """How a kernel goes about a layer, where it has a choice.
+    """The options of a kernel for a layer.
 
-    ``gathered``: windows are gathered into columns first (im2col). ``once``: sums are rounded once.
-    ``plane_rows``: of a plane of a channel, 0 without one; ``ring``: fewer than are read in all.
+    ``gathered``: windows are copied into columns first (im2col). ``once``: sums are rounded once.
+    ``plane_rows``: the rows in the plane of a channel, 0 without a plane; ``ring``: the plane is a
+    ring of fewer rows than the layer reads.
     """
 
     gathered: bool = False
@@ -31,14 +32,14 @@ class KernelOptions:
 
     @property
     def text(self) -> str:
-        """The options in words, each behind a comma."""
-        said = {"rounded once": self.once, "gathered": self.gathered, "in a ring": self.ring}
-        return "".join(f", {what}" for what, taken in said.items() if taken)
+        """The options as text, each after a comma."""
+        words = {"rounded once": self.once, "gathered": self.gathered, "in a ring": self.ring}
+        return "".join(f", {word}" for word, used in words.items() if used)
 
 
 @dataclass(frozen=True, eq=False)
 class KernelCall:
-    """A kernel's call for a layer: C, the constants it takes after its tensors, workspace."""
+    """The call of a kernel for a layer: the C function, its packed constants, its workspace."""
 
     kernel: Kernel
     constants: tuple[Array, ...]
@@ -50,12 +51,12 @@ class KernelCall:
 class LibraryKernel:
     """A kernel of the library.
 
-    ``name``: of its folder. ``computes``: of layers that it is for (``layer.computes``); ``isa``:
-    instructions that it is for; ``refuses``: why it does not make a layer, "" where it does.
-    ``calls``: its calls for a layer, with packed constants and workspace, one for each way to go
-    about it. ``passages``: in which order it reads and writes pixels, which says what its result
-    may lie over. ``cases``: which rows its table of prices has; ``case``: which of them prices a
-    layer, and ``counts``: of what (``prices.json`` has a price for each).
+    ``name``: the name of its folder. ``computes``: the kind of layers (``layer.computes``).
+    ``isa``: the instruction sets that have the kernel. ``refuses``: returns why the kernel does not
+    compute a layer, "" if it does. ``calls``: returns the calls for a layer, one for each choice of
+    options. ``passages``: returns the order of reads and writes, which decides how the result may
+    overlap the inputs. ``cases``: the rows of its price table; ``case``: returns the row of a
+    layer, and ``counts`` the counts of its work (``prices.json`` has a price for each count).
     """
 
     name: str
@@ -71,24 +72,25 @@ class LibraryKernel:
 
 @dataclass(frozen=True)
 class KernelForm:
-    """A kernel of the library and how it goes about a layer."""
+    """A library kernel with its options for a layer."""
 
     kernel: LibraryKernel
     options: KernelOptions = KernelOptions()
 
     @property
     def text(self) -> str:
-        """The form in words."""
+        """The kernel's name and its options as text."""
         return self.kernel.name + self.options.text
 
 
 @dataclass(frozen=True, eq=False)
 class LibraryCall:
-    """A call of the library for a layer, and what is known of it.
+    """A call of the library for a layer, with its cost.
 
-    ``products``: how many it sums up; ``passages``: of each tensor it reads. ``refused``: why none
-    is for the board's core alone. ``cost``: of a call, in the units of the core's prices, and
-    ``code``: the functions it calls, with their bytes; None and nothing on a core without prices.
+    ``products``: the number of multiply-accumulates. ``passages``: one for each tensor it reads.
+    ``refused``: why no kernel for the core's own instruction set computes the layer. ``cost``: of
+    one call, in the unit of the core's prices, None on a core without prices; ``code``: the C
+    functions it calls, with their bytes.
     """
 
     form: KernelForm

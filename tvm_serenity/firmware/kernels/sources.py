@@ -1,8 +1,7 @@
-"""The C of the library: a file's text for a type of inputs and weights, and what it includes.
+"""The C files of the library, instantiated for types of inputs and weights.
 
-Files are real headers that compilers and editors read as they lie; ``common/instance.h`` says what
-their marks stand for. A project has the text of each instance that it uses once, in an order in
-which all that a file includes stands before it.
+The files are headers that compilers and editors read without changes; ``common/instance.h`` defines
+their marks. A project contains each instance once, after the files that it includes.
 """
 
 import posixpath
@@ -15,15 +14,15 @@ from tvm_serenity.firmware.c_names import weighted
 from tvm_serenity.firmware.program import LibraryFile
 
 BASICS = LibraryFile("common/basics.h")
-"""Stands at the beginning of every project."""
+"""The first file of every project."""
 INSTANCE = "common/instance.h"
-"""What the marks stand for while a file lies here; no project has it."""
+"""The definitions of the marks for editors and compilers; not part of a project."""
 _INCLUDE = re.compile(r'^#include "(.*)"\n', re.MULTILINE)
 _ONCE = "#pragma once\n"
 
 
 def _name(word: str) -> str:
-    """A mark that is a word, or part of a name between underscores."""
+    """Return the pattern of a mark: a word, or a part of a name between underscores."""
     return rf"(?<![A-Za-z0-9]){word}(?![A-Za-z0-9])"
 
 
@@ -45,20 +44,20 @@ _OF_SHIFT = {
 
 
 def texts(files: Iterable[LibraryFile]) -> list[str]:
-    """Return the text of each instance that ``files`` need, with all that they include."""
-    found: dict[LibraryFile, None] = {BASICS: None}
+    """Return the texts of ``files`` and of all files that they include, each instance once."""
+    needed: dict[LibraryFile, None] = {BASICS: None}
     for file in files:
-        found |= dict.fromkeys(_needed(file))
-    return [text(file) for file in found]
+        needed |= dict.fromkeys(_needed(file))
+    return [text(file) for file in needed]
 
 
 def included(files: Iterable[LibraryFile]) -> frozenset[str]:
-    """Return the paths of ``files`` and of all that they include."""
+    """Return the paths of ``files`` and of all files that they include."""
     return frozenset(one.path for file in files for one in _needed(file))
 
 
 def text(file: LibraryFile) -> str:
-    """Return a file with its marks replaced, without what it includes."""
+    """Return the text of a file with its marks replaced, without its include lines."""
     signed = file.inputs == "int8"
     values = {
         "inputs": file.inputs,
@@ -69,7 +68,7 @@ def text(file: LibraryFile) -> str:
         "both": weighted(file.inputs, file.weight_bits),
         "shift": file.shift,
     }
-    written = _INCLUDE.sub("", _lying(file.path)).replace(_ONCE, "", 1)
+    written = _INCLUDE.sub("", _source(file.path)).replace(_ONCE, "", 1)
     for mark, value in (_OF_INPUTS | _OF_WEIGHTS | _OF_BOTH | _OF_SHIFT).items():
         written = re.sub(mark, value.format(**values), written)
     return written
@@ -77,13 +76,13 @@ def text(file: LibraryFile) -> str:
 
 @cache
 def _needed(file: LibraryFile) -> tuple[LibraryFile, ...]:
-    """The instances of what a file includes, in order, and its own."""
+    """Return the instances of the files that a file includes, in order, then its own."""
     return tuple(dict.fromkeys(_walk(file)))
 
 
 def _walk(file: LibraryFile) -> Iterator[LibraryFile]:
     folder, inputs = posixpath.dirname(file.path), (file.inputs, file.weight_bits, file.shift)
-    for included in _INCLUDE.findall(_lying(file.path)):
+    for included in _INCLUDE.findall(_source(file.path)):
         path = posixpath.normpath(posixpath.join(folder, included))
         if path not in (INSTANCE, BASICS.path):
             yield from _walk(LibraryFile(path, *inputs))
@@ -91,11 +90,11 @@ def _walk(file: LibraryFile) -> Iterator[LibraryFile]:
 
 
 def _instance(file: LibraryFile) -> LibraryFile:
-    """The file with those of its numbers that its text depends on: others make no difference."""
-    lying, plain = _lying(file.path), LibraryFile(file.path)
+    """Return the file with only the parameters that its text depends on."""
+    source, plain = _source(file.path), LibraryFile(file.path)
 
     def depends(*marks: dict[str, str]) -> bool:
-        return any(re.search(mark, lying) for group in marks for mark in group)
+        return any(re.search(mark, source) for group in marks for mark in group)
 
     return LibraryFile(
         file.path,
@@ -106,5 +105,5 @@ def _instance(file: LibraryFile) -> LibraryFile:
 
 
 @cache
-def _lying(path: str) -> str:
+def _source(path: str) -> str:
     return (resources.files("tvm_serenity.firmware.kernels") / path).read_text(encoding="utf-8")

@@ -62,7 +62,7 @@ _MATH = {
 
 _EXACT = {"nearbyint", "round", "trunc", "floor", "ceil", "fabs", "sqrt", "fmod"}
 APPROXIMATED = frozenset(_MATH) - _EXACT | {"sigmoid", "rsqrt"}
-"""Functions that one library rounds otherwise than another."""
+"""Functions that libraries round differently."""
 
 
 def dtype_of(expr: tirx.Expr) -> str:
@@ -72,14 +72,14 @@ def dtype_of(expr: tirx.Expr) -> str:
 
 
 def c_type(dtype: str, where: str) -> str:
-    """Return C's name of a type; :class:`UnsupportedError` where C has none."""
+    """Return the C name of a type; raise :class:`UnsupportedError` if C has none."""
     if dtype not in C_TYPES:
         raise UnsupportedError(f"{where}: type {dtype} has no counterpart in C")
     return C_TYPES[dtype]
 
 
 def literal(value: float, dtype: str) -> str:
-    """Return a number as C writes it, exactly."""
+    """Return a number as an exact C literal."""
     if dtype.startswith("float"):
         return _real(float(value), dtype)
     value = int(value)
@@ -107,8 +107,8 @@ def _real(value: float, dtype: str) -> str:
 class Expressions:
     """Writes expressions of the kernel ``where``.
 
-    ``name`` gives variables and buffers their C names; ``is_scalar`` tells buffers that are held
-    in a local variable.
+    ``name`` returns the C name of a variable or buffer; ``is_scalar``: whether a buffer is a local
+    variable.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Expressions:
         return f"({c_type(dtype, self.where)}){self._operand(e.value)}"
 
     def _operand(self, e: tirx.Expr) -> str:
-        """An expression that a cast in front applies to as a whole."""
+        """Return an expression in parentheses, unless a cast before it applies to all of it."""
         text = self(e)
         simple = text.startswith("(") or isinstance(e, tirx.Var | TensorLoad | tirx.IntImm)
         return text if simple else f"({text})"
@@ -204,7 +204,9 @@ class Expressions:
         if name == "sigmoid":
             x = self(args[0])
             return f"(1.0f / (1.0f + expf(-{x})))"
-        raise UnsupportedError(f"{self.where}: {name or e.op} has no form in C")
+        raise UnsupportedError(
+            f"{self.where}: the expression {name or e.op} cannot be written in C"
+        )
 
     def _shift_left(self, e: tirx.Expr, args: list[Any]) -> str:
         dtype = dtype_of(e)
@@ -229,7 +231,7 @@ def _float_suffix(dtype: str) -> str:
 
 
 def bare(text: str) -> str:
-    """Without the parentheses that enclose all of it."""
+    """Return an expression without enclosing parentheses."""
     if not text.startswith("(") or not text.endswith(")"):
         return text
     depth = 0

@@ -25,7 +25,7 @@ OBJECT = "kernels_llvm.o"
 
 @dataclass(frozen=True)
 class CompiledKernels:
-    """The kernels as the program calls them, and the object file."""
+    """The kernels that a program calls, and their object file."""
 
     kernels: dict[str, Written]
     object: bytes
@@ -47,7 +47,7 @@ def llvm_target(board: Board) -> dict[str, Any]:
 
 
 def check_core(board: Board) -> None:
-    """Raise :class:`UnsupportedError` where TVM's LLVM does not know the core of ``board``."""
+    """Raise :class:`UnsupportedError` if TVM's LLVM does not support the core of ``board``."""
     target = tvm.target.Target({"kind": "llvm", "mtriple": board.llvm_triple})
     known = {str(name) for name in tvm.get_global_func("target.llvm_get_cpu_archlist")(target)}
     if board.core.name not in known:
@@ -101,7 +101,7 @@ def _owner(data: tirx.Expr) -> Any:
 
 
 def _unpacked(name: str, function: tirx.PrimFunc, alignment: int) -> tuple[Any, int]:
-    """``function`` with pointers for parameters; large buffers lie in a trailing workspace."""
+    """Return ``function`` with pointer parameters, and the bytes of its workspace."""
     found = [statement.buffer for statement in parts(function.body, tirx.AllocBuffer)]
     large = [b for b in found if buffer_bytes(b) > STACK_LIMIT_BYTES]
     placed = plan([Buffer(f"{i}", 0, 1, buffer_bytes(b), alignment) for i, b in enumerate(large)])

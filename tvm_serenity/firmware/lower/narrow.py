@@ -1,10 +1,10 @@
-"""Constants in fewer bytes that stand for the very same numbers.
+"""Stores constants in fewer bytes without a change of their values.
 
-Files hold weights as float16 or as 8-bit integers and scales, and importers widen them. A constant
-of float32 whose every value a float16 is, or an 8-bit integer times a scale (one, or one for each
-index of an axis), is stored so again; one of int8 whose every value has 4 bits is stored two to a
-byte. The kernel widens what it loads (``widen``). Whether a constant is such is seen from its
-values, wherever they come from, and proved on all of them.
+Files hold weights as float16, or as 8-bit integers and scales, and importers widen them. A float32
+constant is stored as float16 if all its values are float16, or as 8-bit integers if all values are
+integers times a scale (one scale, or one for each index of an axis). An int8 constant with 4-bit
+values is stored with two values per byte. The kernel widens what it loads (``widen``). The values
+decide, whatever their origin, and all of them are checked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,20 +19,20 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
 LEAST_ELEMENTS = 256
-"""Smaller constants stay as they are."""
+"""The least number of elements; smaller constants are not changed."""
 HALVES, NIBBLES = "uint16", "uint8"
-"""Types by which stored float16, and pairs of 4-bit integers, are known."""
+"""The storage types of float16, and of pairs of 4-bit integers."""
 _LARGEST = 127
 _NEAR = 4
-"""Steps of float32 around a quotient in which a scale is looked for."""
+"""The float32 steps around a quotient in which a scale is searched."""
 
 
 @dataclass(frozen=True, eq=False)
 class Narrow:
-    """A constant as it is stored: ``stored`` of uint16 (float16's bits), int8, or uint8.
+    """A constant in fewer bytes: ``stored`` as uint16 (bits of float16), int8, or uint8.
 
-    uint8: integers of 4 bits, two to a byte, the second above the first.
-    ``scales``: what 8-bit values are multiplied by, along ``axis`` (-1: all by one).
+    uint8: pairs of 4-bit integers, the second in the upper half of the byte. ``scales``: the
+    factors of 8-bit values, along ``axis`` (-1: one factor for all).
     """
 
     stored: npt.NDArray[Any]
@@ -41,19 +41,19 @@ class Narrow:
 
     @property
     def form(self) -> tuple[str, int]:
-        """What a kernel must know to widen it."""
+        """The parameters by which a kernel widens it."""
         return str(self.stored.dtype), self.axis
 
     @property
     def arrays(self) -> list[npt.NDArray[Any]]:
-        """What is stored."""
+        """The stored arrays."""
         return [self.stored] if self.scales is None else [self.stored, self.scales]
 
 
 def narrow(array: Array) -> Narrow | None:
-    """Return how a constant of float32 or int8 is stored in fewer bytes; None: it is the least.
+    """Return a float32 or int8 constant in fewer bytes, None if none of the forms applies.
 
-    The result stands for exactly the values of ``array``.
+    The result represents exactly the values of ``array``.
     """
     if array.dtype == np.int8:
         small = array.size >= LEAST_ELEMENTS and array.min() >= -8 and array.max() <= 7
@@ -71,18 +71,18 @@ def narrow(array: Array) -> Narrow | None:
 
 
 def _nibbles(array: Array) -> npt.NDArray[np.uint8]:
-    """Integers of 4 bits, two to a byte; one of an odd number stands alone."""
+    """Return 4-bit integers, two per byte; the last one of an odd number has its own byte."""
     bits = array.reshape(-1).astype(np.uint8) & 15
     pairs = np.append(bits, np.zeros(bits.size % 2, np.uint8)).reshape(-1, 2)
     return np.asarray(pairs[:, 0] | pairs[:, 1] << 4, np.uint8)
 
 
 def _in_steps(array: Floats, axis: int) -> Narrow | None:
-    """``array`` as integers of 8 bits times a scale each index of ``axis`` has."""
+    """Return ``array`` as 8-bit integers times a scale for each index of ``axis``, or None."""
     lines = array.reshape(1, -1) if axis < 0 else np.moveaxis(array, axis, 0)
     lines = lines.reshape(len(lines), -1)
     if lines.size < LEAST_ELEMENTS * (axis >= 0) + 8 * len(lines):
-        return None  # scales that take as much as they save
+        return None  # the scales need as many bytes as they save
     found = list(takewhile(bool, map(_scale, lines)))
     if len(found) < len(lines):
         return None
@@ -100,7 +100,7 @@ def _in_steps(array: Floats, axis: int) -> Narrow | None:
 
 
 def _scale(line: Floats) -> np.float32:
-    """The scale whose multiples of up to 127 the values are; 0 where there is none."""
+    """Return the scale of which all values are multiples by at most 127; 0 if there is none."""
     largest = np.abs(line).max()
     if largest == 0:
         return np.float32(1)
@@ -121,10 +121,10 @@ def _scale(line: Floats) -> np.float32:
 def narrow_constants(
     calls: Mapping[int, tuple[str, Sequence[Array | None]]],
 ) -> dict[int, dict[int, Narrow]]:
-    """Return which constants fewer bytes can hold, by call and position.
+    """Return the constants that can be stored in fewer bytes, by call and position.
 
-    ``calls``: the kernel and the constants (None for other arguments) of each. A parameter is
-    narrow where it is of one form in every call of a kernel.
+    ``calls``: the kernel and the constants (None for other arguments) of each call. A parameter is
+    narrow if it has the same form in every call of the kernel.
     """
     known: dict[bytes, Narrow | None] = {}
     found = {call: _of_call(arrays, known) for call, (_, arrays) in calls.items()}

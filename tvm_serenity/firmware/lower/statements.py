@@ -17,12 +17,12 @@ from tvm_serenity.kernels.opaque import opaque
 from tvm_serenity.plan import Buffer, plan
 
 STACK_LIMIT_BYTES = 64
-"""Buffers of a kernel up to this size are its local variables; larger ones are workspace."""
+"""The maximum size of a kernel's buffer that is a local variable; larger ones are workspace."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """A kernel in C, and the bytes of workspace it takes as its last parameter."""
+    """A kernel in C, and the bytes of the workspace that is its last parameter."""
 
     kernel: Kernel
     workspace_bytes: int
@@ -78,7 +78,7 @@ class _Writer:
         self.scalars = {b for b in [*allocated, *self.base] if self._is_scalar(b, set(allocated))}
 
     def _root(self, buffer: tirx.Var) -> Any:
-        """The parameter or allocation whose bytes ``buffer`` shows."""
+        """Return the parameter or allocation that ``buffer`` is a view of."""
         for _ in range(len(self.base) + 1):
             data = self.base.get(buffer)
             if data is None:
@@ -121,7 +121,7 @@ class _Writer:
         if kind is tirx.DeclBuffer:
             return self._nested(s, depth)
         if kind is tirx.AllocBuffer:
-            held = s.buffer in {self._root(b) for b in self.used}  # else it has no elements
+            held = s.buffer in {self._root(b) for b in self.used}  # otherwise it has no elements
             return [*(self._allocation(s.buffer, pad) if held else ()), *self._nested(s, depth)]
         if kind is tirx.BufferStore:
             return [f"{pad}{self._target(s)} = {bare(self.expression(s.value))};"]
@@ -150,7 +150,7 @@ class _Writer:
         return [] if body is None else self.statement(body, depth)
 
     def _block(self, s: tirx.Stmt, depth: int) -> list[str]:
-        """The statements between braces; names declared there are free again after it."""
+        """Return statements in braces; names declared in them are free again afterwards."""
         taken, names = set(self.taken), dict(self.names)
         lines = self.statement(s, depth + 1)
         self.taken, self.names = taken, names
@@ -174,11 +174,11 @@ class _Writer:
             at = f"workspace + {self.offsets[buffer]}" if self.offsets[buffer] else "workspace"
             return [f"{pad}{ctype} *const {name} = ({ctype} *)(void *)({at});"]
         if buffer in self.scalars:
-            return [f"{pad}{ctype} {name} = 0;"]  # a sum may begin under a condition
+            return [f"{pad}{ctype} {name} = 0;"]  # a sum may start under a condition
         return [f"{pad}{ctype} {name}[{_elements(buffer)}];"]
 
     def _is_scalar(self, buffer: tirx.Var, allocated: set[Any]) -> bool:
-        """Whether a local variable holds ``buffer``: it and all that show it are one element."""
+        """Return whether ``buffer`` is a local variable: it and all its views have one element."""
         root = self._root(buffer)
         shown = [root, *(b for b in self.base if self._root(b) in {root})]
         return root in allocated and all(
@@ -193,14 +193,14 @@ class _Writer:
 
 
 def _data_owner(data: tirx.Expr) -> Any:
-    """The buffer whose ``data`` pointer an expression is, or None."""
+    """Return the buffer whose ``data`` pointer an expression is, or None."""
     if isinstance(data, tirx.Var):
         return data
     return data.args[0] if hasattr(data, "args") and len(data.args) else None
 
 
 def _called(value: tirx.Expr) -> str:
-    """What a statement calls, in words."""
+    """Return the name of the function that a statement calls."""
     held = [getattr(argument, "value", None) for argument in getattr(value, "args", [])]
     named = [name for name in held if isinstance(name, str)]
     return f"a call of {named[0]!r}" if named else f"statement {value}"

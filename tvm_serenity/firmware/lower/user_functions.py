@@ -9,7 +9,7 @@ from tvm_serenity.kernels.opaque import Opaque, Passed
 
 
 def calling(name: str, function: tirx.PrimFunc, what: Opaque, alignment: int) -> tuple[Kernel, int]:
-    """Return a kernel that calls the user's function, and the bytes of workspace it takes."""
+    """Return a kernel that calls the user's function, and the bytes of its workspace."""
     dtypes = [compat.buffer_dtype(p) for p in function.params]
     first = len(dtypes) - len(what.outputs)
     params = [Param(f"p{i}", dtype, i < first) for i, dtype in enumerate(dtypes)]

@@ -1,8 +1,8 @@
-"""A board's memory as firmware uses it, and arenas planned on it.
+"""The memory of a board, and the placement of arenas in it.
 
-The largest region of data memory is the *main* one: it holds the stack and the C library's data
-beside its arena. An arena lies in the main region, else whole in another one, else its tensors are
-spread over all of them.
+The largest region of data memory is the *main* region: it holds the stack and the data of the C
+library beside its arena. The arena lies in the main region if it fits, else in another region, else
+its tensors are spread over all regions.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,14 +24,14 @@ SPEEDS = {"dtcm": 0, "ccm": 0, "sram": 1, "psram": 2}
 
 @dataclass(frozen=True)
 class Room:
-    """One region, and the bytes an arena may take there."""
+    """A region, and the bytes that an arena may take in it."""
 
     region: MemoryRegion
     arena_bytes: int
 
 
 def rooms(board: Board, stack_bytes: int = STACK_BYTES) -> tuple[Room, ...]:
-    """Return the regions of ``board`` that tensors may live in, the main one first."""
+    """Return the regions of ``board`` for tensors, the main region first."""
     usable = [r for r in board.regions if r.kind not in NO_DATA]
     ordered = sorted(usable, key=lambda r: (-r.size_bytes, r.address))
     main, *others = ordered
@@ -70,15 +70,15 @@ def _room_bytes(room: Room) -> int:
 
 
 def largest(room: Sequence[Room]) -> int:
-    """Return the bytes that one arena may take at most."""
+    """Return the maximum bytes of one arena."""
     return max(one.arena_bytes for one in room)
 
 
 @dataclass(frozen=True)
 class MemoryMap:
-    """Where every live range is: a region's name and an offset each; ``fits`` if all have room.
+    """The place of every live range: a region and an offset; ``fits``: all are within the regions.
 
-    ``proved``: they have, or no other placement gives them room.
+    ``proved``: they fit, or it is proved that no placement fits.
     """
 
     ranges: tuple[LiveRange, ...]
@@ -96,9 +96,9 @@ def place(
     alignment: int,
     time_limit_s: float | None = 10.0,
 ) -> MemoryMap:
-    """Return ``ranges`` placed on ``room``; ``whole`` is their plan in one arena.
+    """Return the placement of ``ranges`` in ``room``; ``whole``: their plan in one arena.
 
-    Where nothing fits, the one arena is reported as placement in the main region.
+    If nothing fits, the result is that arena in the main region.
     """
     kept = tuple(ranges)
     for one in room:
@@ -119,7 +119,7 @@ def spread(
     alignments: Sequence[int],
     time_limit_s: float | None,
 ) -> MemoryMap | None:
-    """Return ``ranges`` placed over all of ``room``, None where no such place was found."""
+    """Return ``ranges`` spread over all of ``room``, None if no placement is found."""
     return _over_all(ranges, _planned(ranges, room, alignments, time_limit_s))
 
 
@@ -151,10 +151,10 @@ def with_unread(
     main: Room,
     alignment: int,
 ) -> MemoryMap:
-    """Return ``placed`` with a place for inputs that nothing reads.
+    """Return ``placed`` with places for the inputs that no operator reads.
 
-    They are in place with the other inputs, the tensors ``given``, and may be overwritten from the
-    first step on: only a network of little else needs more memory for them.
+    They are written together with the other inputs, the tensors ``given``, and may be overwritten
+    from the first step on, so they rarely need further memory.
     """
     name = main.region.name
     found = zip(placed.ranges, placed.regions, placed.offsets, strict=True)

@@ -1,4 +1,4 @@
-"""Which kernel makes each layer: of the library or from TIR, with how much workspace, over what."""
+"""Selects the kernel of each layer, from the library or TIR, with its workspace and overlap."""
 
 from tvm_serenity import tvm_installed
 

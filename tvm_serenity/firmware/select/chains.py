@@ -1,9 +1,9 @@
-"""The kernel of a chain of layers that are made as one in tiles of columns (``rows.tiles``).
+"""The fused kernel of a chain of layers that is computed in tiles of columns (``rows.tiles``).
 
-The kernels that it is written of are the library's kernels of rows, for other widths: the head's
-and the tail's for any number of pixels, the window's for the pixels of a tile. With a head it reads
-rows that the head has made, borders of zero points included; without, the rows themselves, and the
-border is left to as many forms of its kernel as tiles differ in it.
+It consists of the library's row kernels for other widths: those of the head and the tail for any
+number of pixels, that of the window for the pixels of a tile. With a head, the window reads rows
+that the head has computed, with borders of zero points. Without a head it reads the input rows, and
+there is one form of the window's kernel for each border that tiles have.
 """
 
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ from tvm_serenity.relax.rows_read import LayerKernel
 from tvm_serenity.rows.tiles import Columns, Tiled
 
 MOST_BORDERS = 7
-"""Forms of a kernel without a head: more tiles that differ are not written."""
+"""The maximum number of forms of a window's kernel in a chain without a head."""
 OUT, SOURCES = "out", "x"
-"""The result of the library's kernels of rows, and what the rows under a window begin with."""
+"""Names in row kernels: of the result, and the prefix of the rows under a window."""
 
 
 class Chained:
-    """A chain's kernel, being written."""
+    """Writes the fused kernel of a chain."""
 
     def __init__(self, kernels: RowKernels, one: Tiled) -> None:
         self.kernels, self.chain, self.tile = kernels, one.chain, one.tile
@@ -45,12 +45,12 @@ class Chained:
 
     @property
     def between(self) -> tuple[int, ...]:
-        """The features between the chain's layers, first to last."""
+        """The features between the layers of the chain, in order."""
         layers = (self.kernels.network.layers[i] for i in self.chain.layers[:-1])
         return tuple(layer.outputs[0] for layer in layers)
 
     def layer(self) -> LayerKernel:
-        """How the chain runs: the rows it reads are those that its window reads."""
+        """The chain as one layer; it reads the rows that its window reads."""
         last, window = self._known(self.chain.layers[-1]), self._known(self.chain.window).rows
         assert window is not None
         slots = tuple(RowParam(0, slot.rows) for slot in window.slots)
@@ -59,7 +59,7 @@ class Chained:
         return LayerKernel(name, (0,), (), rows=last.rows if self._sums else rows)
 
     def code(self) -> LoweredLayer:
-        """The chain's kernel. Raises :class:`NotCovered`."""
+        """The fused kernel. Raises :class:`NotCovered` if the library lacks a part."""
         head = self._plain(self.chain.head)
         borders = self._borders() if head is None else ((0, 0),)
         windows = [self._window(border) for border in borders]
@@ -92,7 +92,7 @@ class Chained:
 
     @property
     def _sums(self) -> bool:
-        """Whether the chain's result are sums."""
+        """Whether the results of the chain are sums."""
         return self.kernels.network.layers[self.chain.layers[-1]].sums
 
     def _result_type(self) -> str:
@@ -100,7 +100,7 @@ class Chained:
         return self.kernels.network.features[last.outputs[0]].dtype
 
     def _tails(self) -> list[list[str]]:
-        """What the tail does with a tile, in each kernel of the chain; nothing without a tail."""
+        """Return the C lines of the tail for a tile, for each kernel of the chain."""
         if self.chain.tail is None:
             return [[]]
         if self._sums:
@@ -117,7 +117,7 @@ class Chained:
         return [[f"    pixels = {self.tile};", *tail.called(given, 1)]]
 
     def _sums_of_tiles(self) -> tuple[list[str], list[str]]:
-        """The kernels from TIR that begin sums with a tile, and that add one."""
+        """Return the lines of the kernels from TIR that start sums with a tile or add a tile."""
         assert self.chain.tail is not None
         found = sums_of(self.kernels.rows, self.chain.tail, self.tile)
         assert found is not None
@@ -125,7 +125,7 @@ class Chained:
         for name, function in flattened({"begin": found.begin, "add": found.add}).items():
             made = write(name, function)
             if made.workspace_bytes:
-                raise NotCovered("has no sums that take workspace")
+                raise NotCovered("does not support sums that need workspace")
             read, sums = made.kernel.params
             given = {read.name: "between", sums.name: "result"}
             lines.append(
@@ -150,11 +150,13 @@ class Chained:
     def _borders(self) -> tuple[tuple[int, int], ...]:
         found = self.columns.borders(self.tile)
         if len(found) > MOST_BORDERS:
-            raise NotCovered(f"has at most {MOST_BORDERS} forms of tiles at borders")
+            raise NotCovered(
+                f"supports only chains with at most {MOST_BORDERS} different tiles at borders"
+            )
         return found
 
     def _plain(self, layer: int | None) -> Inlined | None:
-        """The kernel of a 1x1 convolution, for any number of pixels."""
+        """Return the inlined kernel of a 1x1 convolution, for any number of pixels."""
         if layer is None:
             return None
         spec = self._spec(layer)
@@ -163,7 +165,7 @@ class Chained:
         return self._part(self._cheapest(layer, _of_width(spec, 1), form))
 
     def _window(self, border: tuple[int, int]) -> Inlined:
-        """The window's kernel of a tile, with so many pixels outside of the row at its sides."""
+        """Return the window's kernel of a tile; ``border``: padding pixels left and right."""
         spec, (before, behind) = self._spec(self.chain.window), border
         (top, _, bottom, _) = spec.padding
         width = self.columns.span(self.tile) - before - behind
@@ -173,12 +175,12 @@ class Chained:
     def _cheapest(
         self, layer: int, spec: Convolution, form: KernelForm | None = None
     ) -> LibraryCall:
-        """The library's cheapest kernel of a row without workspace, or the one of a ``form``."""
+        """Return the library's cheapest row kernel without workspace, or that of ``form``."""
         kernel = self._known(layer)
         for one in of_rows(kernel.name, spec, kernel.constants, self.kernels.core):
             if not one.workspace_bytes and form in (None, one.form):
                 return one
-        raise NotCovered("has no kernel of such rows without workspace")
+        raise NotCovered("has no kernel without workspace for these rows")
 
     def _part(self, made: LibraryCall) -> Inlined:
         self.support |= dict.fromkeys(made.kernel.support)
@@ -186,7 +188,7 @@ class Chained:
         return Inlined(made.kernel, names)
 
     def _number(self, array: Array) -> int:
-        """The number of a constant; forms of one kernel share theirs."""
+        """Return the number of a constant; equal constants share a number."""
         for number, known in enumerate(self.constants):
             if known.dtype == array.dtype and np.array_equal(known, array):
                 return number
@@ -196,7 +198,7 @@ class Chained:
     def _lines(
         self, head: Inlined | None, windows: Sequence[Inlined], tail: Sequence[str]
     ) -> list[str]:
-        """The body of the kernel; ``tail``: what follows the windows of a tile."""
+        """Return the body of the kernel; ``tail``: the lines after the windows of a tile."""
         columns, tile = self.columns, self.tile
         spec, rows = self._spec(self.chain.window), ", ".join(self._sources())
         made, read = C_TYPES[spec.requantise.dtype], C_TYPES[self._spec(self.chain.layers[0]).dtype]
@@ -219,7 +221,7 @@ class Chained:
         return [*lines, *tail, "}"]
 
     def _read_lines(self) -> list[str]:
-        """The rows under the windows of a tile, where they lie."""
+        """Return the lines that point to the input rows under the windows of a tile."""
         channels = self._spec(self.chain.window).pieces[0][3]
         return [
             f"        under[line] = sources[line] == NULL ? NULL\n"
@@ -227,7 +229,7 @@ class Chained:
         ]
 
     def _made_lines(self, head: Inlined) -> list[str]:
-        """The rows under the windows of a tile, as the head makes them."""
+        """Return the lines that compute the rows under the windows of a tile with the head."""
         spec, before, columns = self._spec(self.chain.window), self.chain.head, self.columns
         assert before is not None
         span, n, ctype = columns.span(self.tile), spec.pieces[0][3], C_TYPES[spec.dtype]
@@ -278,7 +280,7 @@ class Chained:
         return [" " * 8 + line for line in lines]
 
     def _window_lines(self, windows: Sequence[Inlined], result: str) -> list[str]:
-        """The window's pixels of a tile, by the form of its kernel for the tile's border."""
+        """Return the lines that compute the pixels of a tile, with the form for its border."""
         given = {f"{SOURCES}{i}": f"under[{i}]" for i in range(self.chain.kernel_rows)}
         given |= {OUT: result, COUNT: "&pixels"}
         lines = ["    pixels = 1;"] if _counts(windows) else []
@@ -298,11 +300,11 @@ class Chained:
 
 
 def _counts(parts: Sequence[Inlined]) -> bool:
-    """Whether kernels are told how many rows follow each other."""
+    """Return whether kernels take the number of consecutive rows."""
     return any(param.name == COUNT for part in parts for param in part.kernel.params)
 
 
 def _of_width(spec: Convolution, width: int) -> Convolution:
-    """The same convolution of rows of ``width`` pixels."""
+    """Return the same convolution for rows of ``width`` pixels."""
     n, height, _, channels = spec.pieces[0]
     return replace(spec, pieces=((n, height, width, channels),))

@@ -1,8 +1,8 @@
-"""Which kernel makes each operator, what stood beside it, and why that was not taken.
+"""The kernel of each operator, the other candidates, and why they were not chosen.
 
-The kernel library goes before kernels from TIR, which are not priced. Of its candidates the one of
-least cost is taken, in the units of the core's prices, for whose workspace the arena does not grow,
-but for kernels that are not worth their code.
+A kernel of the library is preferred to a kernel from TIR, which has no price. Of the library's
+candidates the cheapest one is chosen whose workspace does not enlarge the arena, unless the kernel
+is not worth its code size.
 """
 
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ UNPRICED = "comes after it"
 
 @dataclass(frozen=True)
 class KernelCandidate:
-    """A kernel of the library that could make an operator; ``reason``: "" of the one taken.
+    """A kernel of the library for an operator; ``reason``: why it was not chosen, else "".
 
-    ``cost``: of one run of the network, in ``unit``, None where it has no price.
+    ``cost``: in one run of the network, in ``unit``; None without prices.
     """
 
     form: str
@@ -40,7 +40,7 @@ class KernelCandidate:
 
     @property
     def text(self) -> str:
-        """The candidate in words."""
+        """Return the candidate as text."""
         cost = "" if self.cost is None else f", {self.cost:,} {self.unit}"
         size = f", {self.workspace_bytes:,} bytes of workspace" * (self.workspace_bytes > 0)
         return f"{self.form}{cost}{size}" + (f": {self.reason}" if self.reason else "")
@@ -48,10 +48,10 @@ class KernelCandidate:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelChoice:
-    """The kernel of an operator and who made it; ``others``: what was not taken, with reasons.
+    """The kernel of an operator and its source; ``others``: other kinds of kernels, with reasons.
 
-    ``candidates``: those of the library, the cheapest first. What it takes is known once it is
-    linked: JSON has places for that.
+    ``candidates``: the library's kernels, the cheapest first. Instructions and cycles are known
+    after linking; the JSON has fields for them.
     """
 
     operator: str
@@ -62,7 +62,7 @@ class KernelChoice:
     others: tuple[str, ...]
 
     def json(self) -> dict[str, Any]:
-        """Return the choice as JSON has it."""
+        """Return the choice as JSON."""
         return {
             "operator": self.operator,
             "kernel": self.kernel,
@@ -76,16 +76,16 @@ class KernelChoice:
 
 
 def as_called(choices: Sequence[KernelChoice], program: Program) -> tuple[KernelChoice, ...]:
-    """Return the choices with the names their kernels have in a program, one choice a step.
+    """Return the choices with the kernel names of a program, one choice per step.
 
-    A kernel whose result lies over what it reads is a function of its own.
+    A kernel whose result overlaps its input is a separate function.
     """
     pairs = zip(choices, program.steps, strict=True)
     return tuple(replace(one, kernel=step.kernels[0]) for one, step in pairs)
 
 
 def of_unsplit(taken: UnsplitKernels, order: Sequence[int]) -> tuple[KernelChoice, ...]:
-    """Return the choices of an unsplit network, in the ``order`` in which it runs."""
+    """Return the choices of an unsplit network, in the ``order`` of its operators."""
     return tuple(_of_operator(taken, i) for i in order if i in taken.code)
 
 
@@ -109,7 +109,7 @@ def _of_operator(taken: UnsplitKernels, index: int) -> KernelChoice:
 def of_rows(least: RowKernels, taken: RowKernels, tuned: bool) -> tuple[KernelChoice, ...]:
     """Return the choices of a network that runs by rows, in the order of its layers.
 
-    ``least``: the kernels with the least workspace, from which ``taken`` were made.
+    ``least``: the kernels with the least workspace; ``taken``: the kernels after upgrades.
     """
     found = []
     layers = zip(least.network.layers, least.code, taken.code, least.rows.kernels, strict=True)
@@ -153,7 +153,7 @@ def _of_library(
 def _beside(
     found: Sequence[LibraryCall], taken: LibraryCall, unit: str, no_room: str, calls: int = 1
 ) -> tuple[KernelCandidate, ...]:
-    """The candidates of an operator, each with why it was not taken."""
+    """Return the candidates of an operator, each with the reason why it was not chosen."""
     at = [made.form for made in found].index(taken.form)
     candidates = []
     for i, made in enumerate(found):

@@ -1,10 +1,10 @@
-"""Which kernel of the library (``firmware/kernels``) serves an operator, or why none does.
+"""The kernels of the library (``firmware/kernels``) for an operator, or why there are none.
 
-The spec that a kernel carries says which convolution or dense layer it is. The library makes lines
-of the result from rows that may lie anywhere: a kernel of a whole tensor passes it the rows of its
-inputs, a row kernel those it is called with. What the library does not cover stays as TIR says it:
-other layouts, grouped and wide depthwise convolutions, weights that do not fit into 8 bits once
-their zero point is subtracted, rounding in float.
+The spec of a TIR kernel states its convolution or dense layer. The library computes lines of the
+result from rows at any address: a kernel for complete tensors passes the rows of its inputs, a row
+kernel the rows it is called with. Other operators keep their kernels from TIR: other layouts,
+grouped and wide depthwise convolutions, weights that exceed 8 bits without their zero point, and
+rounding in float.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from tvm_serenity.firmware.kernels.pack import (
     largest_sums,
     narrow,
     rounding,
-    settled,
+    with_small_constants,
 )
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer, RoundedConvolution
 from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered
@@ -34,7 +34,7 @@ from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.quantize.fixed import Multiplier
 
 FEW_PRODUCTS = 512
-"""A network of fewer takes less code, and no more instructions, without the library."""
+"""A network with fewer products is smaller, and not slower, without the library."""
 
 
 def library_calls(
@@ -44,11 +44,11 @@ def library_calls(
     rows: RowKernel | None = None,
     core: Extensions = PLAIN,
 ) -> tuple[LibraryCall, ...]:
-    """Return the library's forms of a kernel and their calls, the fastest first.
+    """Return the library's calls for a kernel from TIR, the cheapest first.
 
-    ``arguments`` are those of the whole kernel's call, as arrays where they are constants, else
-    None. ``rows``: the kernel makes one row at a time, or several that follow each other.
-    Raises :class:`NotCovered` with the condition that is not met.
+    ``arguments``: those of the unsplit kernel's call, constants as arrays, others None. ``rows``:
+    the row kernel, if the kernel computes one row, or several consecutive rows, at a time. Raises
+    :class:`NotCovered` with the condition that is not met.
     """
     spec = spec_of(function, arguments) or max_pool_of(function)
     constants = [a for a in arguments if a is not None]
@@ -56,21 +56,21 @@ def library_calls(
         return candidates(name, plain_layer(spec, rows, core), core)
     if isinstance(spec, Dense):
         if rows is not None:
-            raise NotCovered("a dense layer has no rows")
+            raise NotCovered("does not support dense layers by rows")
         spec = _as_convolution(spec)
     if not isinstance(spec, Convolution):
         raise NotCovered(NONE)
     _check_layout(spec, rows)
     if rows is not None:
         return of_rows(name, spec, constants, core)
-    layer = replace(_layer(_lying(spec), constants[0], constants[1]), vectors=core.vectors)
+    layer = replace(_layer(_joined_lines(spec), constants[0], constants[1]), vectors=core.vectors)
     return candidates(name, layer, core)
 
 
 def of_rows(
     name: str, spec: Convolution, constants: Sequence[Any], core: Extensions = PLAIN
 ) -> tuple[LibraryCall, ...]:
-    """Return the library's kernels of a row of a convolution, as :func:`library_calls` does.
+    """Return the library's calls for a row of a convolution, as :func:`library_calls` does.
 
     ``constants`` begin with the weights and the biases.
     """
@@ -81,16 +81,16 @@ def of_rows(
 def plain_layer(
     spec: Sum | AveragePool | MaxPool, rows: RowKernel | None, core: Extensions
 ) -> PlainLayer:
-    """Return a layer without weights as kernels of the library see it."""
+    """Return the :class:`PlainLayer` of a layer without weights."""
     shape = spec.pair.output_shape if isinstance(spec, Sum) else spec.shape
     if rows is not None and len(rows.variants) > 1:
-        raise NotCovered("has one kernel for all rows")
+        raise NotCovered("supports only layers with one kernel for all rows")
     slots = () if rows is None else tuple(slot.parameter for slot in rows.slots)
     return PlainLayer(spec, shape, slots, rows is not None, core.vectors)
 
 
 def _as_convolution(spec: Dense) -> Convolution:
-    """A dense layer as a convolution of 1x1 over one row."""
+    """Return a dense layer as a 1x1 convolution of one row."""
     return Convolution(
         "NHWC",
         ((1, 1, spec.rows, spec.inputs),),
@@ -108,20 +108,20 @@ def _as_convolution(spec: Dense) -> Convolution:
 
 
 def _check_layout(spec: Convolution, rows: RowKernel | None) -> None:
-    """Raise :class:`NotCovered` unless these are 8-bit integers, stored by rows."""
+    """Raise :class:`NotCovered` unless tensors are 8-bit integers with channels last."""
     if not {spec.dtype, spec.requantise.dtype} <= {"int8", "uint8"}:
         types = f"{spec.dtype} to {spec.requantise.dtype}"
-        raise NotCovered(f"has 8-bit integers only, not {types}")
+        raise NotCovered(f"supports only 8-bit integers, not {types}")
     slots = len(spec.pieces) * spec.weight_shape[0]
     in_rows = rows is None or (len(rows.variants) == 1 and len(rows.slots) == slots)
     if spec.layout != "NHWC" or spec.pieces[0][0] != 1 or not in_rows:
-        raise NotCovered("reads whole rows with channels last, of one image")
+        raise NotCovered("supports only complete rows with channels last, of one image")
 
 
-def _lying(spec: Convolution) -> Convolution:
-    """Return the same layer with one row under its windows, where they are as wide as the image.
+def _joined_lines(spec: Convolution) -> Convolution:
+    """Return the same layer with one row under its windows, if they are as wide as the image.
 
-    Then its rows may be joined to one: the windows move along it.
+    Then all rows are one row, and the windows move along it.
     """
     (_, _, width, _), (kh, kw) = spec.pieces[0], spec.weight_shape[:2]
     top, left, bottom, right = spec.padding
@@ -140,25 +140,25 @@ def _lying(spec: Convolution) -> Convolution:
 
 
 def _layer(spec: Convolution, weights: Array, bias: Array) -> RoundedConvolution:
-    """The layer with its numbers as the library wants them."""
+    """Return the layer with weights, biases and rounding of the library."""
     small = centred(weights.reshape(spec.weight_shape), spec.weight_zero)
     if small is None:
-        raise NotCovered("weights less their zero point do not fit into 8 bits")
+        raise NotCovered("supports only weights that fit into 8 bits without their zero point")
     if spec.requantise.rounding == "tflite":
         spec, small, bias = _in_small_numbers(spec, small, bias)
     finish = spec.requantise
     largest = largest_sums(small, bias, spec.dtype)
-    how = rounding(finish.rounding, finish.multiplier.value, finish.multiplier.shift, largest)
-    if how is None:
-        raise NotCovered(f"does not round as {finish.rounding} with such sums")
-    return RoundedConvolution(spec, small, bias, how, narrow=narrow(small, largest))
+    rounded = rounding(finish.rounding, finish.multiplier.value, finish.multiplier.shift, largest)
+    if rounded is None:
+        raise NotCovered(f"does not support the rounding {finish.rounding} for these sums")
+    return RoundedConvolution(spec, small, bias, rounded, narrow=narrow(small, largest))
 
 
 def _in_small_numbers(
     spec: Convolution, weights: Array, bias: Array
 ) -> tuple[Convolution, Any, Array]:
-    """The same layer with its constant channels in small numbers (``pack.settled``)."""
+    """Return the layer with small constants for constant channels."""
     m = spec.requantise.multiplier
-    made = settled(Channels(weights, bias, m.value, m.shift), spec.dtype)
-    finish = replace(spec.requantise, multiplier=Multiplier(made.values, made.shifts, ()))
-    return replace(spec, requantise=finish), made.weights, made.bias
+    small = with_small_constants(Channels(weights, bias, m.value, m.shift), spec.dtype)
+    finish = replace(spec.requantise, multiplier=Multiplier(small.values, small.shifts, ()))
+    return replace(spec, requantise=finish), small.weights, small.bias

@@ -1,4 +1,4 @@
-"""The kernels of an unsplit network: a layer is an operator of its region."""
+"""The kernels of an unsplit network; each operator of its region is a layer."""
 
 from collections.abc import Iterable, Mapping
 from copy import copy
@@ -66,14 +66,20 @@ class UnsplitKernels:
         ops = self.region.graph.ops
         return {i: (ops[i].kind, made) for i, made in layers.items() if made is not None}
 
+    def under(self, settings: Settings) -> "UnsplitKernels":
+        """Return the same kernels for other settings of where tensors lie."""
+        made = copy(self)
+        made.settings = settings
+        return made
+
     def taking(self, chosen: Mapping[int, LoweredLayer]) -> "UnsplitKernels":
-        """Return the same kernels with these candidates of some operators."""
+        """Return the kernels with the candidates ``chosen`` for some operators."""
         made = copy(self)
         made.code = _named(self._kinds({**self.code, **chosen}))
         return made
 
     def graph(self) -> Graph:
-        """The region's graph with the workspace of the kernels as they are written."""
+        """The graph of the region, with the workspace of the chosen kernels."""
         ops = []
         for i, op in enumerate(self.region.graph.ops):
             if i in self.code:
@@ -88,7 +94,7 @@ class UnsplitKernels:
         return graph
 
     def permissions(self) -> Permissions:
-        """Return what each operator's result may lie on, by the kernels that are called."""
+        """Return the inputs that each result may overlap, according to the chosen kernels."""
         if not self.settings.overlap:
             return {}
         known: dict[str, Passage | None] = {}
@@ -104,7 +110,7 @@ class UnsplitKernels:
         return found
 
     def _passages(self, op: int, made: LibraryCall) -> dict[int, Passage]:
-        """How a kernel of the library goes over the tensors that it reads, where that is known."""
+        """Return the known passages of a library kernel, by tensor."""
         data, whole = self.data(op), made.passages
         one = len(self.region.graph.ops[op].outputs) == 1
         if not one or not len(whole) == len(data) == len(set(data)):
@@ -113,7 +119,7 @@ class UnsplitKernels:
         return {t: w for t, w in known if t is not None and w is not None}
 
     def _spread(self, op: int, made: LibraryCall) -> int:
-        """How far its result lies below what it is written over, at most; all of it if apart."""
+        """Return the largest distance of the result below an input; its size without overlap."""
         if not self.settings.overlap:
             return 0
         graph, far = self.region.graph, 0
@@ -127,7 +133,7 @@ class UnsplitKernels:
     def _by_lines(
         self, index: int, made: LoweredLayer, known: dict[str, Passage | None]
     ) -> dict[int, dict[int, Passage]]:
-        """The same of a kernel from TIR that reads one tensor: pools, pads, what else has rows."""
+        """Return the passages of a kernel from TIR with one input, such as a pool or a pad."""
         op, layer, data = self.region.graph.ops[index], self.layers[index], self.data(index)
         plain = op.view_of is None and len(op.outputs) == 1 and not made.workspace_bytes
         if not plain or layer is None or layer.data != (0,) or data[0] is None:
@@ -169,7 +175,7 @@ class UnsplitKernels:
 
 
 def _layer(lean: tvm.IRModule, region: BoundGraph, index: int) -> LayerKernel | None:
-    """The call of an operator as a layer; one that overwrites an argument is TIR's alone."""
+    """Return an operator as a layer, None for a view; in-place operators keep kernels from TIR."""
     call, op = region.bindings[region.run[index]].value, region.graph.ops[index]
     variable = compat.called_kernel(call)
     if variable is None:
@@ -183,9 +189,9 @@ def _layer(lean: tvm.IRModule, region: BoundGraph, index: int) -> LayerKernel | 
 
 
 def _named(chosen: Mapping[int, tuple[str, LoweredLayer]]) -> dict[int, LoweredLayer]:
-    """The layers, each with its operator's kind: kernels of the library that are equal share names.
+    """Return the layers with unique kernel names, from the kinds of their operators.
 
-    Kernels from TIR are named by their kinds.
+    Equal kernels of the library share a name.
     """
     names: dict[Kernel, str] = {}
     found = {}
@@ -200,7 +206,7 @@ def _named(chosen: Mapping[int, tuple[str, LoweredLayer]]) -> dict[int, LoweredL
 
 
 def _next(name: str, taken: Iterable[str]) -> str:
-    """``name``, with a number where it is taken."""
+    """Return ``name``, with a number if it is taken."""
     used, made, count = set(taken), f"{name}_t", 1
     while made in used:
         count += 1

@@ -1,9 +1,9 @@
-"""Workspace upgrades: faster kernels where the arena has room for their workspace.
+"""Workspace upgrades: faster kernels whose workspace fits into the arena.
 
-The arena stays as small as it was without them to the byte, or grows within a limit (``--fast``).
-An unsplit network is ordered and placed again with each upgrade that is tried. Bands stay where
-they are: a call's workspace lies where no band does that lives while it runs, that of all calls of
-a layer at one place, or else that of each at its own, which stands in the tables.
+The arena stays as small as without them, or grows within a limit (``--workspace grow``). An unsplit
+network is ordered and placed again for each upgrade that is tried. Bands keep their places: the
+workspace of a call lies in bytes that are free while it runs, at one place for all calls of a
+layer if possible, else at a place for each call, which the tables list.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from tvm_serenity.rows.stream import Streaming
 from tvm_serenity.search.deadline import seconds_left
 
 Ordered = tuple[tuple[int, ...], tuple[LiveRange, ...], Plan, int, int]
-"""An order, its live ranges and their plan, the bound of the arena and the order's peak."""
+"""An order, its live ranges, their plan, the lower bound of the arena, and the order's peak."""
 
 
 def _worth_their_code(
@@ -30,10 +30,10 @@ def _worth_their_code(
     known: Mapping[int, LoweredLayer | None],
     runs: Mapping[int, int],
 ) -> dict[int, LoweredLayer]:
-    """What layers take of kernels that are worth their code, in no more workspace.
+    """Return the kernels of layers without those not worth their code size.
 
-    ``taken``: what each would take without; ``known`` have the candidates. ``runs``: how often the
-    kernel of a layer runs.
+    ``taken``: the chosen kernels; no layer gets more workspace. ``known``: the layers with their
+    candidates. ``runs``: the number of calls of each layer.
     """
     candidates = {i: found.candidates for i, found in known.items() if found is not None}
     layers = {}
@@ -52,19 +52,17 @@ def upgraded(
     ordered: Callable[[UnsplitKernels, int | None], Ordered],
     limit_bytes: int = 0,
 ) -> tuple[UnsplitKernels, Ordered]:
-    """Return the fastest of ``kernels`` that take no larger arena than the smallest, and the order.
+    """Return the fastest kernels whose arena is as small as that of ``kernels``, and the order.
 
-    ``limit_bytes``: nor one above this, where that is more.
-
-    A kernel's workspace lies beside what is live while it runs: the fastest where both are within
-    the arena are tried together, and where those do not fit after all, one after the other, until
-    the deadline.
+    ``limit_bytes``: the arena may grow to this size. The fastest kernels whose workspace fits
+    beside the live tensors are tried together; if they do not fit after all, one by one until the
+    deadline.
     """
     graph = kernels.graph()
     least = ordered(kernels, None)
     arena_bytes = max(least[2].arena_bytes, limit_bytes)
     live = dict(zip(least[0], live_bytes(graph, least[0]), strict=True))
-    over = kernels.settings.overlap  # then less is live than the sum of sizes
+    over = kernels.settings.overlap  # with overlap, less is live than the sum of sizes
     wanted: dict[int, list[LoweredLayer]] = {}
     for i, made in kernels.least.items():
         room = arena_bytes if over else arena_bytes - live[i] + made.workspace_bytes
@@ -97,7 +95,7 @@ def _leaner(
     placed: Ordered,
     ordered: Callable[[UnsplitKernels, int | None], Ordered],
 ) -> tuple[UnsplitKernels, Ordered]:
-    """The same without kernels that are not worth their code, in no larger arena."""
+    """Return the kernels without those not worth their code size, in no larger arena."""
     taken = {i: made for i, made in kernels.code.items() if made.call is not None}
     chosen = _worth_their_code(taken, kernels.least, dict.fromkeys(taken, 1))
     if all(made.call is taken[i].call for i, made in chosen.items()):
@@ -109,16 +107,16 @@ def _leaner(
 
 @dataclass(frozen=True)
 class _FreeSpace:
-    """Live ranges with their places, and the bytes that an arena may have in each region."""
+    """Placed live ranges, and the bytes that the arena of each region may have."""
 
     placed: MemoryMap
     alignment: int
     room: Mapping[str, int]
 
     def places(self, bands: Sequence[Sequence[int]], size_bytes: int) -> tuple[Place, ...] | None:
-        """Return a place that is free in all ``bands``, or else one for each; None without.
+        """Return a place that is free in all ``bands``, or a place for each; None if there is none.
 
-        ``bands``: the steps in which each is made.
+        ``bands``: the steps in which each band is computed.
         """
         one = self._place([step for steps in bands for step in steps], size_bytes)
         if one is not None:
@@ -128,7 +126,7 @@ class _FreeSpace:
         return tuple(found) if len(found) == len(each) else None
 
     def _place(self, steps: Sequence[int], size_bytes: int) -> Place | None:
-        """The first place that is free while these steps run."""
+        """Return the first place that is free during ``steps``, None without."""
         live = [i for i, r in enumerate(self.placed.ranges) if _meets(r, steps)]
         for region in self.placed.arena_bytes:
             at = self._free(live, region, size_bytes)
@@ -137,7 +135,7 @@ class _FreeSpace:
         return None
 
     def _free(self, live: Sequence[int], region: str, size_bytes: int) -> int | None:
-        """The lowest free offset in a region."""
+        """Return the lowest free offset in a region, None without."""
         taken = sorted(
             (self.placed.offsets[i], self.placed.offsets[i] + self.placed.ranges[i].size_bytes)
             for i in live
@@ -159,9 +157,9 @@ def upgraded_in_bands(
     alignment: int,
     room: Mapping[str, int],
 ) -> tuple[RowKernels, MemoryMap, BandPlacement]:
-    """Return ``kernels`` with the faster ones that find room among the bands, and their places.
+    """Return ``kernels`` with faster ones whose workspace fits among the bands, and the places.
 
-    ``room``: the bytes that arenas of regions may have, where that is more than they have.
+    ``room``: the bytes that the arenas may grow to, by region.
     """
     most = {name: max(held, room.get(name, 0)) for name, held in placed.arena_bytes.items()}
     calls: dict[int, dict[int, list[int]]] = {}
@@ -203,7 +201,7 @@ def upgraded_in_bands(
 
 
 def _rows(kernels: RowKernels, layer: int) -> int:
-    """How often the kernel of a layer runs."""
+    """Return the number of calls of a layer's kernel."""
     return (
         kernels.network.rows(kernels.network.layers[layer].outputs[0])
         if _in_rows(kernels, layer)
@@ -221,7 +219,7 @@ def _meets(live: LiveRange, positions: Sequence[int]) -> bool:
 
 
 def _shared(code: Sequence[LoweredLayer | None]) -> tuple[LoweredLayer | None, ...]:
-    """The same with one kernel where several do the same."""
+    """Return the layers with one kernel in place of equal ones."""
     known: dict[object, Kernel] = {}
 
     def one(kernel: Kernel) -> Kernel:

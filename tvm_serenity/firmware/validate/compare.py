@@ -1,4 +1,4 @@
-"""Everything that ``build`` compares before it writes: constants, kernels, macros, the network."""
+"""The comparisons of ``build`` before it writes: constants, kernels, macros, the network."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,13 +24,14 @@ from tvm_serenity.firmware.validate.channels import channels_in, edges_of
 from tvm_serenity.firmware.validate.reference import more_references, reference
 from tvm_serenity.firmware.validate.translation import host_object, steps_together, validate
 from tvm_serenity.validation.kernels import Checked
+from tvm_serenity.validation.references import ReferenceRuntime
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A program that is compared: its project's ``texts``, the model's ``file`` if it is known.
+    """A program to compare, with the ``texts`` of its project and the model's ``file``, if known.
 
-    ``loose``: why outputs may be further from the model's runtime than its rule says, or "".
+    ``loose``: why outputs may deviate more from the model's runtime than the tolerance, or "".
     """
 
     made: Compiled
@@ -40,7 +41,7 @@ class Compared:
     loose: str
 
     def done(self) -> tuple[CheckReport, dict[str, Array]]:
-        """Return what was compared, and what every tensor must be.
+        """Return the report of the comparisons, and the expected value of every tensor.
 
         Raises :class:`WrongResultError` at the first difference.
         """
@@ -52,7 +53,8 @@ class Compared:
             FORMS: forms_source(program).encode(),
             MACROS: macros_source(program, list(macros)).encode(),
         }
-        with host_build(program, {**self.texts, **written}, host_object(self.made)) as started:
+        texts, objects = {**self.texts, **written}, host_object(self.made)
+        with host_build(program, texts, objects) as started, ReferenceRuntime() as process:
             self.settings.notify("comparing kernels with TVM's")
             found = cases(self.made)
             counted = self._kernels(found, started)
@@ -60,9 +62,9 @@ class Compared:
             sums = compare_forms(library, used, channels_in(found))
             told = compare_macros(library, program, macros)
             self.settings.notify("computing the reference")
-            expected = reference(self.made, model=self.file)
+            expected = reference(self.made, model=self.file, process=process)
             self.settings.notify("comparing the whole network")
-            ran, more = self._network(started, expected, steps_together(found))
+            ran, more = self._network(started, expected, steps_together(found), process)
         report = CheckReport(
             counted.kernels,
             counted.sets,
@@ -81,15 +83,20 @@ class Compared:
         return validate(found, self.made.library, started, limit_ulp=limit, folder=where)
 
     def _network(
-        self, started: Compilation, expected: Mapping[str, Array], steps: int
+        self,
+        started: Compilation,
+        expected: Mapping[str, Array],
+        steps: int,
+        process: ReferenceRuntime,
     ) -> tuple[Rehearsed, Runs]:
-        """Compare the whole network, which takes so many innermost steps, on several inputs."""
+        """Compare the network on several inputs; ``steps``: the innermost loop steps of a run."""
         program = self.made.program
         ran = rehearse(started.library, self.texts, expected)
         if program.moving is not None or program.users:
             return ran, []
         has_reference = ran.has_reference and not self.loose
-        runs = more_references(self.made, self.file if has_reference else None, runs_for(steps))
+        file = self.file if has_reference else None
+        runs = more_references(self.made, file, runs_for(steps), process)
         more = rehearse_more(started.library, self.texts, runs)
         answered = ran.reference_inputs + sum(isinstance(found, Recorded) for _, found in runs)
         return replace(ran, inputs=1 + len(more), reference_inputs=answered), more

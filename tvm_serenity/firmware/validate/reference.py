@@ -1,4 +1,4 @@
-"""What a program must compute: every tensor as stock TVM computes it, outputs also by LiteRT."""
+"""The expected tensors of a program, computed by stock TVM, and outputs also by LiteRT."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -25,24 +25,34 @@ from tvm_serenity.firmware.program import Array, Program
 from tvm_serenity.firmware.trace import expected, expected_windows, written
 from tvm_serenity.relax.read import BoundGraph
 from tvm_serenity.validation.network_inputs import allowed_inputs, random_inputs
+from tvm_serenity.validation.references import ReferenceRuntime
+
+SEED = 0
+"""Draws the inputs that a project's reference holds."""
 
 
-def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[str, Array]:
-    """Return seeded inputs, ``step<i>`` for all that is shown, in the order written, and outputs.
+def reference(
+    made: Compiled,
+    seed: int = SEED,
+    model: str | None = None,
+    process: ReferenceRuntime | None = None,
+) -> dict[str, Array]:
+    """Return seeded inputs, the traced tensors ``step<i>`` in the order of writing, and outputs.
 
-    The kernels are TVM's (before our schedules), compiled by LLVM and called by the Relax VM on
-    memory of its own; each result is copied right after the call that made it. Rows are cut out of
-    whole tensors. States have their first values. What the runtime of a ``model`` file computes is
-    there, too: its outputs as ``litert<i>``, the steps whose tensors it has as ``litert_steps``
-    (``firmware.check.reference_runtime``).
+    The kernels are TVM's, without our schedules, compiled by LLVM and called by the Relax VM in its
+    own memory; each result is copied right after its call. Rows are taken from the complete
+    tensors. States have their first values. The results of the runtime of a ``model`` file are
+    included: its outputs as ``litert<i>``, and the steps whose tensors it confirms as
+    ``litert_steps`` (``firmware.check.reference_runtime``).
+    ``process`` is asked for them, by default a new one.
     """
     program = made.program
     if program.moving is not None:
-        return _on_windows(made, seed, model)
+        return _on_windows(made, seed, model, process)
     inputs = first_inputs(made.lowered, program, seed)
     found, outputs = tensors_of(made, inputs)
     _check_sizes(program, found)
-    answers = recorded(model, inputs)
+    answers = recorded(model, inputs, process)
     shown = [tensor for tensor, _ in written(program)]
     distinct = list(dict.fromkeys(shown))
     confirmed = {distinct[i] for i in confirmed_steps(answers, [found[t] for t in distinct])}
@@ -57,17 +67,17 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
 
 
 def more_references(
-    made: Compiled, model: str | None, count: int
+    made: Compiled, model: str | None, count: int, process: ReferenceRuntime | None = None
 ) -> list[tuple[list[Array], Recorded | dict[str, Array]]]:
-    """Return other inputs up to ``count`` in all, with what the model's runtime makes of them.
+    """Return further inputs, ``count`` in total, with the outputs of the model's runtime.
 
     Inputs the runtime has no answer to have TVM's outputs, as ``reference`` has them; so have all
-    without a ``model``.
+    without a ``model``. ``process``: as of ``reference``.
     """
     drawn = [first_inputs(made.lowered, made.program, seed) for seed in range(1, count)]
     if model is None:
         return [(inputs, _own_outputs(made, inputs)) for inputs in drawn]
-    answers = recorded_runs(model, drawn, keep=False)
+    answers = recorded_runs(model, drawn, keep=False, process=process)
     pairs = zip(drawn, answers, strict=True)
     return [
         (inputs, answer if not answer.note else _own_outputs(made, inputs))
@@ -76,13 +86,13 @@ def more_references(
 
 
 def _own_outputs(made: Compiled, inputs: Sequence[Array]) -> dict[str, Array]:
-    """The outputs of TVM's kernels, by their keys in a reference."""
+    """Return the outputs of TVM's kernels, by their keys in a reference."""
     _, outputs = tensors_of(made, inputs)
     return {f"output{i}": array for i, array in enumerate(outputs)}
 
 
 def drawn_from(made: Compiled) -> dict[str, Any]:
-    """Return how inputs are drawn, as ``metadata.json`` says (``check.drawn_inputs``)."""
+    """Return the ranges of random inputs for ``metadata.json`` (``check.drawn_inputs``)."""
     tensors = [made.program.tensors[t] for t in made.program.given]
     allowed = allowed_inputs(made.lowered)
     return {
@@ -91,10 +101,13 @@ def drawn_from(made: Compiled) -> dict[str, Any]:
     }
 
 
-def _on_windows(made: Compiled, seed: int, model: str | None) -> dict[str, Array]:
-    """The same of windows that move along a stream, one after the other; outputs are stacked.
+def _on_windows(
+    made: Compiled, seed: int, model: str | None, process: ReferenceRuntime | None
+) -> dict[str, Array]:
+    """The same of incremental inference along a stream, one after the other; outputs are stacked.
 
-    ``input0`` is the stream, row by row. What is shown of a window is what a step makes anew.
+    ``input0`` is the stream, row by row. The traced tensors of a window are the rows that its step
+    computes.
     """
     program, shown = made.program, [tensor for tensor, _ in written(made.program)]
     distinct = list(dict.fromkeys(shown))
@@ -102,7 +115,7 @@ def _on_windows(made: Compiled, seed: int, model: str | None) -> dict[str, Array
     runs = _runs(made, windows)
     assert program.moving is not None
     follow = bool(program.moving.states)
-    answers = recorded_runs(model, [[window] for window in windows], follow)
+    answers = recorded_runs(model, [[window] for window in windows], follow, process=process)
     steps: list[int] = []
     found: dict[str, list[Array]] = {}
     for number, ((arrays, outputs), answer) in enumerate(zip(runs, answers, strict=True)):
@@ -126,7 +139,7 @@ def _on_windows(made: Compiled, seed: int, model: str | None) -> dict[str, Array
 
 
 def stream_of(made: Compiled, seed: int) -> tuple[Array, list[Array]]:
-    """Return seeded rows as they arrive, and the windows that they make, as the network has it."""
+    """Return a seeded stream of rows, and its windows in the shape of the network's input."""
     program = made.program
     assert program.moving is not None
     assert program.fed is not None
@@ -142,7 +155,7 @@ def stream_of(made: Compiled, seed: int) -> tuple[Array, list[Array]]:
 
 
 def _runs(made: Compiled, windows: Sequence[Array]) -> list[tuple[dict[int, Array], list[Array]]]:
-    """The tensors and outputs of each window; states are what the window before has made."""
+    """Return the tensors and outputs of each window; states are those after the previous window."""
     program, found = made.program, []
     assert program.moving is not None
     known = [(program.tensors[s.tensor], s.initial) for s in program.moving.states]
@@ -155,7 +168,7 @@ def _runs(made: Compiled, windows: Sequence[Array]) -> list[tuple[dict[int, Arra
 
 
 def tensors_of(made: Compiled, inputs: Sequence[Array]) -> tuple[dict[int, Array], list[Array]]:
-    """Return the array of each tensor of a program that is given or made, and the outputs."""
+    """Return the array of each input and computed tensor of a program, and the outputs."""
     arrays, outputs = made_by_tvm(made.library, made.lowered, made.region, inputs)
     found = {i: arrays[t] for i, t in enumerate(made.tensors) if t is not None and t in arrays}
     states = () if made.program.moving is None else made.program.moving.states
@@ -169,7 +182,7 @@ def made_by_tvm(
     region: BoundGraph,
     inputs: Sequence[Array],
 ) -> tuple[dict[int, Array], list[Array]]:
-    """Return the array of each tensor of ``region`` that a kernel makes, and the outputs."""
+    """Return the array of each computed tensor of ``region``, and the outputs."""
     graph = region.graph
     by_op, outputs = watched(library, lowered, region, inputs)
     found: dict[int, Array] = {}
@@ -201,9 +214,9 @@ def watched(
     region: BoundGraph,
     inputs: Sequence[Array],
 ) -> tuple[dict[int, list[Array]], list[Array]]:
-    """Results of every op of ``region``, which was read off ``lowered``, and the outputs.
+    """Return the results of every op of ``region``, and the outputs.
 
-    ``library`` is ``lowered`` compiled for this machine.
+    ``region``: the graph of ``lowered``; ``library``: ``lowered`` compiled for this machine.
     """
     machine = relax.VirtualMachine(library, tvm.cpu())
     names = {f.name_hint for f in lowered.get_global_vars()}
@@ -221,13 +234,13 @@ def watched(
 
 
 def _call(region: BoundGraph, op: int) -> Any:
-    """The call of a kernel that an operator is, None for a view."""
+    """Return the kernel call of an operator, None for a view."""
     value = region.bindings[region.run[op]].value
     return value if compat.called_kernel(value) is not None else None
 
 
 def _results(region: BoundGraph, op: int, count: int) -> Sequence[int]:
-    """Which of a call's arguments it writes: the last ones, or the one it overwrites."""
+    """Return the arguments that a call writes: the last ones, or the overwritten one."""
     call = _call(region, op)
     taken = compat.overwritten(call)
     if taken is not None:

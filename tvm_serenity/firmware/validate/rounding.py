@@ -1,9 +1,9 @@
-"""What a kernel's result may be off where the functions that it takes are rounded otherwise.
+"""The error of a kernel's result that differently rounded math functions cause.
 
-Libraries round exponentials and their like in different ways, each within a unit or two in the last
-place. What becomes of that is the kernel's: a difference of two numbers that are nearly equal
-(``x - tanh(x)``) holds little else. So each function of TVM's own kernel is moved a little, and
-what the result moves says how much of it is rounding.
+Libraries round exponentials and similar functions differently, each within one or two units in the
+last place. The kernel may amplify this error: a difference of nearly equal numbers
+(``x - tanh(x)``) consists mostly of it. So each function in TVM's own kernel is changed a little,
+and the change of the result gives the error.
 """
 
 from collections.abc import Sequence
@@ -19,25 +19,26 @@ from tvm_serenity.firmware.validate.kernel_reference import Reference
 from tvm_serenity.kernels.nodes import mapped, parts
 
 MOVED = 2.0**-12
-"""The part of its result that a function is moved by: well above what is rounded behind it."""
+"""The relative change of a function's result, well above later roundings."""
 UNIT = 2.0**-23
-"""A unit in the last place of float32, in parts of a number."""
+"""A unit in the last place of float32, relative to the number."""
 ABSOLUTE = {"tanh": 2.0**-3}
-"""Units of 1 that TVM's functions are off however small the result: its tanh is a quotient of
-exponentials, 1.5e-8 off near 0 (measured; of the others none is off by more than two units)."""
+"""Absolute errors of TVM's functions near 0, in units of 1: tanh is a quotient of exponentials
+with an error of 1.5e-8 (measured). The other functions have an error of at most two units."""
 
 
 def approximated(source: tirx.PrimFunc) -> int:
-    """Return how many functions a kernel takes of which libraries round the results differently."""
+    """Return the number of functions in a kernel whose results libraries round differently."""
     return sum(map(_is_approximated, parts(source.body, Call)))
 
 
 def rounding(
     reference: Reference, inputs: Sequence[Array], expected: Sequence[Array]
 ) -> list[Array]:
-    """Return what ``expected`` moves, in float64, where each function is a unit off.
+    """Return the change of ``expected``, in float64, if each function has an error of one unit.
 
-    The parts of all functions add up. ``expected`` are the results of TVM's kernel for ``inputs``.
+    The changes of all functions are added. ``expected``: the results of TVM's kernel for
+    ``inputs``.
     """
     totals: list[Array] = [np.zeros(want.shape, np.float64) for want in expected]
     for number in range(approximated(reference.source)):
@@ -52,7 +53,7 @@ def rounding(
 
 
 def moved(source: tirx.PrimFunc, number: int) -> tirx.PrimFunc:
-    """Return a kernel whose function of this number gives a little more."""
+    """Return a kernel in which function ``number`` returns a slightly larger value."""
     seen = -1
 
     def change(call: Call) -> tirx.Expr:

@@ -1,4 +1,4 @@
-/* $N: the entry that waits for a row. $T: rows taken in so far. */
+/* $N: the entry that waits for a row. $T: rows taken so far. */
 static int32_t feed($Fconst uint8_t *row, uint32_t height)
 {
     const uint32_t entry = $T == 0u ? walk($A0) : $N;

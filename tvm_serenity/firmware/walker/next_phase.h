@@ -1,7 +1,7 @@
 #define TURNED 32u
 
-/* What stays moves up to the first store, what is stored to the next one, and of the last one to the
-   rows' own place: windows that begin so many steps later than another need the same rows again. */
+/* Retained rows move to the first store, those of each store to the next store, and those of the
+   last store to the rows' own place: the phases of the window take turns. */
 static inline void turn($Pconst row_block *block, uint32_t i, uint32_t size)
 {
     uint8_t moved[TURNED];

@@ -1,5 +1,5 @@
-/* Take a row in as one of the last of the window; with the last one of a step, run that step.
-   $N: steps taken, until the first window is full. $T: rows of the next step taken in so far. */
+/* Take one of the last rows of the window; with the last row of a step, run the step.
+   $N: steps run, at most FILL. $T: rows of the next step taken so far. */
 static int32_t feed($Fconst uint8_t *row, uint32_t height)
 {
     if ($T == 0u) {

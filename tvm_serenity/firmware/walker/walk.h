@@ -6,8 +6,8 @@ static uint8_t *row_at($Puint32_t feature, uint32_t row)
     return AT(offset) + (row - band * f->together) * f->row_bytes;
 }
 
-/* Make row y of a layer, or `count` rows from there on, where that is what it makes.
-   `fed`: the row that has arrived, where the layer reads that. */
+/* Compute row y of a layer, or `count` rows from y on if it computes contiguous rows.
+   `fed`: the row that has arrived if the layer reads it, else NULL. */
 static void make_rows($Pconst row_layer *layer, uint32_t y, uint32_t count, const uint8_t *fed)
 {
     const uint8_t *rows[MOST_SLOTS];
@@ -45,7 +45,7 @@ static void make_rows($Pconst row_layer *layer, uint32_t y, uint32_t count, cons
 #endif
 }
 
-/* The rows from y on that follow each other in what a layer reads and in what it makes. */
+/* Return the number of rows from y on that are contiguous in the layer's inputs and output. */
 static uint32_t following(const row_layer *layer, uint32_t y, uint32_t end)
 {
     uint32_t count = end - y;
@@ -72,7 +72,7 @@ static void make_band($Pconst row_layer *layer, uint32_t band)
     }
 }
 
-/* Follow the sequence from an entry to the next one that takes in rows, or to the end. */
+/* Follow the sequence from an entry to the next entry that takes rows, or to the end. */
 static uint32_t walk($Puint32_t entry)
 {
     for (; entry < ENTRIES; ++entry) {

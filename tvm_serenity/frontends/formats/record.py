@@ -38,7 +38,7 @@ class Format:
     Optional features: ``rows``, the file's network by rows; ``interface``, the network with
     integer inputs and outputs; ``causal``, the network with rows of the past instead of padding;
     ``offline_plan``, the file with an order and a plan for TFLM; ``allocated``, the memory that a
-    program has planned.
+    program has planned; ``labels``, the labels of the elements of each output.
     """
 
     name: str
@@ -60,6 +60,7 @@ class Format:
     causal: "Callable[[bytes, str], CausalFile] | None" = None
     offline_plan: Callable[[Any, Sequence[int], bytes], bytes] | None = None
     allocated: "Callable[[Any], Allocated] | None" = None
+    labels: Callable[[Any], Sequence[tuple[str, ...]]] | None = None
 
     def begins(self, head: bytes) -> bool:
         """Return whether the first bytes of a file have this format's magic bytes."""

@@ -50,6 +50,12 @@ def _planned(model: "TfliteFile", order: Sequence[int], plan: bytes) -> bytes:
     return model.planned(order, plan)
 
 
+def _labels(model: "TfliteFile") -> list[tuple[str, ...]]:
+    from tvm_serenity.frontends.tflite_labels import axis_labels
+
+    return axis_labels(model.data, str(model.path))
+
+
 FORMAT = Format(
     name="tflite",
     title="TensorFlow Lite",
@@ -65,4 +71,5 @@ FORMAT = Format(
     interface=_interface,
     causal=_causal,
     offline_plan=_planned,
+    labels=_labels,
 )

@@ -1,4 +1,4 @@
-"""Folding of transposed, reshaped and converted constants, and of static shapes.
+"""Folding of transposed, reshaped and widened constants, and of static shapes.
 
 TVM's ``FoldConstant`` builds and runs a kernel for each of them, which dominates the compile time
 of a network with many linear layers.
@@ -36,7 +36,7 @@ _MOVES: dict[MemoryUse, Callable[[Array, Any], Array]] = {
 
 
 def with_moved_constants(mod: tvm.IRModule) -> tvm.IRModule:
-    """Return ``mod`` with each transposed or reshaped constant of ``main`` folded."""
+    """Return ``mod`` with each transposed, reshaped or widened constant of ``main`` folded."""
     main = mod["main"]
     known: dict[Any, Any] = {}
     blocks = [_block(block, known) for block in main.body.blocks]
@@ -69,20 +69,36 @@ def _shape(shape: relax.Expr) -> Any:
     return relax.const(np.array([int(e.value) for e in extents], np.int64), "int64")
 
 
+def _widened(array: Array, call: relax.Call) -> Array | None:
+    """Return floats in a wider type; None for other conversions, which kernels may round."""
+    to = np.dtype(str(call.ty.dtype.dtype))
+    return array.astype(to) if array.dtype.kind == "f" and np.can_cast(array.dtype, to) else None
+
+
+def _move(name: str) -> Callable[[Array, Any], Array | None] | None:
+    """Return the function that folds an operator; None for an operator that is not folded."""
+    if name == "relax.astype":
+        return _widened
+    record = RELAX.get(name)
+    return None if record is None else _MOVES.get(record.storage.use)
+
+
 def _moved(binding: relax.VarBinding, known: dict[Any, Any]) -> Any:
     call = binding.value
     if not isinstance(call, tvm.ir.Call) or len(call.args) == 0:
         return None
-    if str(getattr(call.op, "name", "")) == "relax.shape_to_tensor":
+    name = str(getattr(call.op, "name", ""))
+    if name == "relax.shape_to_tensor":
         return _shape(call.args[0])
-    record = RELAX.get(str(getattr(call.op, "name", "")))
-    move = None if record is None else _MOVES.get(record.storage.use)
-    source = known.get(call.args[0], call.args[0])
+    move, source = _move(name), known.get(call.args[0], call.args[0])
     if move is None or not isinstance(source, tvm.ir.GenericConst):
         return None
     if not isinstance(call.ty, relax.TensorType):  # a split into one part
         return None
     if str(source.ty.dtype.dtype) not in _PLAIN:
         return None
-    moved = np.ascontiguousarray(move(source.value.numpy(), call))
+    moved = move(source.value.numpy(), call)
+    if moved is None:
+        return None
+    moved = np.ascontiguousarray(moved)
     return relax.const(moved, str(moved.dtype))  # without it 64-bit integers become 32-bit ones

@@ -140,7 +140,10 @@ def _first_values(graph: Graph, root: Table, tables: tuple[Table, ...]) -> dict[
             touched |= op.kind in (READ, ASSIGN)
             continue
         if touched:
-            raise UnsupportedError(f"operator {op.name}: variables are used before it runs")
+            raise UnsupportedError(
+                f"operator {op.name}: CALL_ONCE must initialise variables before they are read; "
+                "convert the model again"
+            )
         options = table.table(OperatorField.BUILTIN_OPTIONS)
         index = 0 if options is None else options.i32(_SUBGRAPH)
         if not 0 < index < len(subgraphs):

@@ -241,7 +241,10 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         dtype = self.get_tensor_type_str(result.tensor.Type())
         if str(kind.dtype.dtype) != dtype or (found != said and result.tensor.ShapeLength()):
             here = f"{kind.dtype.dtype} {found}"
-            raise UnsupportedError(f"its result would be {here}, the file states {dtype} {said}")
+            raise UnsupportedError(
+                f"its result has the type and shape {here}, but the file states {dtype} {said}; "
+                "convert the model again"
+            )
 
     def get_op_code_str(self, op: tflite.Operator) -> str:
         """Return the kind of an operator; for a custom one, its name in the file."""

@@ -1,4 +1,4 @@
-"""Times of a network: ours, MKL with and without epilogue, scipy, dense; one thread each."""
+"""Measures a network against MKL (sparse and dense) and scipy, each on one thread."""
 
 from dataclasses import dataclass, field
 from functools import cache
@@ -6,23 +6,23 @@ from functools import cache
 import numpy as np
 
 from tvm_serenity.errors import CheckError, MissingPartError, UnsupportedError
+from tvm_serenity.sparse.execute.baselines import BASELINES, Layers
 from tvm_serenity.sparse.execute.blocks import blocked
 from tvm_serenity.sparse.execute.compiled import NUMPY, CompiledNetwork, aligned
-from tvm_serenity.sparse.execute.rivals import RIVALS, Layers
 from tvm_serenity.sparse.execute.tuning import REPEATS, compile, measure, tuned
 from tvm_serenity.sparse.network import FFNN
 
 TOLERANCE = 1e-4
-"""Tolerance of the outputs' difference, relative to the largest output."""
+"""Largest allowed difference of an output, relative to the largest output."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """Microseconds of one batch, the least of several rounds.
+    """The times of one batch in microseconds, each the minimum of several rounds.
 
-    ``rivals``: by name; ``-alone`` is without bias and activation. ``ceiling_gflops``: the measured
-    limit of one load per multiply-add (see :func:`ceiling`); ``gflops``: ours. ``missing``: why a
-    rival is absent.
+    ``baselines``: the times of other libraries by name; ``-alone``: without bias and activation.
+    ``ceiling_gflops``: the measured limit of one load per multiply-add (see :func:`ceiling`);
+    ``gflops``: ours. ``missing``: the reasons why baselines are absent.
     """
 
     run: CompiledNetwork
@@ -30,12 +30,12 @@ class Times:
     ours_us: float
     gflops: float
     ceiling_gflops: float
-    rivals: dict[str, float] = field(default_factory=dict)
+    baselines: dict[str, float] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
 
-    def ratio(self, rival: str) -> float:
-        """Return how many times as fast as ``rival`` ours is."""
-        return self.rivals[rival] / self.ours_us
+    def ratio(self, baseline: str) -> float:
+        """Return how many times as fast as ``baseline`` ours is."""
+        return self.baselines[baseline] / self.ours_us
 
 
 def times(
@@ -45,10 +45,10 @@ def times(
     *,
     past: int = NUMPY,
 ) -> Times:
-    """Return the times of ``net``; every run is first compared with the exact computation.
+    """Measure ``net`` and return the times; all outputs are compared with exact ones first.
 
-    Values are neuron-major, (neurons, batch), on all sides. Inputs, and the rivals' values between
-    layers, begin ``past`` bytes after a cache line; all sides are faster at 0.
+    Values are neuron-major, (neurons, batch), on all sides. Inputs, and the baselines' values
+    between layers, begin ``past`` bytes after a cache line; all sides are faster at 0.
     """
     run = tuned(net, batch, past=past)
     x = aligned((len(net.inputs), batch), past)
@@ -56,9 +56,9 @@ def times(
     exact = net.forward(x.T).T
     _compare("ours", run.columns(x), exact)
     ours = measure(lambda: run.columns(x), repeats)
-    rivals: dict[str, float] = {}
+    baselines: dict[str, float] = {}
     missing: dict[str, str] = {}
-    for name, make in RIVALS.items():
+    for name, make in BASELINES.items():
         try:
             layers = Layers(net, past)
             full, alone = make(layers, batch, True), make(layers, batch, False)
@@ -66,8 +66,8 @@ def times(
             missing[name] = str(error)
             continue
         _compare(name, full(x), exact)
-        rivals[name] = 1e6 * measure(lambda full=full: full(x), repeats)
-        rivals[f"{name}-alone"] = 1e6 * measure(lambda alone=alone: alone(x), repeats)
+        baselines[name] = 1e6 * measure(lambda full=full: full(x), repeats)
+        baselines[f"{name}-alone"] = 1e6 * measure(lambda alone=alone: alone(x), repeats)
     work = 2e-9 * net.connections * batch
     return Times(
         run=run,
@@ -75,18 +75,17 @@ def times(
         ours_us=1e6 * ours,
         gflops=work / ours,
         ceiling_gflops=ceiling(batch),
-        rivals=rivals,
+        baselines=baselines,
         missing=missing,
     )
 
 
 @cache
 def ceiling(batch: int = 128) -> float:
-    """Return the GFLOP/s of our kernel with all values in the first cache and long loops.
+    """Return the measured GFLOP/s of our kernel with long loops and all values in the L1 cache.
 
-    Each multiply-add loads one vector, so the load ports are the limit. It is no bound if neurons
-    are computed together: a load then serves several multiply-adds, and a dense enough network runs
-    faster.
+    Each multiply-add loads one vector, so the load ports are the limit. A network whose neurons
+    are computed together may be faster, because one load then serves several multiply-adds.
     """
     width, depth = 40, 60
     net = FFNN.from_layers([np.full((width, width), 1 / width)] * depth)
@@ -99,4 +98,7 @@ def ceiling(batch: int = 128) -> float:
 def _compare(name: str, outputs: object, exact: np.ndarray) -> None:
     difference = float(np.abs(np.asarray(outputs) - exact).max())
     if not difference <= TOLERANCE * max(1.0, float(np.abs(exact).max())):
-        raise CheckError(f"{name}: outputs differ by {difference} from the exact ones")
+        raise CheckError(
+            f"{name}: the outputs differ by up to {difference} from the exact computation, more "
+            f"than {TOLERANCE} of the largest output"
+        )

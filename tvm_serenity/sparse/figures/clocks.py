@@ -1,11 +1,11 @@
-"""Figures 7 and 8: times of a batch, float32, one thread."""
+"""Computes figures 7 and 8: times of a batch in float32 on one thread."""
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tvm_serenity.errors import MissingPartError
-from tvm_serenity.sparse.figures.data import Panel, Plate
+from tvm_serenity.sparse.figures.data import Panel, PaperFigure
 from tvm_serenity.sparse.figures.effort import Effort
 from tvm_serenity.sparse.generate import baseline_mlp
 from tvm_serenity.sparse.network import FFNN, Ints
@@ -15,12 +15,15 @@ TIME = "microseconds"
 
 
 def _timed(panel: Panel, x: float, nets: Sequence[FFNN], effort: Effort) -> None:
-    """Add our time in the start's, the paper's and our own order, and those of the others."""
+    """Add a point to each curve: our time in three orders, and the times of other libraries.
+
+    The three orders are the 2-optimal one, the paper's and ours.
+    """
     try:
         from tvm_serenity.sparse.execute.bench import times
         from tvm_serenity.sparse.execute.tuning import compile, measure
     except ImportError as error:
-        raise MissingPartError("figures 7 and 8 run on TVM, which is not installed") from error
+        raise MissingPartError("figures 7 and 8 need TVM, which is not installed") from error
     clocks: dict[str, list[float]] = {}
 
     def note(name: str, microseconds: float) -> None:
@@ -41,13 +44,13 @@ def _timed(panel: Panel, x: float, nets: Sequence[FFNN], effort: Effort) -> None
         note("paper", run(net, anneal(net, settings).order))
         found = times(net, effort.batch, effort.repeats)
         note("ours", found.ours_us)
-        for rival, microseconds in found.rivals.items():
-            note(rival, microseconds)
+        for baseline, microseconds in found.baselines.items():
+            note(baseline, microseconds)
     for name, values in clocks.items():
         panel.add(name, x, values)
 
 
-def figure_7(effort: Effort) -> Plate:
+def figure_7(effort: Effort) -> PaperFigure:
     """Times over density, width and depth."""
     panels = [
         Panel("density", "density", TIME, log_x=True, log_y=True),
@@ -64,15 +67,15 @@ def figure_7(effort: Effort) -> Plate:
         _timed(panels[1], width, nets(width, effort.depth, effort.density), effort)
     for depth in effort.depths:
         _timed(panels[2], depth, nets(effort.width, depth, effort.density), effort)
-    return Plate(7, f"times, batch {effort.batch}", panels)
+    return PaperFigure(7, f"times, batch {effort.batch}", panels)
 
 
-def figure_8(effort: Effort) -> Plate:
+def figure_8(effort: Effort) -> PaperFigure:
     """Times of the pruned perceptron over density."""
     panel = Panel("pruned perceptron", "density", TIME, log_x=True, log_y=True)
     for density in effort.shape_densities:
         _timed(panel, density, [effort.pruned(density, 0)], effort)
-    return Plate(8, f"times of BERT's shape, batch {effort.batch}", [panel])
+    return PaperFigure(8, f"times of BERT's shape, batch {effort.batch}", [panel])
 
 
-CLOCKS: dict[int, Callable[[Effort], Plate]] = {7: figure_7, 8: figure_8}
+CLOCKS: dict[int, Callable[[Effort], PaperFigure]] = {7: figure_7, 8: figure_8}

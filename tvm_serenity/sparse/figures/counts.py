@@ -1,11 +1,11 @@
-"""Figures 2 to 6: I/Os, the 2-optimal start, the paper's annealing, ours, the bound."""
+"""Computes figures 2 to 6: I/Os of the 2-optimal order, the paper's annealing and our order."""
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tvm_serenity.sparse.bounds import bounds
-from tvm_serenity.sparse.figures.data import Panel, Plate
+from tvm_serenity.sparse.figures.data import Panel, PaperFigure
 from tvm_serenity.sparse.figures.effort import Effort
 from tvm_serenity.sparse.generate import baseline_mlp, compact_growth
 from tvm_serenity.sparse.network import FFNN
@@ -49,7 +49,7 @@ def _baselines(effort: Effort, **changed: float) -> list[FFNN]:
     ]
 
 
-def figure_2(effort: Effort) -> Plate:
+def figure_2(effort: Effort) -> PaperFigure:
     """Connection Reordering over density, width, depth and M."""
     panels = [
         Panel("density", "density", IOS, log_x=True, log_y=True),
@@ -65,10 +65,10 @@ def figure_2(effort: Effort) -> Plate:
         _compared(panels[2], depth, _baselines(effort, depth=depth), effort, effort.memory)
     for memory in effort.memories:
         _compared(panels[3], memory, _baselines(effort), effort, memory)
-    return Plate(2, "I/Os of random networks under MIN", panels)
+    return PaperFigure(2, "I/Os of random networks under MIN", panels)
 
 
-def figure_3(effort: Effort) -> Plate:
+def figure_3(effort: Effort) -> PaperFigure:
     """Compact Growth over M: the order of growth, annealed from it, ours, the bound."""
     panels = []
     for grown in effort.grown:
@@ -86,10 +86,10 @@ def figure_3(effort: Effort) -> Plate:
             for name, values in counts.items():
                 panel.add(name, memory, values)
         panels.append(panel)
-    return Plate(3, "networks of Compact Growth", panels)
+    return PaperFigure(3, "networks of Compact Growth", panels)
 
 
-def figure_4(effort: Effort) -> Plate:
+def figure_4(effort: Effort) -> PaperFigure:
     """Annealing over its iterations, by policy; ours at the end as a line."""
     panel = Panel("annealing", "iteration", IOS, log_x=True)
     nets = _baselines(effort)
@@ -110,19 +110,19 @@ def figure_4(effort: Effort) -> Plate:
         ]
         for end in panel.curves[f"paper, {policy}"][:: len(panel.curves[f"paper, {policy}"]) - 1]:
             panel.add(f"ours, {policy}", end.x, ours)
-    return Plate(4, "eviction policies", [panel])
+    return PaperFigure(4, "eviction policies", [panel])
 
 
-def figure_5(effort: Effort) -> Plate:
+def figure_5(effort: Effort) -> PaperFigure:
     """I/Os over M for three layers at 1 %."""
     panel = Panel("3 layers, 1 %", "M", IOS)
     nets = [baseline_mlp(effort.width, 3, 0.01, seed) for seed in range(effort.seeds)]
     for memory in effort.small_memories:
         _compared(panel, memory, nets, effort, memory)
-    return Plate(5, "fast memory", [panel])
+    return PaperFigure(5, "fast memory", [panel])
 
 
-def figure_6(effort: Effort) -> Plate:
+def figure_6(effort: Effort) -> PaperFigure:
     """The pruned perceptron of BERT's shape over density, by policy."""
     panels = []
     count = 1 if effort.perceptron is not None else effort.seeds
@@ -133,10 +133,10 @@ def figure_6(effort: Effort) -> Plate:
             _compared(panel, density, nets, effort, effort.memory, policy)
         panels.append(panel)
     shape = "-".join(map(str, effort.shape)) if effort.perceptron is None else "given"
-    return Plate(6, f"pruned perceptron ({shape})", panels)
+    return PaperFigure(6, f"pruned perceptron ({shape})", panels)
 
 
-COUNTS: dict[int, Callable[[Effort], Plate]] = {
+COUNTS: dict[int, Callable[[Effort], PaperFigure]] = {
     2: figure_2,
     3: figure_3,
     4: figure_4,

@@ -1,4 +1,4 @@
-"""What a figure shows, and how it is drawn."""
+"""The data of a figure, and its plot."""
 
 import os
 import statistics
@@ -22,7 +22,7 @@ OTHERS = ("#5b8c3a", "#e0b040", "#8fb3c9", "#7a4f9a", "#b0486a", "#4f8aae")
 
 @dataclass(frozen=True)
 class Point:
-    """A median over seeds or rounds, with the least and the largest."""
+    """A point of a curve: the median over seeds or rounds, the minimum and the maximum."""
 
     x: float
     median: float
@@ -31,13 +31,13 @@ class Point:
 
 
 def point(x: float, values: Sequence[float]) -> Point:
-    """Return the point of these measurements."""
+    """Return the point at ``x`` with the median and the range of repeated measurements."""
     return Point(x, statistics.median(values), min(values), max(values))
 
 
 @dataclass
 class Panel:
-    """One pair of axes: curves by name, each a list of points."""
+    """One plot of a figure: curves by name, each a list of points; ``x`` and ``y`` are labels."""
 
     title: str
     x: str
@@ -47,24 +47,24 @@ class Panel:
     log_y: bool = False
 
     def add(self, curve: str, x: float, values: Sequence[float]) -> None:
-        """Append a point to a curve."""
+        """Append the point of ``values`` at ``x`` to the named curve."""
         self.curves.setdefault(curve, []).append(point(x, values))
 
 
 @dataclass
-class Plate:
-    """A figure of the paper, by its number there."""
+class PaperFigure:
+    """A figure of the paper by Gleinig et al.; ``number``: its number in the paper."""
 
     number: int
     title: str
     panels: list[Panel]
 
     def json(self) -> dict[str, Any]:
-        """Return all numbers."""
+        """Return all points of the figure as a JSON object."""
         return asdict(self)
 
 
-def draw(plate: Plate, path: str | os.PathLike[str]) -> None:
+def draw(plate: PaperFigure, path: str | os.PathLike[str]) -> None:
     """Write the figure to ``path`` (.svg, .png, .pdf)."""
     columns = min(2, len(plate.panels))
     rows = -(-len(plate.panels) // columns)
@@ -106,7 +106,7 @@ def _panel(axes: "Axes", panel: Panel) -> None:
             scale("log")
             axis.set_minor_formatter("")
     open_frame(axes)
-    if groups:  # as many curves as leave no room for it
+    if groups:  # These panels have too many curves for a legend inside.
         axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     elif panel.curves:
         axes.legend(frameon=False, fontsize=8)

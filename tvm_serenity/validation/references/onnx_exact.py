@@ -20,7 +20,10 @@ _TYPES = ("to", "dtype", "stash_type")
 
 
 class OnnxExact:
-    """An ``.onnx`` model; ``model``: its bytes, or its path if it has external data."""
+    """An ``.onnx`` model that onnx's reference evaluator runs in float64.
+
+    ``model``: the bytes of the file; for a model with external data, its path.
+    """
 
     def __init__(self, model: bytes | str, keep: bool) -> None:
         import onnx
@@ -39,7 +42,7 @@ class OnnxExact:
         return self.inputs, self.outputs
 
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[int, Array]]:
-        """Return the outputs for ``inputs``; those of floats are float64."""
+        """Return the outputs for ``inputs``; float outputs are float64."""
         names = [name for name, *_ in self.inputs]
         wide = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in inputs]
         with np.errstate(all="ignore"):

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -221,16 +221,18 @@ def consulted(
     *,
     keep: bool = False,
     limit_s: float = LIMIT_S,
+    process: ReferenceRuntime | None = None,
 ) -> tuple[str, T]:
     """Return the name of the runtime that answered, and the result of ``ask``.
 
+    ``process``: the one to ask, which stays open; by default a new one, within ``limit_s``.
     A runtime that dies on the model is replaced by its entry in ``STANDS_IN``. Raises what
     :meth:`ReferenceRuntime.open` and ``ask`` raise; if both runtimes fail, the message has both
     reasons.
     """
 
     def asked(runtime: str) -> T:
-        with ReferenceRuntime(limit_s) as reference:
+        with ReferenceRuntime(limit_s) if process is None else nullcontext(process) as reference:
             reference.open(runtime, model, keep=keep and runtime == "litert")
             return ask(reference)
 

@@ -2,10 +2,11 @@
 #include "../common/instance.h"
 #include "../common/dot.h"
 #include "../common/requantise.h"
-/* Sums of two tensors of INPUT as one linear form of 32 bits, SHIFT of them below the result, the zero
-   point in its constant: shown at build time to be what LiteRT's reference makes of each pair of
-   values. Shifts round, as assemblers of some years write those that round for those that do not;
-   the constant knows. Each result is stored once its operands are read: it may lie on one of them. */
+/* Sums of two tensors of INPUT as one linear form in 32 bits with SHIFT fraction bits; its
+   constant includes the zero point. The build verifies for all pairs of values that the form
+   equals the result of LiteRT's reference. All shifts are rounding shifts, because some assemblers
+   encode plain vector shifts as rounding ones; the constant compensates for it. Each result is
+   stored after its operands are read, so it may overwrite one of them. */
 typedef struct {
     int32_t first, second, constant;
 } linear_INPUT_SHIFT;

@@ -1,4 +1,4 @@
-"""Sums of two 8-bit tensors on every core, as one linear form of 32 bits."""
+"""Sums of two 8-bit tensors on every core, as one linear form in 32 bits."""
 
 from tvm_serenity.firmware.isa import ANY
 from tvm_serenity.firmware.kernels.parts import sums
@@ -11,13 +11,17 @@ from tvm_serenity.firmware.program import LibraryFile
 
 
 def refuses(layer: PlainLayer) -> str:
-    """Return why it does not make a layer."""
-    none = "" if sums.refuses(layer) or linear_form(layer.spec) else "adds what is one linear form"
+    """Return why the kernel does not compute ``layer``, "" if it does."""
+    none = (
+        ""
+        if sums.refuses(layer) or linear_form(layer.spec)
+        else "supports only sums that equal a linear form of 32 bits"
+    )
     return sums.refuses(layer) or none
 
 
 def calls_of(name: str, layer: PlainLayer) -> list[KernelCall]:
-    """Return its call."""
+    """Return the call for ``layer``."""
     form = linear_form(layer.spec)
     assert form is not None, "a layer that is not refused"
     dtype = layer.spec.pair.sources[0].dtype

@@ -2,7 +2,8 @@
 #include "../common/instance.h"
 #include "../common/dot.h"
 #include "../common/requantise.h"
-/* Sums of two tensors of INPUT, as LiteRT's reference rounds them: rounding twice, shifts below 0. */
+/* Sums of two tensors of INPUT, rounded twice as in LiteRT's reference; all shifts are to the
+   right. */
 typedef struct {
     int32_t first_multiplier, second_multiplier, multiplier;
     int32_t low, high;

@@ -1,4 +1,4 @@
-"""Sums of two 8-bit tensors with vectors, in the steps of LiteRT's reference."""
+"""Sums of two 8-bit tensors with vectors, by the same steps as LiteRT's reference kernel."""
 
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts import sums
@@ -12,20 +12,20 @@ from tvm_serenity.kernels.records import Sum
 from tvm_serenity.quantize.fixed import Multiplier
 
 ONE_HALF = 1 << 30
-"""A multiplier that, with no shift, rounds nothing: operands are even once they are shifted."""
+"""A multiplier of 1/2, exact without a shift: shifted operands are even."""
 
 
 def refuses(layer: PlainLayer) -> str:
-    """Return why it does not make a layer; sums that are one linear form are ``add_any``'s."""
+    """Return why the kernel does not compute ``layer``; ``add_any`` computes linear forms."""
     if reason := sums.refuses(layer):
         return reason
     if linear_form(layer.spec) is not None:
-        return "adds what is no linear form"
-    return "" if _steps(layer.spec) is not None else "shifts sums to the right"
+        return "supports only sums that are no linear form"
+    return "" if _steps(layer.spec) is not None else "supports only sums that are shifted right"
 
 
 def calls_of(name: str, layer: PlainLayer) -> list[KernelCall]:
-    """Return its call."""
+    """Return the call for ``layer``."""
     steps, dtype = _steps(layer.spec), layer.spec.pair.sources[0].dtype
     assert steps is not None, "a layer that is not refused"
     file = LibraryFile("add_mve/kernel.h", dtype)
@@ -33,7 +33,7 @@ def calls_of(name: str, layer: PlainLayer) -> list[KernelCall]:
 
 
 def _steps(spec: Sum) -> dict[str, int] | None:
-    """The numbers of a sum in the steps of LiteRT's reference; None: not all are here."""
+    """Return the parameters of the steps of a sum, None if the kernel lacks one of the steps."""
     pair = spec.pair
     first, second = _exact(spec.left, spec.shift), _exact(signed(spec.right), spec.shift)
     if first is None or second is None or spec.out.shift[0] >= 0:
@@ -56,7 +56,7 @@ def _steps(spec: Sum) -> dict[str, int] | None:
 
 
 def _exact(m: Multiplier, left: int) -> tuple[int, int, int] | None:
-    """Multiplier, shift to the left before it and below 0 after it; None where there are none."""
+    """Return the multiplier, the left shift before it and the negative shift after it, or None."""
     value, shift = m.value[0], m.shift[0]
     if shift < 0:
         return value, left, shift

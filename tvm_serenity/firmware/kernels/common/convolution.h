@@ -4,29 +4,30 @@
 #include "requantise.h"
 #include "im2col.h"
 #include "rows.h"
-/* Lines of a convolution of any window, INPUT inputs, one tensor or several joined along the channels.
+/* Lines of a convolution of any window, INPUT inputs, of one tensor or several joined along the
+   channels.
 
-   ``rows`` are those under the windows of a line, wherever they lie: those of the first piece, of
-   the next, ..., then those of the next line. NULL is a row outside. What two windows read at a
-   time are runs of inputs that follow each other, in blocks of four. */
+   ``rows``: the rows under the windows of a line, at any address: those of the first piece, of the
+   next piece, ..., then those of the next line. NULL: a row outside. Two windows are read in runs
+   of contiguous inputs, in blocks of four. */
 typedef struct {
     const input_t *first, *second;
     int32_t blocks;
 } run_INPUT;
 
-/* Where a window begins: the rows under it, and its first pixel of them. */
+/* The position of a window: the rows under it, and its first pixel in them. */
 typedef struct {
     const input_t *const *rows;
     int32_t x;
 } window_INPUT;
 
-/* The numbers of a layer, and room to work. */
+/* The constants of a layer, and its work memory. */
 typedef struct {
     const int8_t *weights;
     const int32_t *bias, *multipliers;
     const int8_t *shifts;
-    const input_t *outside; /* pixels of zero points, as many as a window has in a row */
-    input_t *columns;       /* two windows, where they are gathered */
+    const input_t *outside; /* pixels of zero points, as many as a row of a window has */
+    input_t *columns;       /* two windows, if they are copied */
     run_INPUT *runs;
 } with_INPUT;
 
@@ -35,15 +36,15 @@ struct convolution_INPUT {
     int32_t pieces, kernel_height;
     int32_t width, out_width, out_channels;
     int32_t kernel_width, stride_x, dilation_x, left;
-    int32_t depth; /* of a column: inputs in a window, made a multiple of four by weights of 0 */
+    int32_t depth; /* of a column: inputs of a window, padded to a multiple of four */
     int32_t input_zero;
     requantisation to;
-    /* How two windows, or twice the same, are read: returns where their runs end. */
+    /* Reads two windows (or the same one twice); returns the end of their runs. */
     run_INPUT *(*read)(const convolution_INPUT *c, const with_INPUT *with, const window_INPUT *two);
-    uint16_t channels[16]; /* of each piece */
+    uint16_t channels[16]; /* channels of each piece */
 };
 
-/* A window that leaves no row, of pixels that follow each other. */
+/* Copy a window inside of its rows, with contiguous pixels. */
 INLINED void gather_inside_INPUT(const convolution_INPUT *c, window_INPUT from, input_t *to)
 {
     for (int32_t p = 0; p < c->pieces; ++p) {
@@ -86,7 +87,7 @@ NOT_INLINED void gather_INPUT(const convolution_INPUT *c, window_INPUT from, inp
     }
 }
 
-/* Windows are gathered into columns. */
+/* Copy two windows into columns (im2col). */
 NOT_INLINED run_INPUT *gathered_INPUT(
     const convolution_INPUT *c, const with_INPUT *with, const window_INPUT *two)
 {
@@ -101,7 +102,7 @@ NOT_INLINED run_INPUT *gathered_INPUT(
     return with->runs + 1;
 }
 
-/* Windows are one run of one row that none leaves, read in place. */
+/* Read windows in place that are one run of one row, inside of it. */
 NOT_INLINED run_INPUT *single_INPUT(
     const convolution_INPUT *c, const with_INPUT *with, const window_INPUT *two)
 {
@@ -113,7 +114,8 @@ NOT_INLINED run_INPUT *single_INPUT(
     return to + 1;
 }
 
-/* Windows are read in place: none leaves its rows. All pieces have whole blocks of channels. */
+/* Read windows in place that are inside of their rows. All pieces have complete blocks of
+   channels. */
 NOT_INLINED run_INPUT *inside_INPUT(
     const convolution_INPUT *c, const with_INPUT *with, const window_INPUT *two)
 {
@@ -134,7 +136,7 @@ NOT_INLINED run_INPUT *inside_INPUT(
     return to;
 }
 
-/* Windows are read in place, as above, and may leave their rows or have pixels that lie apart. */
+/* Read windows in place, as above; they may exceed their rows or be dilated. */
 NOT_INLINED run_INPUT *bordered_INPUT(
     const convolution_INPUT *c, const with_INPUT *with, const window_INPUT *two)
 {
@@ -175,7 +177,7 @@ NOT_INLINED run_INPUT *bordered_INPUT(
     return to;
 }
 
-/* Move a window to the next pixel of the result: along the line, or to the next one. */
+/* Move a window to the next pixel of the result, in the line or in the next line. */
 INLINED void next_INPUT(const convolution_INPUT *c, window_INPUT *at)
 {
     at->x += c->stride_x;

@@ -6,11 +6,11 @@ typedef struct {
     int32_t width, channels, out_width;
     int32_t kernel_height, kernel_width;
     int32_t stride_x, dilation_x, left;
-    int32_t pairs; /* of taps whose products are summed in 16 bits */
+    int32_t pairs; /* pairs of taps whose products are summed in 16 bits */
     requantisation to;
 } depthwise_FORMAT;
 
-/* The pixels under a window, INPUT inputs: four channels are summed at a time. */
+/* The maximum number of taps; four channels of the pixels under a window are summed at a time. */
 enum { MOST_TAPS_FORMAT = 49 };
 
 INLINED void sum_taps_FORMAT(const input_t *const *taps, int32_t count, int32_t channel,

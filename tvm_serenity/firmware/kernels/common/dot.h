@@ -55,8 +55,9 @@ INLINED int32_t add_high_product(uint32_t x, uint32_t w, int32_t sum)
 }
 #endif
 
-/* Weights in blocks: of 8 bits as above, 8 bytes; of 4 bits 4 bytes, each of the first output's weight
-   above the second's. These are 16 times as large where they are read, and so are their sums. */
+/* Blocks of weights: 8 bytes of 8-bit weights, as above; or 4 bytes of 4-bit weights, each with
+   the weight of the first output in its upper half. 4-bit weights are read 16 times as large, and
+   so are their sums. */
 INLINED int32_t begun_w8(int32_t bias) { return bias; }
 INLINED int32_t begun_w4(int32_t bias) { return bias * 16; }
 INLINED int32_t summed_w8(int32_t sum) { return sum; }
@@ -72,7 +73,8 @@ INLINED int32_t first_of_w8(const int8_t *w, int32_t i) { return w[i]; }
 INLINED int32_t second_of_w8(const int8_t *w, int32_t i) { return w[i + 4]; }
 INLINED int32_t first_of_w4(const int8_t *w, int32_t i) { return w[i] & -16; }
 INLINED int32_t second_of_w4(const int8_t *w, int32_t i) { return ((w[i] & 15) ^ 8) * 16 - 128; }
-/* Weights of neighbouring channels; of 4 bits the second of two stands above the first. */
+/* Weights of neighbouring channels; of two 4-bit weights the second is in the upper half of a
+   byte. */
 INLINED int32_t tap_w8(const int8_t *w, int32_t i) { return w[i]; }
 INLINED int32_t tap_w4(const int8_t *w, int32_t i)
 {
@@ -96,7 +98,7 @@ INLINED void sixteen_w4(const int8_t *w, int8x16_t *a, int8x16_t *b)
     *a = vandq_s8(both, vdupq_n_s8(-16));
     *b = vshlq_n_s8(both, 4);
 }
-/* Eight values of neighbouring channels. */
+/* Load eight values of neighbouring channels. */
 INLINED int16x8_t eight_s8(const int8_t *from) { return vldrbq_s16(from); }
 INLINED int16x8_t eight_u8(const uint8_t *from) { return vreinterpretq_s16_u16(vldrbq_u16(from)); }
 INLINED int32x4_t summed_four_w4(int32x4_t sums) { return vshrq_n_s32(sums, 4); }

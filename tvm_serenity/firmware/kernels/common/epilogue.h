@@ -3,12 +3,13 @@
 #include "requantise.h"
 /* Requantisation in five instructions with the DSP extension, for ROUND_TWICE_SMALL.
 
-   LiteRT's value of a sum s is (h + half + (h < 0)) >> right, with h the high half of twice
-   s * multiplier, rounded. SMMLAR adds to h what is added anyway; s < 0 stands for h < 0, as the two
-   differ only where h is 0, and there 1 less changes nothing. The last of the right shift comes with
-   the saturation. ``numbers``: the multiplier, and a word: the right shift less 1 in its lowest byte,
-   which is all that a shift by a register reads, above it twice the zero point and 1. Shifted to the
-   left by as much, that is half of the last place with the zero point. */
+   LiteRT's value of a sum s is (h + half - (h < 0)) >> right, with h the rounded high half of 2 *
+   s * multiplier. SMMLAR computes h and adds the rest. The sign of s replaces the sign of h: they
+   differ only if h is 0, and then subtracting 1 does not change the result. The saturating
+   instruction does the last bit of the right shift. ``numbers``: the multiplier, and a word with
+   the right shift minus 1 in its lowest byte, which is the only byte that a shift by register
+   reads, and twice the zero point plus 1 above it. Shifted left by the right shift minus 1, the
+   latter is the zero point and the half. */
 #if defined(__ARM_FEATURE_DSP)
 #define SATURATE_s8 "ssat"
 #define SATURATE_u8 "usat"
@@ -34,7 +35,7 @@ INLINED int32_t rounded_u8(int32_t sum, const int32_t *numbers)
 {
     return clamped(rounded_all(sum, numbers), 0, 255);
 }
-/* ROUND_ONCE_SMALL: the high half is not rounded, and nothing depends on the sign. */
+/* ROUND_ONCE_SMALL: the high half is not rounded, and the sign does not matter. */
 INLINED int32_t once_all(int32_t sum, const int32_t *numbers)
 {
     const int32_t high = (int32_t)((int64_t)sum * numbers[0] >> 31);

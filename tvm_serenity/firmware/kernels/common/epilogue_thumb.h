@@ -3,12 +3,13 @@
 #include "epilogue.h"
 /* The rounding of ``epilogue.h`` in assembly, for cores without the DSP extension.
 
-   Cortex-M3 has the long product; its high half is doubled before, and rounded by its low half. */
+   Cortex-M3 has a 64-bit product; the sum is doubled before, and the low half rounds the high
+   half. */
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
 #define FINISHED_TO_int8 "ssat"
 #define FINISHED_TO_uint8 "usat"
-/* Twice a sum in ``s`` -> the stored value; ``n`` is the second number, ``twice`` twice the zero point
-   and 1. */
+/* Requantise ``s``, which holds twice a sum; ``n``: the second number, ``twice``: twice the zero
+   point plus 1. */
 #define FINISHED_INPUT(s, low, multiplier, n, twice) \
     "smull " low ", " s ", " multiplier ", " s "\n add " s ", " s ", " low ", lsr #31\n" \
     "add " s ", " s ", " s ", asr #31\n" FINISHED_END_INPUT(s, n, twice)

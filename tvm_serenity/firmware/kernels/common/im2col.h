@@ -1,7 +1,7 @@
 #pragma once
 #include "instance.h"
 #include "dot.h"
-/* Copies of INPUT inputs into columns: copying and filling return where they end. */
+/* Copies of INPUT inputs into columns; the functions return the end of what they write. */
 INLINED input_t *copy_INPUT(input_t *to, const input_t *from, int32_t count)
 {
 #if defined(__ARM_FEATURE_MVE)
@@ -42,7 +42,7 @@ INLINED input_t *fill_INPUT(input_t *to, int32_t value, int32_t count)
     return to;
 }
 
-/* A whole column, which begins at a word. */
+/* Fill a complete column, which is aligned to a word. */
 INLINED void fill_column_INPUT(input_t *to, int32_t value, int32_t count)
 {
 #if defined(__ARM_FEATURE_MVE)
@@ -55,7 +55,7 @@ INLINED void fill_column_INPUT(input_t *to, int32_t value, int32_t count)
 #endif
 }
 
-/* Inputs of a row into a column: words, of which the last may have been copied in part before. */
+/* Copy inputs of a row into a column, in words; the last word may overlap the one before. */
 INLINED input_t *columned_INPUT(input_t *to, const input_t *from, int32_t count)
 {
 #if defined(__ARM_FEATURE_MVE) || !defined(__ARM_FEATURE_UNALIGNED)

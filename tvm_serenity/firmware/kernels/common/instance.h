@@ -45,7 +45,7 @@ typedef int8_t input_t;
 #define SHIFT 22
 #define SHIFT_TEXT "22"
 
-/* Names that other files define for every type. */
+/* Names that other files define for every type of input or weight. */
 #define even_SIGN OF_SIGN(even)
 #define odd_SIGN OF_SIGN(odd)
 #define eight_SIGN OF_SIGN(eight)

@@ -3,30 +3,31 @@
 #include "epilogue.h"
 /* Depthwise convolutions of 3x3, one channel at a time, for ROUND_TWICE_SMALL.
 
-   A channel's rows are copied, widened to 16 bits, into a plane whose borders hold zero points: so
-   two taps of a row are one word. The core makes lines of the result from it, in ``depthwise_3x3_planes_dsp`` or
-   ``plane_taps.h``. The plane has room for all rows, or for those of some lines of the result: then
-   the rows that the next lines read as well are moved up. ``numbers`` of a channel: twice the bias, the multiplier, and three words of weights,
-   a row each, whose last bytes are those of the second number of ``epilogue.h``: its lowest first. */
+   The rows of a channel are copied and widened to 16 bits, into a plane with borders of zero
+   points: two taps of a row are one word. ``depthwise_3x3_planes_dsp`` or ``plane_taps.h``
+   computes lines of the result from the plane. The plane holds all rows, or the rows of some lines
+   of the result; then the rows that the next lines also read move up. ``numbers`` of a channel:
+   twice the bias, the multiplier, and three words of weights, one per row; the last byte of each
+   word is a byte of the second number of ``epilogue.h``, the lowest byte first. */
 
-/* Lines of the result in the plane; offsets and sizes in bytes. */
+/* Lines of the result that are computed from the plane; offsets and sizes in bytes. */
 typedef struct {
     const int32_t *numbers;
     input_t *out;
     const int16_t *plane;
     int32_t pitch, two_pitches, channels;
-    int32_t fours;   /* of a line that are made by fours: how far the plane's pointer goes */
-    int32_t onwards; /* from the end of a line to the next */
-    int32_t rest;    /* results after the fours */
+    int32_t fours;   /* bytes of the plane that the groups of four results of a line cover */
+    int32_t onwards; /* bytes from the end of a line to the next line */
+    int32_t rest;    /* results of a line after the groups of four */
     int32_t lines;
 } plane_INPUT;
 
 typedef struct {
     int32_t height, width, channels, out_height, out_width;
     int32_t stride_x, stride_y, top, left;
-    int32_t plane_rows, pitch; /* in inputs: a multiple of four */
+    int32_t plane_rows, pitch; /* in elements: a multiple of four */
     int32_t input_zero, low, high;
-    int32_t lifted; /* how much more inputs are in the plane; the biases are for it */
+    int32_t offset; /* is added to inputs in the plane; the biases compensate for it */
     void (*make)(const plane_INPUT *p);
 } planes_INPUT;
 
@@ -53,12 +54,12 @@ INLINED void plane_lines_INPUT(const plane_INPUT *p, int32_t stride)
     }
 }
 
-/* Rows of a channel, ``count`` inputs of each, into the plane; offsets in bytes. */
+/* Copy of rows of a channel into the plane, ``count`` inputs of each; offsets in bytes. */
 typedef struct {
     const input_t *from;
     int16_t *to;
     int32_t rows, channels, fours, rest, on_from, on_to;
-    int32_t lifted;
+    int32_t offset;
 } filled_INPUT;
 
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
@@ -155,7 +156,7 @@ NOT_INLINED void fill_plane_INPUT(const filled_INPUT *f)
     int16_t *to = f->to;
     for (int32_t row = 0; row < f->rows; ++row) {
         for (int32_t i = 0; i < 4 * f->fours + f->rest; ++i) {
-            *to++ = (int16_t)(*from + f->lifted);
+            *to++ = (int16_t)(*from + f->offset);
             from += f->channels;
         }
         from += f->on_from;

@@ -2,9 +2,9 @@
 #include "instance.h"
 #include "plane.h"
 #include "epilogue_thumb.h"
-/* Lines of a plane tap by tap, for cores without the DSP extension. */
+/* Lines of the result from a plane, tap by tap, for cores without the DSP extension. */
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
-/* Cortex-M3: twice the weights in r0 to r8, two results in r9 and r10, r12 in the plane. */
+/* Cortex-M3: r0 to r8: twice the weights; r9 and r10: two results; r12: pointer into the plane. */
 #define TAPS_X(at) "ldrsh r11, [r12, #" at "]\n"
 #define TAPS_A(w) "mla r9, r11, " w ", r9\n"
 #define TAPS_B(w) "mla r10, r11, " w ", r10\n"
@@ -15,7 +15,8 @@
     TAPS_X("0") TAPS_A(u) TAPS_X("2") TAPS_A(v) TAPS_X("4") TAPS_A(w) TAPS_B(u) \
     TAPS_X("6") TAPS_B(v) TAPS_X("8") TAPS_B(w)
 #define TAPS_ONE(u, v, w) TAPS_X("0") TAPS_A(u) TAPS_X("2") TAPS_A(v) TAPS_X("4") TAPS_A(w)
-/* Three rows, then back to the first, ``step`` bytes on; then r4 out, r5, r6, r7 for rounding. */
+/* Three rows, then back to the first row, ``step`` bytes further; then r4: out; r5, r6, r7:
+   rounding. */
 #define TAPS_ROWS(ROW, step) \
     "ldr lr, [sp, #44]\n" \
     ROW("r0", "r1", "r2") "add r12, r12, lr\n" ROW("r3", "r4", "r5") "add r12, r12, lr\n" \
@@ -23,8 +24,9 @@
     "sub r12, r12, lr, lsl #1\n add r12, r12, #" step "\n" \
     "add lr, sp, #4\n ldm lr, {r4, r5, r6, r7}\n"
 #define TAPS_KEPT "str r4, [sp, #4]\n add lr, sp, #24\n ldm lr, {r4, r5, r6, r7, r8}\n"
-/* Stack: 0 twice the bias, 4 out, 8 multiplier, 12 shift, 16 twice the zero point and 1, 20 channels, 24 weights from the
-   fifth on, 44 pitch, 48 odd, 52 pairs, 56 onwards, 60 lines, 64 pairs' end. */
+/* Stack: 0 twice the bias, 4 out, 8 multiplier, 12 shift, 16 twice the zero point and 1,
+   20 channels, 24 weights from the fifth on, 44 pitch, 48 odd, 52 pairs, 56 onwards, 60 lines,
+   64 pairs' end. */
 #define TAPS_LINES_INPUT(PAIR, pair_step, one_step, pair_shift) \
     "push {r4-r11, lr}\n" \
     "sub sp, sp, #68\n" \
@@ -97,7 +99,8 @@
 #define TAPS_LINES_1_INPUT TAPS_LINES_INPUT(TAPS_PAIR_1, "4", "2", "2")
 #define TAPS_LINES_2_INPUT TAPS_LINES_INPUT(TAPS_PAIR_2, "8", "4", "3")
 #elif defined(__ARM_ARCH_ISA_THUMB)
-/* Cortex-M0: four results in r8 to r11, r0 in the plane, r2 a weight. Inputs are 0 to 255. */
+/* Cortex-M0: r8 to r11: four results; r0: pointer into the plane; r2: a weight. Inputs are 0 to
+   255. */
 #define TAPS_TO(at, sum) "ldrh r1, [r0, #" at "]\n muls r1, r2, r1\n add " sum ", " sum ", r1\n"
 #define TAPS_TAP(w, a, b, c, d) \
     "ldr r2, [sp, #" w "]\n" TAPS_TO(a, "r8") TAPS_TO(b, "r9") TAPS_TO(c, "r10") TAPS_TO(d, "r11")
@@ -108,7 +111,7 @@
     TAPS_TAP(w, "4", "8", "12", "16")
 #define TAPS_ALONE(w, at) "ldr r2, [sp, #" w "]\n" TAPS_TO(at, "r7")
 #define TAPS_ONE(u, v, w) TAPS_ALONE(u, "0") TAPS_ALONE(v, "2") TAPS_ALONE(w, "4")
-/* Three rows, then back to the first, ``step`` bytes on. */
+/* Three rows, then back to the first row, ``step`` bytes further. */
 #define TAPS_ROWS(ROW, step) \
     "ldr r3, [sp, #40]\n" \
     ROW("44", "48", "52") "adds r0, r0, r3\n" ROW("56", "60", "64") "adds r0, r0, r3\n" \

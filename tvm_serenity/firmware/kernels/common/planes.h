@@ -1,17 +1,17 @@
 #pragma once
 #include "instance.h"
 #include "plane.h"
-/* Depthwise convolutions of 3x3 by planes of a channel: ``plane.h`` says how. */
+/* Depthwise convolutions of 3x3 with a plane per channel, as described in ``plane.h``. */
 
-/* Rows of zero points: the last of a plane's left border is followed by them. */
+/* Rows of zero points, from the last element of the plane's left border on. */
 INLINED void fill_outside_INPUT(const planes_INPUT *p, int16_t *to, int32_t rows)
 {
     for (int32_t i = 0; i < rows * p->pitch; ++i) {
-        to[i] = (int16_t)(p->input_zero + p->lifted);
+        to[i] = (int16_t)(p->input_zero + p->offset);
     }
 }
 
-/* All lines: of a whole tensor ``in``, or of one line from ``rows``. */
+/* All lines of a complete tensor ``in``, or one line from ``rows``. */
 NOT_INLINED void depthwise_planes_INPUT(const planes_INPUT *p, const input_t *in, const input_t *const *rows,
     const int32_t *numbers, int16_t *plane, input_t *out)
 {
@@ -24,7 +24,7 @@ NOT_INLINED void depthwise_planes_INPUT(const planes_INPUT *p, const input_t *in
     lines.onwards = 2 * (stride_y * pitch - p->out_width * p->stride_x);
     const int32_t count = min_i32(p->width, pitch - p->left);
     filled_INPUT filled = {in, plane, 0, n, count / 4, count % 4, (p->width - count) * n,
-        2 * (pitch - count), p->lifted};
+        2 * (pitch - count), p->offset};
     const bool whole = most >= p->out_height && rows == NULL;
     fill_outside_INPUT(p, plane, p->plane_rows);
     for (int32_t c = 0; c < n; ++c) {

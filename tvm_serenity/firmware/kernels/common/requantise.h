@@ -1,14 +1,14 @@
 #pragma once
 #include "instance.h"
-/* From 32-bit sums to stored values, as LiteRT's reference kernels round. */
+/* Requantisation of 32-bit sums to stored values, rounded as in LiteRT's reference kernels. */
 enum { ROUND_TWICE, ROUND_TWICE_SMALL, ROUND_ONCE, ROUND_ONCE_SMALL };
 
 typedef struct {
     int32_t zero_point;
     int32_t low;
     int32_t high;
-    int32_t rounding; /* _SMALL: |sum| < 2^30 and every shift is below 0, shown at build time */
-    int32_t step;     /* 1: every channel has its multiplier, 0: one for all */
+    int32_t rounding; /* _SMALL: |sum| < 2^30 and all shifts are to the right, verified at build time */
+    int32_t step;     /* 1: a multiplier per channel; 0: one for all channels */
 } requantisation;
 
 INLINED int32_t high_product(int32_t a, int32_t b)
@@ -21,13 +21,13 @@ INLINED int32_t clamped(int32_t value, int32_t low, int32_t high)
     return max_i32(min_i32(value, high), low);
 }
 
-/* What a result may be: any value of its type, or what lies between its bounds. */
+/* The range of results: all values of the type, or those between the bounds. */
 enum { BOUNDED, FULL_s8, FULL_u8 };
 
-/* ROUND_TWICE_SMALL: the stored value of ``sum``; ``twice`` is the zero point * 2 + 1.
+/* ROUND_TWICE_SMALL: return the stored value of ``sum``; ``twice`` is the zero point * 2 + 1.
 
-   Adding half and shifting by n is shifting by n - 1, adding 1 and shifting by 1: the zero point
-   comes with the 1, and the last shift with the saturation. */
+   A rounding shift by n equals a shift by n - 1, adding 1, and a shift by 1. The zero point is
+   added together with the 1, and the saturating instruction does the last shift. */
 INLINED uint8_t stored(int32_t sum, int32_t multiplier, int32_t all_but_one, int32_t twice,
     const requantisation *to, int32_t range)
 {
@@ -55,7 +55,7 @@ INLINED uint8_t stored(int32_t sum, int32_t multiplier, int32_t all_but_one, int
 #endif
 }
 
-/* Four channels of a pixel. */
+/* Requantise and store four channels of a pixel. */
 INLINED void store_four(const int32_t *sums, const int32_t *multipliers, const int8_t *shifts,
     const requantisation *to, int32_t range, uint8_t *out)
 {
@@ -88,10 +88,11 @@ INLINED int32_t requantised(
 }
 
 #if defined(__ARM_FEATURE_MVE)
-/* _SMALL: four values within their bounds; ``shifts`` are below 0.
+/* _SMALL: four values within their bounds; ``shifts`` are to the right.
 
-   A shift rounds half up: so does the reference once, from all the bits of the product; twice, from
-   a product that is rounded already, and half away from 0, which is half up from 1 less below 0. */
+   A shift rounds half up. Rounding once does so from all bits of the product. Rounding twice
+   starts from a rounded product and rounds half away from 0; subtracting 1 from negative values
+   makes this half up. */
 INLINED int32x4_t requantised_four(
     const requantisation *to, int32x4_t sums, int32x4_t multipliers, int32x4_t shifts)
 {

@@ -1,13 +1,13 @@
 #pragma once
 #include "instance.h"
-/* A whole tensor of INPUT as rows that follow each other. */
+/* A complete tensor of INPUT as contiguous rows. */
 typedef struct {
     int32_t height, out_height;
     int32_t kernel_height, stride_y, dilation_y, top;
 } lines_INPUT;
 
-/* Point at the rows under the windows of a line of the result, NULL at those outside: ``row``
-   elements each. Returns where the next ones are to be put. */
+/* Point at the rows under the windows of a line of the result, NULL for rows outside; a row has
+   ``row`` elements. Return the end of the written pointers. */
 INLINED const input_t **point_INPUT(
     const lines_INPUT *l, const input_t *in, int32_t row, int32_t line, const input_t **rows)
 {

@@ -2,13 +2,14 @@
 #include "instance.h"
 #include "convolution.h"
 #include "epilogue.h"
-/* Two windows at a time, INPUT inputs as they lie, or gathered: a function of the core's makes all channels of both. */
+/* Convolutions, two windows of INPUT at a time, read in place or copied: a function for the core
+   computes all channels of both windows. */
 typedef struct {
-    int32_t skipped; /* bytes of code: blocks that are not a multiple of four */
+    int32_t skipped; /* bytes of code to skip if the blocks are no multiple of four */
     const input_t *first, *second, *first_end;
 } stretch_INPUT;
 
-/* ``second`` is where the results of the second window go, from ``out``. */
+/* ``second``: the distance of the second window's results from ``out``. */
 typedef struct {
     const stretch_INPUT *stretches;
     const int32_t *numbers;
@@ -19,8 +20,8 @@ typedef struct {
     const void *weights;
 } two_INPUT;
 
-/* Groups of four channels in plain C: weights ``[groups, inputs, 4]``, ``more`` above what they are;
-   numbers of a group: four biases, then of each channel the two numbers of ``epilogue.h``. */
+/* Groups of four channels in plain C. Weights: ``[groups, inputs, 4]``, with ``more`` added.
+   Numbers of a group: four biases, then the two numbers of ``epilogue.h`` for each channel. */
 INLINED void make_fours_INPUT(const two_INPUT *t, int32_t windows, int32_t more, bool once)
 {
     const uint8_t *weights = (const uint8_t *)t->weights;
@@ -52,8 +53,9 @@ INLINED void make_fours_INPUT(const two_INPUT *t, int32_t windows, int32_t more,
     }
 }
 
-/* The core's functions, for two windows and for one; both make whole groups of channels, from blocks
-   of four inputs: ``block_bytes`` of code, of weights for a group, and of numbers for it. */
+/* The functions of the core for two windows and for one. Both compute complete groups of channels
+   from blocks of four inputs; a block has ``block_bytes`` of code, and a group has its bytes of
+   weights and of numbers. */
 typedef struct {
     void (*two)(const two_INPUT *t);
     void (*one)(const two_INPUT *t);
@@ -67,11 +69,11 @@ typedef struct {
     const void *weights;
     const int32_t *numbers;
     const with_INPUT *with;
-    stretch_INPUT *stretches; /* as many as there may be runs */
+    stretch_INPUT *stretches; /* one for each possible run */
     const making_INPUT *making;
 } twos_INPUT;
 
-/* Channels that are no whole group are made as one, beside the result. */
+/* The channels after the last complete group are computed into a buffer, as a group. */
 NOT_INLINED void make_part_INPUT(const twos_INPUT *t, two_INPUT two, int32_t count)
 {
     const making_INPUT *const m = t->making;
@@ -94,7 +96,7 @@ NOT_INLINED void make_part_INPUT(const twos_INPUT *t, two_INPUT two, int32_t cou
     }
 }
 
-/* ``pixels`` of the result from the first line on. */
+/* Compute ``pixels`` pixels of the result from the first line on. */
 NOT_INLINED void convolve_twos_INPUT(
     const twos_INPUT *t, const input_t *const *rows, input_t *out, int32_t pixels)
 {
@@ -141,7 +143,7 @@ NOT_INLINED void convolve_twos_INPUT(
     }
 }
 
-/* All lines of whole tensors, two at a time; ``rows`` has room for the rows under the windows. */
+/* All lines of complete tensors, two at a time; ``rows`` holds the rows under the windows. */
 NOT_INLINED void convolve_twos_lines_INPUT(const twos_INPUT *t, const lines_INPUT *l,
     const input_t *const *pieces, input_t *out, const input_t **rows)
 {

@@ -5,16 +5,17 @@
 #include "../common/convolution.h"
 #include "../common/epilogue.h"
 #include "../common/two_windows.h"
-/* DSP extension: two channels of two windows at a time, INPUT inputs as they lie, for ROUND_TWICE_SMALL:
-   what convolutions take that have no room for widened inputs. Weights: ``triples.h``; apart from them
-   ``numbers`` of a pair: its two biases, then of a and of b the two numbers of ``epilogue.h``. */
+/* DSP extension: two channels of two windows of INPUT at a time, inputs not widened, for
+   ROUND_TWICE_SMALL. Convolutions without memory for widened inputs use it. Weights are those of
+   ``conv_3x2_dsp``. ``numbers`` of a pair of channels a and b: its two biases, then the two
+   numbers of ``epilogue.h`` of a and of b. */
 #if defined(__ARM_FEATURE_DSP)
 #define TWO_BLOCK_BYTES 68
 #define TWO_PRODUCTS(x, y, w) \
     "smlad r0, " x ", " w ", r0\n smlad r1, " y ", " w ", r1\n sxtb16 " w ", " w "\n" \
     "smlad r2, " x ", " w ", r2\n smlad r3, " y ", " w ", r3\n"
-/* Twice a sum in ``s`` -> the stored value: r5 multiplier, r6 shift, r7 what is added, with the sign
-   or without. */
+/* Requantise ``s``, which holds twice a sum; r5: multiplier, r6: shift, r7: the rounding constant,
+   with the sign or without. */
 #define TWO_ROUNDED_INPUT(s, added) \
     "smmlar " s ", " s ", r5, " added "\n asr " s ", " s ", r6\n" \
     SATURATE_SIGN " " s ", #8, " s ", asr #1\n"
@@ -22,7 +23,7 @@
 #define TWO_POSITIVE_INPUT(s, doubled) doubled TWO_ROUNDED_INPUT(s, "r7")
 #define TWO_FIRST(HOW, s, b) "sub " s ", " s ", " b "\n" HOW(s, "asr " s ", " s ", #7\n")
 #define TWO_SECOND(HOW, s) HOW(s, "lsl " s ", " s ", #1\n")
-/* All channels of two windows; the first is stored last. */
+/* All channels of two windows; the first window is stored last. */
 #define TWO_WINDOWS_INPUT(HOW) \
     "push {r4-r11, lr}\n" \
     "sub sp, sp, #28\n" \
@@ -121,7 +122,7 @@ NOT_INLINED void two_windows_INPUT(const two_INPUT *t)
 NOT_INLINED void two_positive_INPUT(const two_INPUT *t) { two_windows_INPUT(t); }
 #endif
 
-__attribute__((unused)) static const making_INPUT making_INPUT_twos = {
+__attribute__((unused)) static const making_INPUT making_INPUT_2x2 = {
     two_windows_INPUT, two_windows_INPUT, 2, TWO_BLOCK_BYTES, TWO_BLOCK_BYTES, 16, 6};
-__attribute__((unused)) static const making_INPUT making_INPUT_twos_positive = {
+__attribute__((unused)) static const making_INPUT making_INPUT_2x2_positive = {
     two_positive_INPUT, two_positive_INPUT, 2, TWO_BLOCK_BYTES, TWO_BLOCK_BYTES, 16, 6};

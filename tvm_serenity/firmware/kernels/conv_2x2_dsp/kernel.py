@@ -1,4 +1,4 @@
-"""Convolutions for the DSP extension: two outputs of two windows at a time, inputs as they lie."""
+"""Convolutions for the DSP extension: two outputs of two windows at a time, inputs not widened."""
 
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts.counts import (
@@ -20,17 +20,17 @@ TILE = RegisterTile(windows=2, lines=2, outputs=2)
 
 
 def refuses(layer: RoundedConvolution) -> str:
-    """Return why it does not make a layer."""
+    """Return why the kernel does not compute ``layer``, "" if it does."""
     once = not layer.rounding.twice_small
     words = words_of(layer, by_sources(layer))
     return refusal(layer) if words is None or layer.alone or once or not read(layer) else ""
 
 
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
-    """Return its calls: windows read where they lie, and gathered."""
+    """Return the calls for ``layer``: windows read in place, and copied (im2col)."""
     words = words_of(layer, by_sources(layer))
     assert words is not None, "a layer that is not refused"
-    making = "twos_positive" if layer.clamps_at_zero else "twos"
+    making = "2x2_positive" if layer.clamps_at_zero else "2x2"
     core = Making(making, "conv_2x2_dsp/kernel.h", words, pair_numbers(layer))
     return [by_windows(name, one, core) for one in read(layer)]
 

@@ -6,9 +6,10 @@
 #include "../common/epilogue.h"
 #include "../common/two_windows.h"
 #include "../common/epilogue_thumb.h"
-/* Cortex-M0: four channels of two windows at a time, or of one, INPUT inputs byte by byte. Weights and
-   numbers: ``make_fours`` of ``two_windows.h``; weights are stored 128 more, as bytes without a sign are
-   loaded by an immediate offset, and 128 times the sum of the inputs is taken off. */
+/* Cortex-M0: four channels of two windows, or of one, at a time, INPUT inputs byte by byte.
+   Weights and numbers: see ``make_fours`` in ``two_windows.h``. Weights are stored with 128 added,
+   because only unsigned bytes can be loaded with an immediate offset; 128 times the sum of the
+   inputs is subtracted. */
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
 typedef struct {
     two_INPUT two;
@@ -129,7 +130,7 @@ __attribute__((naked, noinline, unused)) static void lifted_window_once_INPUT(
     __asm volatile(LIFTED_WINDOW_INPUT(FINISHED_ONCE_INPUT));
 }
 
-/* What is taken off the sums of each window. */
+/* The value that is subtracted from the sums of each window. */
 INLINED lifted_INPUT lifted_of_INPUT(const two_INPUT *t, int32_t windows)
 {
     lifted_INPUT made = {*t, {0, 0}};
@@ -172,12 +173,12 @@ NOT_INLINED void lifted_one_INPUT(const two_INPUT *t) { make_fours_INPUT(t, 1, 1
 NOT_INLINED void lifted_two_once_INPUT(const two_INPUT *t) { make_fours_INPUT(t, 2, 128, true); }
 NOT_INLINED void lifted_one_once_INPUT(const two_INPUT *t) { make_fours_INPUT(t, 1, 128, true); }
 #endif
-__attribute__((unused)) static const making_INPUT making_INPUT_lifted = {
+__attribute__((unused)) static const making_INPUT making_INPUT_unsigned = {
     lifted_two_INPUT, lifted_one_INPUT, 4, 0, 0, 16, 12};
-__attribute__((unused)) static const making_INPUT making_INPUT_lifted_once = {
+__attribute__((unused)) static const making_INPUT making_INPUT_unsigned_once = {
     lifted_two_once_INPUT, lifted_one_once_INPUT, 4, 0, 0, 16, 12};
-/* For layers of a single window. */
-__attribute__((unused)) static const making_INPUT making_INPUT_lifted_alone = {
+/* For layers with a single window. */
+__attribute__((unused)) static const making_INPUT making_INPUT_unsigned_alone = {
     lifted_one_INPUT, lifted_one_INPUT, 4, 0, 0, 16, 12};
-__attribute__((unused)) static const making_INPUT making_INPUT_lifted_once_alone = {
+__attribute__((unused)) static const making_INPUT making_INPUT_unsigned_once_alone = {
     lifted_one_once_INPUT, lifted_one_once_INPUT, 4, 0, 0, 16, 12};

@@ -6,8 +6,8 @@
 #include "../common/epilogue.h"
 #include "../common/two_windows.h"
 #include "../common/epilogue_thumb.h"
-/* Cortex-M3: four channels of two windows at a time, or of one, INPUT inputs byte by byte. Weights and
-   numbers: ``make_fours`` of ``two_windows.h``. */
+/* Cortex-M3: four channels of two windows, or of one, at a time, INPUT inputs byte by byte.
+   Weights and numbers: see ``make_fours`` in ``two_windows.h``. */
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
 #define BYTES_BLOCK(windows) ((windows) == 2 ? 224 : 144)
 #define BYTE_OF_int8 "ldrsb"
@@ -142,7 +142,7 @@ __attribute__((unused)) static const making_INPUT making_INPUT_bytes = {
     bytes_two_INPUT, bytes_one_INPUT, 4, BYTES_BLOCK(2), BYTES_BLOCK(1), 16, 12};
 __attribute__((unused)) static const making_INPUT making_INPUT_bytes_once = {
     bytes_two_once_INPUT, bytes_one_once_INPUT, 4, BYTES_BLOCK(2), BYTES_BLOCK(1), 16, 12};
-/* For layers of a single window. */
+/* For layers with a single window. */
 __attribute__((unused)) static const making_INPUT making_INPUT_bytes_alone = {
     bytes_one_INPUT, bytes_one_INPUT, 4, BYTES_BLOCK(1), BYTES_BLOCK(1), 16, 12};
 __attribute__((unused)) static const making_INPUT making_INPUT_bytes_once_alone = {

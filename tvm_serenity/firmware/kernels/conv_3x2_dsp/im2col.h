@@ -2,12 +2,13 @@
 #include "../common/instance.h"
 #include "../common/convolution.h"
 #include "../common/epilogue.h"
-/* DSP extension: INPUT inputs of windows, widened to 16 bits for ``triples.h``.
+/* DSP extension: copies INPUT inputs of windows, widened to 16 bits, for ``kernel.h``.
 
-   Rows under a window, ``offset`` inputs from where they begin; ``outside`` stands for those of NULL.
-   ``whole`` inputs of each are blocks, ``left`` more go to ``tail``: in halfwords, ``step`` bytes to
-   the next, then 12 - step. At an edge ``length`` inputs from there on are inside, and all numbers count
-   from the first of these, which ``first`` (0 or less) does: where a row ends is ``left``. */
+   The rows under a window are read from ``offset`` inputs on; ``outside`` replaces NULL rows.
+   ``whole`` inputs of each row are complete blocks. The ``left`` remaining inputs go to ``tail``
+   as halfwords, ``step`` and 12 - step bytes apart in turn. At an edge ``length`` inputs are
+   inside; all numbers count from the first input inside, ``first`` (0 or less) is the start of the
+   window, and ``left`` the end of a row. */
 typedef struct {
     const input_t *const *rows;
     int32_t offset;
@@ -19,7 +20,7 @@ typedef struct {
     int32_t first, length;
 } widening_INPUT;
 
-/* The same of three windows, ``stride`` inputs apart, that have no row of NULL. */
+/* The same for three windows, ``stride`` inputs apart, without NULL rows. */
 typedef struct {
     const input_t *const *rows;
     int32_t offset, stride;
@@ -201,7 +202,7 @@ NOT_INLINED void widen_three_rows_INPUT(const widening_three_INPUT *w)
 }
 #endif
 
-/* A row of which a window leaves a part, of pixels that are whole blocks. */
+/* A row that a window exceeds, with pixels of complete blocks. */
 NOT_INLINED void widen_pixels_INPUT(
     const convolution_INPUT *c, const widening_INPUT *w, int32_t x, int32_t n)
 {
@@ -216,7 +217,7 @@ NOT_INLINED void widen_pixels_INPUT(
     }
 }
 
-/* The rows of a piece under a window that leaves them: pixels that are whole blocks. */
+/* The rows of a piece under a window that exceeds them, with pixels of complete blocks. */
 NOT_INLINED void widen_border_INPUT(const convolution_INPUT *c, widening_INPUT *w, int32_t x, int32_t n)
 {
     const input_t *const *const end = w->rows_end;
@@ -231,7 +232,7 @@ NOT_INLINED void widen_border_INPUT(const convolution_INPUT *c, widening_INPUT *
     }
 }
 
-/* The same of other pixels. */
+/* The same for other pixels. */
 INLINED void widen_edge_INPUT(const convolution_INPUT *c, widening_INPUT *w, int32_t x, int32_t n)
 {
     const int32_t before = min_i32(max_i32(-x, 0), c->kernel_width);

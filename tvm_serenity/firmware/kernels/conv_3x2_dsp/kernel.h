@@ -5,18 +5,20 @@
 #include "../common/convolution.h"
 #include "../common/epilogue.h"
 #include "im2col.h"
-/* DSP extension: two channels of three windows at a time, INPUT inputs, for ROUND_TWICE_SMALL.
+/* DSP extension: two channels of three windows of INPUT at a time, for ROUND_TWICE_SMALL.
 
-   A halfword of weights is 256 a + b, of two channels a and b of one input. As it stands it gives
-   sums T = 256 A + B, which may wrap; its low byte gives B, and A is (T - B) / 256: all of it, as
-   |A| < 2^23 is shown at build time. Inputs are widened to 16 bits, once for all channels: a block
-   of four is its even ones of each window, then its odd ones of each. Blocks are those of a
-   window's rows; what is no whole block at the end of each comes after them all, pairs of each window.
+   A halfword of weights is 256 a + b, for the channels a and b of one input. Its sums are T = 256
+   A + B, which may wrap; the low byte of the halfword gives B, and A is (T - B) / 256, exactly,
+   because |A| < 2^23 is verified at build time. Inputs are widened to 16 bits once for all
+   channels: a block of four has the even inputs of each window, then the odd inputs of each. The
+   blocks are those of a window's rows; the remainders of all rows follow the blocks, in pairs of
+   each window.
 
-   ``weights`` of a pair: T's bias, B's bias, those words, then of a and of b the two numbers of
-   ``epilogue.h``.
+   ``weights`` of a pair of channels: the bias of T, the bias of B, the words of weights, then the
+   two numbers of ``epilogue.h`` of a and of b.
 
-   Three windows: ``second`` and ``third`` are where their results go, from ``out``. */
+   ``second`` and ``third``: the distances of the results of the second and third window from
+   ``out``. */
 typedef struct {
     const int16_t *wide;
     int32_t skipped; /* bytes of code: blocks that are not a multiple of those in the loop */
@@ -30,10 +32,10 @@ typedef struct {
 typedef struct triples_INPUT triples_INPUT;
 typedef struct {
     int32_t tail; /* where in wide inputs what is no whole block of a row begins */
-    bool flat;    /* windows are pixels of whole blocks that follow each other */
-    bool lined;   /* windows are of one tensor's rows, or of whole blocks of rows */
+    bool flat;    /* windows are contiguous pixels of complete blocks */
+    bool lined;   /* windows are rows of one tensor, or complete blocks of rows */
     int32_t onwards; /* from the rows under the windows of a line to those of the next */
-    void (*line)(const triples_INPUT *t, window_INPUT from); /* widens three windows of one line */
+    void (*line)(const triples_INPUT *t, window_INPUT from); /* widens three windows of a line */
     void (*three)(const three_INPUT *t);
 } tripled_INPUT;
 struct triples_INPUT {
@@ -50,8 +52,8 @@ struct triples_INPUT {
     "smlad r0, r6, " w ", r0\n smlad r1, r7, " w ", r1\n smlad r2, r8, " w ", r2\n" \
     "sxtb16 " w ", " w "\n" \
     "smlad r3, r6, " w ", r3\n smlad r4, r7, " w ", r4\n smlad r5, r8, " w ", r5\n"
-/* Twice a sum in ``s`` -> the stored value: r7 multiplier, r8 shift, r9 what is added, with the sign
-   or without. */
+/* Requantise ``s``, which holds twice a sum; r7: multiplier, r8: shift, r9: the rounding constant,
+   with the sign or without. */
 #define TRIPLE_ROUNDED_INPUT(s, added) \
     "smmlar " s ", " s ", r7, " added "\n asr " s ", " s ", r8\n" \
     SATURATE_SIGN " " s ", #8, " s ", asr #1\n"
@@ -60,8 +62,8 @@ struct triples_INPUT {
 #define TRIPLE_POSITIVE_INPUT(s, doubled) doubled TRIPLE_ROUNDED_INPUT(s, "r9")
 #define TRIPLE_FIRST(HOW, s, b) "sub " s ", " s ", " b "\n" HOW(s, "asr " s ", " s ", #7\n")
 #define TRIPLE_SECOND(HOW, s) HOW(s, "lsl " s ", " s ", #1\n")
-/* All channels of three windows. A window that is stored last is stored over one before it: where
-   there are fewer than three, those that are missing are put where the last one goes. */
+/* All channels of three windows. Later results overwrite earlier ones: if there are fewer than
+   three windows, the missing ones have the address of the last one. */
 #define THREE_WINDOWS_INPUT(HOW) \
     "push {r4-r11, lr}\n" \
     "sub sp, sp, #24\n" \
@@ -151,7 +153,7 @@ NOT_INLINED void three_windows_INPUT(const three_INPUT *t)
 NOT_INLINED void three_positive_INPUT(const three_INPUT *t) { three_windows_INPUT(t); }
 #endif
 
-/* A window is widened: one of three. */
+/* Widen one of three windows. */
 NOT_INLINED void widen_window_INPUT(
     const triples_INPUT *t, window_INPUT from, int16_t *to, widening_INPUT *w)
 {
@@ -184,7 +186,7 @@ NOT_INLINED void widen_window_INPUT(
     }
 }
 
-/* Three windows of one line of one tensor. */
+/* Widen three windows of a line of one tensor. */
 NOT_INLINED void widen_line_INPUT(const triples_INPUT *t, window_INPUT from)
 {
     const convolution_INPUT *const c = t->c;
@@ -196,7 +198,7 @@ NOT_INLINED void widen_line_INPUT(const triples_INPUT *t, window_INPUT from)
     widen_three_rows_INPUT(&w);
 }
 
-/* The same of several tensors, whose rows are whole blocks. */
+/* The same for several tensors whose rows are complete blocks. */
 NOT_INLINED void widen_pieces_INPUT(const triples_INPUT *t, window_INPUT from)
 {
     const convolution_INPUT *const c = t->c;
@@ -214,7 +216,7 @@ NOT_INLINED void widen_pieces_INPUT(const triples_INPUT *t, window_INPUT from)
     }
 }
 
-/* Whether three windows are of one line and leave it nowhere. */
+/* Return whether three windows are inside of one line. */
 INLINED bool in_line_INPUT(const convolution_INPUT *c, window_INPUT from)
 {
     const int32_t last = from.x + 2 * c->stride_x;
@@ -233,7 +235,7 @@ INLINED void next_window_INPUT(const triples_INPUT *t, window_INPUT *at)
     }
 }
 
-/* ``pixels`` of the result from the first line on. */
+/* Compute ``pixels`` pixels of the result from the first line on. */
 NOT_INLINED void convolve_triples_INPUT(
     const triples_INPUT *t, const input_t *const *rows, input_t *out, int32_t pixels)
 {
@@ -242,7 +244,7 @@ NOT_INLINED void convolve_triples_INPUT(
     const bool full = c->to.low == (INPUT_MIN) && c->to.high == (INPUT_MIN) + 255;
     window_INPUT at = {rows, -c->left};
     for (int32_t i = max_i32(t->how->tail, 3 * c->depth - 12); i < 3 * c->depth; ++i) {
-        t->wide[i] = 0; /* what stands beside the last inputs, for weights of 0 */
+        t->wide[i] = 0; /* the padding of the last inputs, whose weights are 0 */
     }
     const int32_t in = c->channels[0];
     const bool alone = c->pieces == 1 && c->dilation_x == 1;
@@ -283,8 +285,8 @@ NOT_INLINED void convolve_triples_INPUT(
     }
 }
 
-/* Point at the rows under the windows of lines up to ``end``; those that several lines read are
-   there once where there is one tensor. */
+/* Point at the rows under the windows of lines up to ``end``; with one tensor, rows that several
+   lines read are listed once. */
 NOT_INLINED void point_lines_INPUT(const triples_INPUT *t, const lines_INPUT *l, const input_t *const *pieces,
     int32_t line, int32_t end, const input_t **rows)
 {
@@ -298,9 +300,9 @@ NOT_INLINED void point_lines_INPUT(const triples_INPUT *t, const lines_INPUT *l,
     }
 }
 
-/* All lines of whole tensors, three at a time, so that windows go by threes across lines.
+/* All lines of complete tensors, three at a time, so that groups of three windows span lines.
 
-   ``rows`` has room for the rows under the windows of three lines. */
+   ``rows`` holds the rows under the windows of three lines. */
 NOT_INLINED void convolve_triples_lines_INPUT(const triples_INPUT *t, const lines_INPUT *l,
     const input_t *const *pieces, input_t *out, const input_t **rows)
 {

@@ -1,4 +1,4 @@
-"""Convolutions for the DSP extension: two outputs of three windows, inputs widened first."""
+"""Convolutions for the DSP extension: two outputs of three windows, inputs widened to 16 bits."""
 
 from typing import Any
 
@@ -37,18 +37,18 @@ TILE = RegisterTile(windows=3, lines=3, outputs=2)
 
 
 def refuses(layer: RoundedConvolution) -> str:
-    """Return why it does not make a layer."""
+    """Return why the kernel does not compute ``layer``, "" if it does."""
     once = not layer.rounding.twice_small
-    apart = _ragged(layer) and layer.spec.dilation[1] != 1
+    dilated = _ragged(layer) and layer.spec.dilation[1] != 1
     none = joined_rows(layer) or pairs.words_of(layer, by_sources(layer)) is None
-    return refusal(layer) if none or layer.alone or once or apart else ""
+    return refusal(layer) if none or layer.alone or once or dilated else ""
 
 
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
-    """Return its call; the widened inputs lie on the stack, or else in workspace."""
+    """Return the call for ``layer``; widened inputs that exceed the stack lie in workspace."""
     spec, dtype = layer.spec, layer.spec.dtype
-    room = layer.depth * 6
-    on_stack = room <= limits.STACK_BYTES
+    wide_bytes = layer.depth * 6
+    on_stack = wide_bytes <= limits.STACK_BYTES
     rows = [spec.weight_shape[1] * shape[3] for shape in spec.pieces]
     ragged = _ragged(layer)
     outside = max(rows) if any(spec.padding) else 0
@@ -56,23 +56,23 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     once = len(rows) == 1 and spec.dilation[0] == 1 and spec.strides[0] < layer.sources
     onwards = spec.strides[0] if once else layer.sources
     flat = "true" if layer.plain and not ragged else "false"
-    apart = len(rows) == 1 or not ragged
-    lined = "true" if apart and spec.dilation[1] == 1 else "false"
-    held = f"int16_t wide[{room // 2}] __attribute__((aligned(8)));"
+    aligned = len(rows) == 1 or not ragged
+    lined = "true" if aligned and spec.dilation[1] == 1 else "false"
+    held = f"int16_t wide[{wide_bytes // 2}] __attribute__((aligned(8)));"
     three = f"three_{'positive' if layer.clamps_at_zero else 'windows'}_{dtype}"
     zero = "o" if outside else "NULL"
     line = f"widen_{'line' if len(rows) == 1 else 'pieces'}_{dtype}"
-    how = f"{tail}, {flat}, {lined}, {onwards}, {line}, {three}"
+    values = f"{tail}, {flat}, {lined}, {onwards}, {line}, {three}"
     lines = [
         f"static const convolution_{dtype} c = {convolution_fields(layer)};",
         held if on_stack else "int16_t *const wide = (int16_t *)(void *)workspace;",
-        f"static const tripled_{dtype} how = {{{how}}};",
+        f"static const tripled_{dtype} how = {{{values}}};",
         f"const triples_{dtype} t = {{&c, &how, w, {zero}, wide}};",
     ]
     functions = (f"convolve_triples_{dtype}", f"convolve_triples_lines_{dtype}")
-    made = Called(*functions, "&t", 3, rows=layer.sources + 2 * onwards)
-    names, called = calls(layer, made)
-    words, workspace = pack(layer), 0 if on_stack else room
+    entry = Called(*functions, "&t", 3, rows=layer.sources + 2 * onwards)
+    names, called = calls(layer, entry)
+    words, workspace = pack(layer), 0 if on_stack else wide_bytes
     takes = [("w", str(words.dtype)), *[("o", dtype)] * (outside > 0)]
     shape = Shape(names, takes, layer.by_rows and layer.plain, workspace > 0)
     kernel = written(name, layer, "conv_3x2_dsp/kernel.h", shape, [*lines, *called])
@@ -80,12 +80,12 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
 
 
 def _ragged(layer: RoundedConvolution) -> bool:
-    """Whether pixels are no whole blocks of inputs."""
+    """Return whether the channels of a piece are not a multiple of the block size."""
     return any(shape[3] % BLOCK for shape in layer.spec.pieces)
 
 
 def pack(layer: RoundedConvolution) -> Array:
-    """Return biases, weights and numbers of each pair of outputs."""
+    """Return biases, weights and requantisation of each pair of outputs, as one array of words."""
     words = pairs.paired_words(blocks_first(layer, by_sources(layer)))
     assert words is not None, "the same weights in another order"
     numbers = pairs.pair_numbers(layer)
@@ -93,9 +93,10 @@ def pack(layer: RoundedConvolution) -> Array:
 
 
 def blocks_first(layer: RoundedConvolution, weights: Any) -> Any:
-    """Return ``weights`` with what is left of the rows of a window after their whole blocks.
+    """Return ``weights`` with the remainders of the rows of a window after all full blocks.
 
-    Blocks hold their even inputs first: what is left is put so that it stands in its order.
+    A block of four inputs has its even inputs first; the remainders are arranged so that the
+    kernel reads them in their own order.
     """
     blocks: list[int] = []
     left: list[int] = []
@@ -120,7 +121,7 @@ KERNEL = LibraryKernel(
     refuses=refuses,
     calls=calls_of,
     passages=lambda layer, _options: in_order(layer, 3),
-    cases=cases_of_windows(TYPES, ways=("",)),
+    cases=cases_of_windows(TYPES, reads=("",)),
     case=case_of_windows,
     counts=lambda layer, _options: of_windows(TILE, layer),
 )

@@ -5,8 +5,8 @@
 #include "../common/convolution.h"
 #include "microkernel.h"
 #include "microkernel_mve.h"
-/* Lines of a convolution from its windows: weights of WEIGHT_BITS bytes a block of two channels. */
-/* Two pixels, pairs of channels, for ROUND_TWICE_SMALL. */
+/* Lines of a convolution from its windows; weights: WEIGHT_BITS bytes per block of two channels. */
+/* Two pixels, channels in pairs, for ROUND_TWICE_SMALL. */
 INLINED void two_pixels_FORMAT(const convolution_INPUT *c, const with_INPUT *with,
     const run_INPUT *end, uint8_t *out, bool alone, int32_t range)
 {
@@ -42,7 +42,7 @@ INLINED void two_pixels_FORMAT(const convolution_INPUT *c, const with_INPUT *wit
     }
 }
 
-/* One or two pixels from channel ``o`` on, four channels at a time, for any rounding. */
+/* One or two pixels from channel ``o`` on, four channels at a time, for every rounding. */
 NOT_INLINED void pixels_FORMAT(const convolution_INPUT *c, const with_INPUT *with, const run_INPUT *end,
     int32_t count, int32_t o, uint8_t *out)
 {
@@ -105,7 +105,7 @@ NOT_INLINED void pixels_FORMAT(const convolution_INPUT *c, const with_INPUT *wit
     }
 }
 
-/* ``pixels`` of the result from the first line on. */
+/* Compute ``pixels`` pixels of the result from the first line on. */
 NOT_INLINED void convolve_FORMAT(const convolution_INPUT *c, const with_INPUT *with,
     const input_t *const *rows, uint8_t *out, int32_t pixels)
 {
@@ -149,9 +149,9 @@ NOT_INLINED void convolve_FORMAT(const convolution_INPUT *c, const with_INPUT *w
     }
 }
 
-/* All lines of whole tensors, two at a time, so that windows pair across lines of odd width.
+/* All lines of complete tensors, two at a time, so that pairs of windows span lines of odd width.
 
-   ``rows`` has room for the rows under the windows of two lines. */
+   ``rows`` holds the rows under the windows of two lines. */
 NOT_INLINED void convolve_lines_FORMAT(const convolution_INPUT *c, const with_INPUT *with,
     const lines_INPUT *l, const input_t *const *pieces, uint8_t *out, const input_t **rows)
 {

@@ -35,27 +35,27 @@ TILE = RegisterTile(windows=2, lines=2, outputs=2)
 
 
 def refuses(layer: RoundedConvolution) -> str:
-    """Return why it does not make a layer."""
+    """Return why the kernel does not compute ``layer``, "" if it does."""
     reason = joined_rows(layer)
     if not reason and not read_as(layer, MOST_COLUMN_BYTES):
-        return f"gathers at most {MOST_COLUMN_BYTES} bytes of windows by rows"
+        return f"supports copies of windows by rows of at most {MOST_COLUMN_BYTES} bytes"
     return reason
 
 
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
-    """Return its calls, but for windows that ``conv_mve`` makes."""
+    """Return the calls for ``layer``, except those that ``conv_mve`` has."""
     read = (one for one in read_as(layer, MOST_COLUMN_BYTES) if not one.grouped)
     return [gathering(one, convolution(name, one), pack(one)) for one in read]
 
 
 def pack(layer: RoundedConvolution) -> Array:
-    """Return the weights: blocks of four inputs of two outputs."""
+    """Return the weights in blocks of four inputs of two outputs."""
     weights = by_sources(layer)
     return with_room(layer, paired_nibbles(weights) if layer.narrow else paired(weights))
 
 
 def convolution(name: str, layer: RoundedConvolution) -> Kernel:
-    """Return the kernel of a convolution."""
+    """Return the C function of a convolution."""
     dtype, fields = layer.spec.dtype, convolution_fields(layer, reader(layer))
     gathered, declared = columns(layer, 2 * layer.depth * layer.gathers)
     held = "o" if layer.outside else "NULL"

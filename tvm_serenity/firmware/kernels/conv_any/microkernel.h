@@ -1,7 +1,8 @@
 #pragma once
 #include "../common/instance.h"
 #include "../common/dot.h"
-/* Sums of products of runs of four INPUT inputs each and weights of WEIGHT_BITS bytes a block. */
+/* Sums of products of runs of INPUT inputs in blocks of four; weights: WEIGHT_BITS bytes per
+   block. */
 INLINED const int8_t *dot_2x2_FORMAT(
     const input_t *x0, const input_t *x1, const int8_t *w, int32_t blocks, int32_t *sums)
 {
@@ -92,7 +93,7 @@ INLINED void dot_1x2_FORMAT(
     sums[1] = s1;
 }
 
-/* One pixel of four channels: ``w`` are the weights of two of them, ``v`` of the other two. */
+/* Four channels of one pixel: ``w``: the weights of two channels, ``v``: of the other two. */
 INLINED void dot_1x4_FORMAT(
     const input_t *x, const int8_t *w, const int8_t *v, int32_t blocks, int32_t *sums)
 {
@@ -114,7 +115,7 @@ INLINED void dot_1x4_FORMAT(
         w += WEIGHT_BITS;
         s1 = add_products(even, even_s8(a), s1);
         s1 = add_products(odd, odd_s8(a), s1);
-        __asm volatile("" ::: "memory"); /* loads stay behind: registers are few */
+        __asm volatile("" ::: "memory"); /* keeps the loads after this point: there are few registers */
         a = first_WEIGHT(v);
         s2 = add_products(even, even_s8(a), s2);
         s2 = add_products(odd, odd_s8(a), s2);

@@ -2,11 +2,12 @@
 #include "../common/instance.h"
 #include "../common/convolution.h"
 #include "microkernel.h"
-/* MVE: four channels of one or two pixels at a time, INPUT inputs, weights of WEIGHT_BITS bytes a block. */
+/* MVE: four channels of one or two pixels at a time, INPUT inputs; weights: WEIGHT_BITS bytes per
+   block. */
 #if defined(__ARM_FEATURE_MVE) && INPUT_SIGNED && WEIGHT_BITS == 4
-/* Blocks of a run: ``whole`` vectors and, where ``rest`` is not 0, the ``lanes`` of one more. Past
-   them inputs are taken as 0, and weights are read that belong to others: the last are followed by
-   room for it. */
+/* Blocks of a run: ``whole`` vectors and, if ``rest`` is not 0, the ``lanes`` of one more. Inputs
+   after them count as 0. Weights after them are read too, so the last weights are followed by
+   padding. */
 typedef struct {
     int32_t whole, rest;
     mve_pred16_t lanes;
@@ -18,7 +19,7 @@ INLINED vectors_FORMAT vectors_of_FORMAT(int32_t blocks)
     return (vectors_FORMAT){blocks / 4, rest, vctp8q((uint32_t)(4 * rest))};
 }
 
-/* Two channels of two pixels: returns where the weights end. */
+/* Two channels of two pixels; return the end of the weights. */
 INLINED const int8_t *vectors_2x2_FORMAT(const input_t *x0, const input_t *x1, const int8_t *w,
     vectors_FORMAT of, int32_t *sums)
 {
@@ -57,7 +58,7 @@ INLINED const int8_t *vectors_2x2_FORMAT(const input_t *x0, const input_t *x1, c
     return w;
 }
 
-/* Four channels of a pixel, two from ``w`` and two from ``v``. */
+/* Four channels of a pixel: weights of two in ``w`` and of two in ``v``. */
 INLINED void vectors_1x4_FORMAT(const input_t *x, const int8_t *w, const int8_t *v,
     vectors_FORMAT of, int32_t *sums)
 {
@@ -94,8 +95,8 @@ INLINED void vectors_1x4_FORMAT(const input_t *x, const int8_t *w, const int8_t 
     sums[3] = s3;
 }
 
-/* Requantise and store four channels from ``o`` on, or those that there are: of one pixel, or two.
-   Biases, multipliers and shifts have room for all four. */
+/* Requantise and store up to four channels of one or two pixels, from ``o`` on. Biases,
+   multipliers and shifts are padded to four. */
 INLINED void store_fours_FORMAT(const convolution_INPUT *c, const with_INPUT *with, int32_t o,
     int32x4_t first, int32x4_t second, bool two, uint8_t *out)
 {
@@ -131,7 +132,7 @@ INLINED void store_fours_FORMAT(const convolution_INPUT *c, const with_INPUT *wi
     }
 }
 
-/* All channels of one pixel or ``two``, of one run (``alone``) or more: two then. */
+/* All channels of one pixel or of ``two``; ``alone``: the window is one run, else two or more. */
 INLINED void fours_of_FORMAT(const convolution_INPUT *c, const with_INPUT *with, const run_INPUT *end,
     bool two, bool alone, uint8_t *out)
 {
@@ -165,7 +166,7 @@ INLINED void fours_of_FORMAT(const convolution_INPUT *c, const with_INPUT *with,
     }
 }
 
-/* The same, for roundings that are _SMALL. */
+/* The same for _SMALL roundings. */
 NOT_INLINED void fours_FORMAT(const convolution_INPUT *c, const with_INPUT *with, const run_INPUT *end,
     bool two, uint8_t *out)
 {

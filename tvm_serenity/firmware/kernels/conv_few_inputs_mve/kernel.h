@@ -4,9 +4,10 @@
 #include "../common/requantise.h"
 #include "../common/convolution.h"
 #include "microkernel.h"
-/* Lines of a convolution in strips of windows, INPUT inputs of one tensor, read in place or gathered. */
+/* Lines of a convolution in strips of windows, INPUT inputs of one tensor, read in place or
+   copied. */
 
-/* Gather ``count`` windows inside of their rows from ``x0`` on, a column of ``depth`` each. */
+/* Copy ``count`` windows inside of their rows, from ``x0`` on, into columns of ``depth`` inputs. */
 INLINED void inner_columns_FORMAT(const convolution_INPUT *c, const input_t *const *rows, int32_t x0,
     int32_t count, input_t *columns)
 {
@@ -42,7 +43,7 @@ INLINED void inner_columns_FORMAT(const convolution_INPUT *c, const input_t *con
     }
 }
 
-/* Gather ``count`` windows of a line from the pixel ``ox`` on. */
+/* Copy ``count`` windows of a line, from pixel ``ox`` on, into columns. */
 NOT_INLINED void columns_FORMAT(const convolution_INPUT *c, const input_t *const *rows, int32_t ox,
     int32_t count, input_t *to)
 {
@@ -64,7 +65,8 @@ NOT_INLINED void columns_FORMAT(const convolution_INPUT *c, const input_t *const
     }
 }
 
-/* A line, gathered ``most`` windows at a time; 0: windows are pixels that follow each other. */
+/* A line, with ``most`` windows copied at a time; 0: windows are contiguous pixels, read in place.
+   */
 NOT_INLINED void convolve_strips_FORMAT(const convolution_INPUT *c, const with_INPUT *with,
     summed_strip_FORMAT sum, int32_t most, const input_t *const *rows, uint8_t *out, int32_t pixels)
 {
@@ -79,7 +81,7 @@ NOT_INLINED void convolve_strips_FORMAT(const convolution_INPUT *c, const with_I
     }
 }
 
-/* All lines of a whole tensor; ``rows`` has room for those under a window. */
+/* All lines of a complete tensor; ``rows`` holds the rows under a window. */
 NOT_INLINED void convolve_lines_strips_FORMAT(const convolution_INPUT *c, const with_INPUT *with,
     summed_strip_FORMAT sum, int32_t most, const lines_INPUT *l, const input_t *const *pieces, uint8_t *out,
     const input_t **rows)

@@ -1,6 +1,7 @@
-"""Convolutions of few inputs with vectors: weights stay in registers while many windows pass.
+"""Convolutions of few inputs with vectors: weights stay in registers for many windows.
 
-Windows that are pixels are read in place, others gathered, as many as there is room for.
+Windows of one pixel are read in place. Others are copied (im2col), as many at a time as the columns
+hold.
 """
 
 from tvm_serenity.firmware.isa import Isa
@@ -25,34 +26,34 @@ from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions, Libr
 from tvm_serenity.firmware.program import Kernel
 
 MOST_WINDOWS = 64
-"""Windows that are gathered at a time: with more, little is left to be won."""
+"""Windows that are copied at a time; more windows would hardly be faster."""
 OUTPUTS = 4
-"""Results are made by so many channels."""
+"""Output channels are computed in groups of this size."""
 
 
 def refuses(layer: RoundedConvolution) -> str:
-    """Return why it does not make a layer."""
+    """Return why the kernel does not compute ``layer``, "" if it does."""
     spec = layer.spec
     if not layer.grouped or not layer.rounding.twice_small or not layer.full:
-        return "rounds twice, sums below 2^30 to all values of their type"
+        return "supports only sums below 2^30 that are rounded twice, to all values of their type"
     if len(spec.pieces) > 1 or spec.dilation[1] != 1 or layer.inputs > 2 * LANES:
-        return f"has windows of one tensor of at most {2 * LANES} inputs"
-    return f"makes outputs by {OUTPUTS}" if spec.channels % OUTPUTS else ""
+        return f"supports only windows of one tensor with at most {2 * LANES} inputs"
+    return f"supports only multiples of {OUTPUTS} outputs" if spec.channels % OUTPUTS else ""
 
 
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
-    """Return its call."""
+    """Return the call for ``layer``."""
     constants = (*signed_groups(layer), layer.rounding.multipliers, layer.rounding.shifts)
     return [KernelCall(convolution(name, layer), constants, workspace_bytes(layer))]
 
 
 def direct(layer: RoundedConvolution) -> bool:
-    """Return whether windows are pixels, which are read where they lie."""
+    """Return whether windows are single pixels, which are read in place."""
     return layer.spec.weight_shape[:2] == (1, 1) and not any(layer.spec.padding)
 
 
 def windows(layer: RoundedConvolution) -> int:
-    """Return how many windows are gathered at a time; 0: none are."""
+    """Return the number of windows that are copied at a time, 0 if they are read in place."""
     if direct(layer):
         return 0
     room = MOST_COLUMN_BYTES // layer.depth if layer.by_rows else MOST_WINDOWS
@@ -60,13 +61,13 @@ def windows(layer: RoundedConvolution) -> int:
 
 
 def workspace_bytes(layer: RoundedConvolution) -> int:
-    """Return the bytes of the columns; those of a row kernel lie on the stack."""
+    """Return the bytes of the columns in workspace, 0 for a row kernel: they lie on its stack."""
     more = _lanes(layer) - layer.depth if _reads_on(layer) else 0
     return 0 if layer.by_rows else windows(layer) * layer.depth + more
 
 
 def convolution(name: str, layer: RoundedConvolution) -> Kernel:
-    """Return the kernel of a convolution."""
+    """Return the C function of a convolution."""
     dtype, most = layer.spec.dtype, windows(layer)
     gathered, declared = columns(layer, most * layer.depth)
     lines = [
@@ -89,30 +90,30 @@ def convolution(name: str, layer: RoundedConvolution) -> Kernel:
 
 
 def _sum(layer: RoundedConvolution) -> str:
-    """The function of the library that sums up a strip."""
+    """Return the name of the C function that sums a strip of windows."""
     whole = "_whole" if _reads_on(layer) else ""
     positive = "_positive" if layer.clamps_at_zero else ""
     return f"strip_{_lanes(layer)}{whole}{positive}_{layer.name}"
 
 
 def _lanes(layer: RoundedConvolution) -> int:
-    """Inputs in the vectors of a window."""
+    """Return the number of vector lanes for a window: 16 or 32."""
     return LANES if layer.inputs <= LANES else 2 * LANES
 
 
 def _reads_on(layer: RoundedConvolution) -> bool:
-    """Whether vectors are read whole: windows fill them, or columns have room behind the last."""
+    """Return whether vectors are read completely: windows fill them, or columns are padded."""
     return layer.inputs == _lanes(layer) or (windows(layer) > 0 and not layer.by_rows)
 
 
 def passages(layer: RoundedConvolution, _options: KernelOptions) -> Passages:
-    """As many windows as are gathered at a time, or all of a line."""
+    """Return the passages: pixels are written in groups of the windows that are read together."""
     lines, pixels = lines_of(layer)
     return in_order(layer, windows(layer) or (lines * pixels if layer.plain else pixels))
 
 
 def counts(layer: RoundedConvolution, _options: KernelOptions) -> list[float]:
-    """Return the counts of its work."""
+    """Return the counts of the kernel's work for ``layer``, in the order of its prices."""
     lines, pixels = lines_of(layer)
     few = layer.inputs <= LANES
     outputs = layer.spec.channels // (4 if few else 2)
@@ -144,7 +145,7 @@ def counts(layer: RoundedConvolution, _options: KernelOptions) -> list[float]:
 
 
 def case(layer: RoundedConvolution, _options: KernelOptions) -> str:
-    """Return which row of its table prices a layer."""
+    """Return the case of the kernel's price table that prices ``layer``."""
     return f"of {_lanes(layer)}, {'plain, ' * layer.plain}{layer.name}"
 
 

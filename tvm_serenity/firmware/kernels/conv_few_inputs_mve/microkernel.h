@@ -1,11 +1,12 @@
 #pragma once
 #include "../common/instance.h"
 #include "../common/convolution.h"
-/* Many windows of one line with the same weights, which stay in registers: INPUT inputs.
+/* Many windows of a line of INPUT with the same weights, which stay in registers.
 
-   Up to 16 inputs: four outputs of a window at a time; up to 32: two outputs of two windows. Weights
-   lie as in conv_mve/microkernel.h, signed. Unsigned inputs are made signed, which their bias knows. Results have
-   all values of their type; outputs are a multiple of four. */
+   Up to 16 inputs: four outputs of a window at a time; up to 32 inputs: two outputs of two
+   windows. The layout of the weights is that of conv_mve/microkernel.h, signed. Unsigned inputs
+   are converted to signed ones; the bias compensates for it. Results have the full range of their
+   type; the number of outputs is a multiple of four. */
 typedef struct {
     const input_t *x;
     int32_t step; /* elements to the next window */
@@ -16,7 +17,7 @@ typedef void (*summed_strip_FORMAT)(
     const convolution_INPUT *c, const with_INPUT *with, const strip_FORMAT *strip);
 
 #if defined(__ARM_FEATURE_MVE)
-/* What the assembly reads, by offsets. */
+/* The structure that the assembly reads, by offsets. */
 typedef struct {
     const input_t *x;
     uint8_t *out;
@@ -35,11 +36,11 @@ typedef struct {
 #define STRIP_SIGNED_FORMAT "vadd.i8 q0, q0, r11\n\t"
 #define STRIP_NARROW_FORMAT "vqmovunb.s16 q0, q0\n\t"
 #endif
-/* Half is rounded away from 0. Where results are clamped at their zero point or above, it does not
-   matter how a sum below 0 is rounded. */
+/* Halves are rounded away from 0. If results are clamped at the zero point or above, the rounding
+   of negative sums does not matter. */
 #define STRIP_AWAY "vshr.s32 q2, q0, #31\n\tvadd.i32 q0, q0, q2\n\t"
-/* The last vector of a window: lanes that it fills; all, where what follows may be read as well, as
-   the weights of what is not there are 0. */
+/* The last vector of a window: the lanes that it fills; all lanes if the bytes after it may be
+   read, because their weights are 0. */
 #define STRIP_PART "vpst\n\tvldrbt.8"
 #define STRIP_WHOLE "vldrb.8"
 #define STRIP_BEGIN \
@@ -228,7 +229,7 @@ NOT_INLINED void run_32_whole_positive_FORMAT(const stripes_FORMAT *s)
     STRIP_32_FORMAT(STRIP_WHOLE, "");
 }
 #else
-/* What all of them do, in plain C. */
+/* The same computation in plain C. */
 enum {
     run_16_FORMAT, run_16_positive_FORMAT, run_16_whole_FORMAT, run_16_whole_positive_FORMAT,
     run_32_FORMAT, run_32_positive_FORMAT, run_32_whole_FORMAT, run_32_whole_positive_FORMAT

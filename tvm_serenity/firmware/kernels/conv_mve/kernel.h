@@ -4,10 +4,10 @@
 #include "../common/requantise.h"
 #include "../common/convolution.h"
 #include "microkernel.h"
-/* Lines of a convolution in groups of four channels: up to three windows at a time, INPUT inputs. */
+/* Lines of a convolution in groups of four channels, up to three windows of INPUT at a time. */
 
-/* Windows are runs of rows, read in place; those that leave their rows, or have pixels that lie
-   apart, pixel by pixel. Returns where the runs end. */
+/* Windows are runs of rows, read in place. Windows that exceed their rows, or are dilated, are
+   read pixel by pixel. Return the end of the runs. */
 NOT_INLINED group_run_FORMAT *in_place_FORMAT(const convolution_INPUT *c, const with_INPUT *with,
     const window_INPUT *three, group_run_FORMAT *to)
 {
@@ -37,7 +37,7 @@ NOT_INLINED group_run_FORMAT *in_place_FORMAT(const convolution_INPUT *c, const 
     return to;
 }
 
-/* Three windows of one line from ``x`` on, inside of their rows. */
+/* Three windows of a line from ``x`` on, inside of their rows. */
 INLINED group_run_FORMAT *inner_FORMAT(const convolution_INPUT *c, const with_INPUT *with,
     const input_t *const *rows, int32_t x, group_run_FORMAT *to)
 {
@@ -60,7 +60,7 @@ INLINED group_run_FORMAT *inner_FORMAT(const convolution_INPUT *c, const with_IN
 }
 
 #if defined(__ARM_FEATURE_MVE)
-/* Copy ``count`` bytes, 16 at most, from ``x`` on of every row; bytes of ``zero`` for rows outside. */
+/* Copy ``count`` bytes (at most 16) of every row, from ``x`` on; rows outside give ``zero``. */
 INLINED void inner_column_FORMAT(
     const input_t *const *rows, int32_t many, int32_t x, int32_t count, int32_t zero, input_t *to)
 {
@@ -91,7 +91,7 @@ INLINED void inner_column_FORMAT(
 }
 #endif
 
-/* Gather a window into a column. */
+/* Copy a window into a column (im2col). */
 NOT_INLINED void column_FORMAT(const convolution_INPUT *c, window_INPUT from, input_t *to)
 {
 #if defined(__ARM_FEATURE_MVE)
@@ -126,10 +126,10 @@ NOT_INLINED void column_FORMAT(const convolution_INPUT *c, window_INPUT from, in
     gather_INPUT(c, from, to);
 }
 
-/* How windows are read: each is a pixel, and they follow each other; in place; gathered by twos. */
+/* How windows are read: as contiguous pixels; in place; copied two at a time. */
 enum { READ_PLAIN_FORMAT, READ_IN_PLACE_FORMAT, READ_GATHERED_FORMAT };
 
-/* Windows of one pixel each, that follow each other. */
+/* Contiguous windows of one pixel. */
 INLINED void convolve_plain_FORMAT(const convolution_INPUT *c, const with_INPUT *with, const input_t *x,
     uint8_t *out, int32_t pixels)
 {
@@ -152,7 +152,7 @@ INLINED void convolve_plain_FORMAT(const convolution_INPUT *c, const with_INPUT 
     }
 }
 
-/* ``pixels`` of the result from the first line on. */
+/* Compute ``pixels`` pixels of the result from the first line on. */
 NOT_INLINED void convolve_groups_FORMAT(const convolution_INPUT *c, const with_INPUT *with,
     group_run_FORMAT *runs, int32_t reads, const input_t *const *rows, uint8_t *out, int32_t pixels)
 {
@@ -205,8 +205,8 @@ NOT_INLINED void convolve_groups_FORMAT(const convolution_INPUT *c, const with_I
     }
 }
 
-/* Three windows of three lines from ``x`` on, one below the other: those that leave their rows in up to
-   three runs of each. */
+/* Three windows of three lines from ``x`` on, one below the other; a window that exceeds its rows
+   has up to three runs per row. */
 NOT_INLINED group_run_FORMAT *below_FORMAT(const convolution_INPUT *c, const with_INPUT *with,
     const input_t *const *rows, int32_t x, group_run_FORMAT *to)
 {
@@ -236,7 +236,7 @@ NOT_INLINED group_run_FORMAT *below_FORMAT(const convolution_INPUT *c, const wit
     return to;
 }
 
-/* Three windows inside of their rows, moved to the next ones; pixels outside stay. */
+/* Move three windows inside of their rows to the next pixel; runs of padding stay. */
 INLINED void moved_FORMAT(const convolution_INPUT *c, const with_INPUT *with, group_run_FORMAT *run)
 {
     const input_t *const outside = with->outside;
@@ -268,7 +268,7 @@ INLINED void moved_FORMAT(const convolution_INPUT *c, const with_INPUT *with, gr
     }
 }
 
-/* Three whole lines, column by column. */
+/* Three complete lines, column by column. */
 NOT_INLINED void convolve_below_FORMAT(const convolution_INPUT *c, const with_INPUT *with,
     group_run_FORMAT *runs, const input_t *const *rows, uint8_t *out)
 {
@@ -277,7 +277,7 @@ NOT_INLINED void convolve_below_FORMAT(const convolution_INPUT *c, const with_IN
     const int32_t last = c->width - c->kernel_width;
     const group_run_FORMAT *end = runs;
     int32_t x = -c->left;
-    bool before = false; /* the windows before are inside */
+    bool before = false; /* the previous windows are inside */
     for (int32_t ox = 0; ox < c->out_width; ++ox) {
         uint8_t *const to[3] = {out, out + line, out + 2 * line};
         const bool inside = x >= 0 && x <= last;
@@ -293,7 +293,7 @@ NOT_INLINED void convolve_below_FORMAT(const convolution_INPUT *c, const with_IN
     }
 }
 
-/* All lines of whole tensors, three at a time; ``rows`` has room for the rows under the windows of
+/* All lines of complete tensors, three at a time; ``rows`` holds the rows under the windows of
    three lines. */
 NOT_INLINED void convolve_lines_groups_FORMAT(const convolution_INPUT *c, const with_INPUT *with,
     group_run_FORMAT *runs, int32_t reads, const lines_INPUT *l, const input_t *const *pieces, uint8_t *out,

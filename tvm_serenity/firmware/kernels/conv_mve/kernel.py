@@ -36,11 +36,11 @@ IN_PLACE, GATHERED = (
     RegisterTile(windows=2, lines=3, outputs=4),
 )
 NEVER = cases_of(("gathered",), ("plain",), TYPES)
-"""Pixels of one tensor are read where they lie."""
+"""Cases that do not occur: single pixels of one tensor are read in place."""
 
 
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
-    """Return its calls: windows read where they lie, or gathered."""
+    """Return the calls for ``layer``: windows read in place, and copied (im2col)."""
     return [
         gathering(one, convolution(name, one), pack(one))
         for one in read_as(layer, MOST_COLUMN_BYTES)
@@ -49,14 +49,14 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
 
 
 def pack(layer: RoundedConvolution) -> Array:
-    """Return the weights: blocks of sixteen inputs of four outputs, each run begins one."""
+    """Return the weights in blocks of 16 inputs of four outputs; each run begins a block."""
     weights = by_sources(layer)
     runs = [weights.shape[0]] if layer.gathers else layer.stretches
     return in_groups(weights, runs, 128 if layer.spec.dtype == "uint8" else 0)
 
 
 def convolution(name: str, layer: RoundedConvolution) -> Kernel:
-    """Return the kernel of a convolution."""
+    """Return the C function of a convolution."""
     dtype = layer.spec.dtype
     gathered, declared = columns(layer, 2 * layer.depth * layer.gathers)
     held = "o" if layer.outside else "NULL"
@@ -85,7 +85,7 @@ def _read(layer: RoundedConvolution) -> str:
 
 
 def passages(layer: RoundedConvolution, options: KernelOptions) -> Passages:
-    """Three windows that follow each other, or of three lines, one below the other."""
+    """Return the passages: tiles of three consecutive windows, or one window in each of 3 lines."""
     below = not (layer.by_rows or layer.plain or options.gathered)
     lines = 3 * layer.spec.output_shape[2] if below and layer.spec.dilation[1] == 1 else 3
     return in_order(layer, lines)

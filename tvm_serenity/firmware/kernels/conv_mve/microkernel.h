@@ -1,22 +1,23 @@
 #pragma once
 #include "../common/instance.h"
 #include "../common/convolution.h"
-/* Groups of four channels of one, two or three windows, INPUT inputs: sums of sixteen products at a time.
+/* Groups of four channels of one, two or three windows of INPUT, sums of 16 products at a time.
 
-   Weights of a group come in blocks of sixteen inputs: those of its first, third, second and fourth
-   channel; 0 where inputs or channels are missing. A window is read in runs, and each run of inputs
-   begins a block. Unsigned inputs meet weights that are 128 more, and their sums are taken off. */
+   The weights of a group are in blocks of 16 inputs, for its first, third, second and fourth
+   channel, padded with 0. A window is read in runs, and each run of inputs begins a block. For
+   unsigned inputs 128 is added to the weights, and 128 times the sum of the inputs is subtracted.
+   */
 typedef struct {
     const input_t *at[3]; /* of each window */
     int32_t inputs;
 } group_run_FORMAT;
 
 #if defined(__ARM_FEATURE_MVE)
-/* Half is rounded away from 0. Where results are clamped at their zero point or above, it does not
-   matter how a sum below 0 is rounded. */
+/* Halves are rounded away from 0. If results are clamped at the zero point or above, the rounding
+   of negative sums does not matter. */
 enum { AWAY_FORMAT, ONCE_FORMAT, POSITIVE_FORMAT };
 
-/* What the assembly reads, by offsets. */
+/* The structure that the assembly reads, by offsets. */
 typedef struct {
     const group_run_FORMAT *runs;
     const int8_t *weights;
@@ -104,7 +105,8 @@ typedef struct {
     "vldrb.8 q4, [r9], #64\n\t" \
     "vmladava." SIGN_TEXT " r2, q0, q4\n\t"
 
-/* Sums of all runs of the windows: the first begins them. q0 to q4 are free, r0 is the structure. */
+/* Sums of all runs of the windows; the first run starts them. q0 to q4 are free, r0: the
+   structure. */
 #define SUM_ALONE_FORMAT(wide) \
     "ldr r11, [r0]\n\t" \
     "ldm r11, {r1, r3, r5, lr}\n\t" \
@@ -116,7 +118,7 @@ typedef struct {
     NEXT_##wide##_FORMAT \
     "letp lr, 2b\n" \
     "3:\n\t"
-/* The last of several runs is followed by one of no inputs. */
+/* The last of several runs is followed by an empty run. */
 #define SUM_RUNS_FORMAT(wide) \
     "ldr r11, [r0]\n\t" \
     "ldm r11!, {r1, r3, r5, lr}\n\t" \
@@ -138,7 +140,7 @@ typedef struct {
 #define ODD_LANES_1 "vmov q5[3], q5[1], r2, r8\n\t"
 #define ODD_LANES_2 ODD_LANES_1 "vmov q6[3], q6[1], r4, r10\n\t"
 #define ODD_LANES_3 ODD_LANES_2 "vmov q7[3], q7[1], r6, r12\n\t"
-/* The four channels of one window are summed at once. */
+/* The four channels of a window are summed together. */
 #define GROUP_1_FORMAT(sum) \
     sum(1) \
     EVEN_LANES_1 \
@@ -223,7 +225,7 @@ typedef struct {
                    : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", \
                    "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "cc", "memory")
 
-/* What is taken off the sums of a window of unsigned inputs. */
+/* The value that is subtracted from the sums of a window of unsigned inputs. */
 INLINED int32_t excess_FORMAT(const group_run_FORMAT *runs, const group_run_FORMAT *end, int32_t window)
 {
     register uint32_t sum __asm("r2") = 0;
@@ -261,7 +263,7 @@ INLINED groups_FORMAT begun_groups_FORMAT(const convolution_INPUT *c, const with
     return g;
 }
 
-/* Where one multiplier serves all channels it is read as four. */
+/* One multiplier for all channels is read as a vector of four. */
 typedef struct {
     int32_t multipliers[4];
     int8_t shifts[4];
@@ -309,7 +311,7 @@ NOT_INLINED void groups_1_FORMAT(const convolution_INPUT *c, const with_INPUT *w
     GROUPS_FORMAT(1, SUM_ALONE_FORMAT);
 }
 #else
-/* What the others do, in plain C. */
+/* The same computation in plain C. */
 INLINED void groups_FORMAT(const convolution_INPUT *c, const with_INPUT *with, const group_run_FORMAT *runs,
     const group_run_FORMAT *end, int32_t wide, uint8_t *const *to)
 {

@@ -3,15 +3,15 @@
 #include "../common/dot.h"
 #include "../common/requantise.h"
 #include "../common/epilogue.h"
-/* DSP extension: four channels of one window of inputs that follow each other, INPUT inputs, for
-   ROUND_TWICE_SMALL and ROUND_ONCE_SMALL. Weights and numbers are those of ``twos.h``, a block of
-   four inputs of both pairs at a time. Inputs are read as they lie, or widened to 16 bits before: of
-   each block of four the even ones, then the odd ones. */
+/* DSP extension: four channels of one window of contiguous INPUT inputs, for ROUND_TWICE_SMALL and
+   ROUND_ONCE_SMALL. Weights and numbers are those of ``conv_2x2_dsp``, a block of four inputs of
+   both pairs at a time. Inputs are read in place, or widened to 16 bits before: the even inputs of
+   each block of four, then the odd inputs. */
 typedef struct {
     const int32_t *numbers;
     input_t *out;
     const void *in;
-    int32_t skipped; /* bytes of code: blocks that are not a multiple of four */
+    int32_t skipped; /* bytes of code to skip if the blocks are no multiple of four */
     const input_t *out_end;
     const void *in_end;
     const int32_t *weights;
@@ -22,7 +22,7 @@ typedef struct {
 #define QUAD_WIDE_BLOCK_BYTES 56
 #define QUAD_PRODUCTS(x, w, a, b) \
     "smlad " a ", " x ", " w ", " a "\n sxtb16 " w ", " w "\n smlad " b ", " x ", " w ", " b "\n"
-/* r6 multiplier, r7 shift, r8 what is added. */
+/* r6: multiplier, r7: shift, r8: the rounding constant. */
 #define QUAD_TWICE(s, doubled) \
     "add r9, r8, " s ", asr #31\n " doubled "smmlar " s ", " s ", r6, r9\n"
 #define QUAD_POSITIVE(s, doubled) doubled "smmlar " s ", " s ", r6, r8\n"
@@ -138,7 +138,7 @@ NOT_INLINED void quads_positive_wide_INPUT(const quads_INPUT *q) { quads_of_INPU
 NOT_INLINED void quads_once_wide_INPUT(const quads_INPUT *q) { quads_of_INPUT(q, true, true); }
 #endif
 
-/* ``wide``: room for ``inputs`` of 16 bits, NULL where they are read as they lie. */
+/* ``wide``: a buffer for ``inputs`` of 16 bits, NULL if inputs are read in place. */
 NOT_INLINED void dense_quads_INPUT(const input_t *in, const int32_t *weights, const int32_t *numbers,
     input_t *out, int32_t inputs, int32_t outputs, const requantisation *to, int16_t *wide,
     void (*quads)(const quads_INPUT *q))

@@ -1,4 +1,4 @@
-"""Layers of one window for the DSP extension, dense ones: four outputs at a time."""
+"""Layers of one window, such as dense layers, for the DSP extension: four outputs at a time."""
 
 import math
 
@@ -15,21 +15,21 @@ from tvm_serenity.firmware.kernels.parts.layer import (
     RoundedConvolution,
     joined_rows,
 )
-from tvm_serenity.firmware.kernels.parts.overlap import apart
+from tvm_serenity.firmware.kernels.parts.overlap import no_overlap
 from tvm_serenity.firmware.kernels.parts.packing import by_sources
 from tvm_serenity.firmware.kernels.parts.pairs import pair_numbers, words_of
 from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 from tvm_serenity.firmware.program import Array
 
 FEW_PAIRS = 10
-"""Pairs of outputs from which an odd number is filled up: of fewer it takes a tenth more flash."""
+"""The least odd number of output pairs that is padded; padding fewer takes a tenth more flash."""
 WIDENED_PRODUCTS = 4096
-"""Of a dense layer, from which its inputs are widened first: fewer take less code as they lie."""
+"""The least number of products with widened inputs; smaller layers take less code without."""
 TILE = RegisterTile(windows=1, lines=1, outputs=4)
 
 
 def refuses(layer: RoundedConvolution) -> str:
-    """Return why it does not make a layer."""
+    """Return why the kernel does not compute ``layer``, "" if it does."""
     spec = layer.spec
     reads_all = len(spec.pieces) == 1 and math.prod(spec.pieces[0]) == layer.inputs
     follows = reads_all and not any(spec.padding) and not layer.inputs % BLOCK
@@ -40,24 +40,24 @@ def refuses(layer: RoundedConvolution) -> str:
 
 
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
-    """Return its call; numbers of 0 fill the last four outputs."""
+    """Return the call for ``layer``; zeros pad the last group of four outputs."""
     spec, dtype, inputs = layer.spec, layer.spec.dtype, layer.inputs
     twice = "positive" if layer.clamps_at_zero else "twice"
-    how = "once" if layer.rounding.once_small else twice
+    rounding = "once" if layer.rounding.once_small else twice
     wide = 2 * inputs <= limits.STACK_BYTES and inputs * spec.channels >= WIDENED_PRODUCTS
-    made = f"wide, quads_{how}_wide_{dtype}" if wide else f"NULL, quads_{how}_{dtype}"
+    buffer = f"wide, quads_{rounding}_wide_{dtype}" if wide else f"NULL, quads_{rounding}_{dtype}"
     lines = [
         f"static const requantisation to = {target(layer)};",
         f"const int32_t outputs = {spec.channels};",
         *[f"int16_t wide[{inputs}] __attribute__((aligned(8)));"] * wide,
-        f"dense_quads_{dtype}(x0, w, q, out, {inputs}, outputs, &to, {made});",
+        f"dense_quads_{dtype}(x0, w, q, out, {inputs}, outputs, &to, {buffer});",
     ]
     shape = Shape(["x0"], [("w", "int32"), ("q", "int32")])
     return [KernelCall(written(name, layer, "dense_dsp/kernel.h", shape, lines), pack(layer))]
 
 
 def pack(layer: RoundedConvolution) -> tuple[Array, Array]:
-    """Return the weights of two pairs of outputs, and the numbers of pairs."""
+    """Return the weights, two pairs of outputs at a time, and the requantisation of the pairs."""
     words = words_of(layer, by_sources(layer))
     assert words is not None, "a layer that is not refused"
     filled = [(0, len(words) % 2), (0, 0)]
@@ -72,7 +72,7 @@ KERNEL = LibraryKernel(
     isa=frozenset({Isa.DSP}),
     refuses=refuses,
     calls=calls_of,
-    passages=lambda layer, _options: apart(layer),
+    passages=lambda layer, _options: no_overlap(layer),
     cases=TYPES,
     case=case_of_type,
     counts=lambda layer, _options: of_windows(TILE, layer),

@@ -2,10 +2,11 @@
 #include "../common/instance.h"
 #include "../common/dot.h"
 #include "../common/requantise.h"
-/* One window of INPUT inputs and many outputs, four at a time, one multiplier for all.
+/* One window of INPUT inputs and many outputs, four at a time, with one multiplier for all.
 
-   Weights lie as in conv_mve/microkernel.h, signed. Unsigned inputs are made signed, which their bias knows. Inputs
-   are a multiple of 32, outputs of four; results have all values of their type. */
+   The layout of the weights is that of conv_mve/microkernel.h, signed. Unsigned inputs are
+   converted to signed ones; the bias compensates for it. The number of inputs is a multiple of 32,
+   that of outputs a multiple of four; results have the full range of their type. */
 typedef struct {
     int32_t rounds, groups; /* of 32 inputs, of four outputs */
     int32_t multiplier, shift, zero_point;
@@ -30,8 +31,8 @@ typedef struct {
     "vmladava.s8 r4, q0, q3\n\t" \
     "vldrb.8 q4, [r3, #-16]\n\t" \
     "vmladava.s8 r8, q0, q4\n\t"
-/* Half is rounded away from 0. Where results are clamped at their zero point or above, it does not
-   matter how a sum below 0 is rounded. */
+/* Halves are rounded away from 0. If results are clamped at the zero point or above, the rounding
+   of negative sums does not matter. */
 #define DENSE_AWAY "vshr.s32 q0, q5, #31\n\tvadd.i32 q5, q5, q0\n\t"
 #define DENSE_FORMAT(times, away) \
     const int32_t read[2] = {(int32_t)(intptr_t)x, d->rounds}; \

@@ -4,13 +4,13 @@
 #include "../common/requantise.h"
 #include "../common/epilogue.h"
 #include "../common/rows.h"
-/* DSP extension: rows of a depthwise convolution of 3x3, inputs read where they lie, for
+/* DSP extension: rows of a depthwise convolution of 3x3, inputs read in place, for
    ROUND_TWICE_SMALL.
 
-   Four channels of two pixels at a time, or of one. What a window reads outside is ``outside``: a
-   pixel of zero points. ``numbers`` of four channels, 30 words: twice their biases; twice the
-   weights of each tap as halfwords, of the first and third channel, then of the second and fourth;
-   the two numbers of ``epilogue.h`` of each. */
+   Four channels of two pixels, or of one, at a time. ``outside``: a pixel of zero points that
+   replaces pixels outside of the image. ``numbers`` of four channels, 30 words: twice their
+   biases; twice the weights of each tap as halfwords, for the first and third channel, then for
+   the second and fourth; the two numbers of ``epilogue.h`` of each channel. */
 typedef struct {
     const input_t *taps[18]; /* of one pixel, then of the other: its last column, if they are near */
     input_t *out[2];
@@ -18,7 +18,7 @@ typedef struct {
     const int32_t *numbers;
 } directed_INPUT;
 
-/* ``two`` and ``one`` make that many pixels; ``near``: two whose columns are one apart. */
+/* ``two`` and ``one`` compute that many pixels; ``near``: two pixels whose columns are adjacent. */
 typedef struct {
     int32_t width, out_width, channels, stride_x, left, low, high;
     void (*two)(const directed_INPUT *p);
@@ -26,7 +26,7 @@ typedef struct {
 } direct_INPUT;
 
 #if defined(__ARM_FEATURE_DSP)
-/* A tap: r0 numbers, r1 the channel, r12 and lr weights; sums in a, b, c, d. */
+/* A tap. r0: numbers, r1: the channel, r12 and lr: weights; the sums are in a, b, c, d. */
 #define DIRECT_WEIGHTS(at) "ldrd r12, lr, [r0, #" at "]\n"
 #define DIRECT_READ_INPUT(from) \
     "ldr r10, [sp, #" from "]\n ldr r11, [r10, r1]\n" \
@@ -49,7 +49,7 @@ typedef struct {
     DIRECT_WEIGHTS("56") DIRECT_FIRST_INPUT("28") second("64") \
     DIRECT_WEIGHTS("64") DIRECT_FIRST_INPUT("32") second("68") \
     "add r0, r0, #72\n"
-/* A row of two pixels beside each other, which have all but their first and last columns in common. */
+/* A row of two adjacent pixels, which share all columns except the first and the last. */
 #define DIRECT_ROW_INPUT(w0, w1, w2, c0, c1, c2, c3) \
     DIRECT_WEIGHTS(w0) DIRECT_FIRST_INPUT(c0) \
     DIRECT_READ_INPUT(c1) DIRECT_PRODUCTS("r6", "r7", "r8", "r9") \
@@ -159,13 +159,13 @@ NOT_INLINED void direct_near_positive_INPUT(const directed_INPUT *p) { direct_ne
 NOT_INLINED void direct_one_positive_INPUT(const directed_INPUT *p) { direct_pixels_INPUT(p, 1); }
 #endif
 
-/* The three rows under a line's windows; those of NULL have no width. */
+/* The three rows under the windows of a line; NULL rows have no width. */
 typedef struct {
     const input_t *rows[3], *outside;
     uint32_t widths[3];
 } under_INPUT;
 
-/* Where the taps of column ``x`` lie, ``at`` from where the rows begin. */
+/* Point at the taps of column ``x``, ``at`` elements from the start of the rows. */
 INLINED void directed_at_INPUT(const under_INPUT *u, int32_t x, int32_t at, const input_t **taps)
 {
     taps[0] = (uint32_t)x < u->widths[0] ? u->rows[0] + at : u->outside;
@@ -218,7 +218,7 @@ NOT_INLINED void depthwise_direct_INPUT(const direct_INPUT *d, const input_t *co
     }
 }
 
-/* All lines of a whole tensor. */
+/* All lines of a complete tensor. */
 NOT_INLINED void depthwise_direct_lines_INPUT(const direct_INPUT *d, const lines_INPUT *l, const input_t *in,
     const int32_t *numbers, const input_t *outside, input_t *out)
 {

@@ -1,8 +1,8 @@
 """Depthwise convolutions of 3x3 for the DSP extension that read inputs in place.
 
-It needs neither a plane nor workspace; for each pixel its windows are found anew, so it is for rows
-of few pixels and many channels, and for windows that share few inputs; others are cheaper by
-planes.
+The kernel needs neither a plane nor workspace. It finds the rows of each window anew, so it suits
+rows of few pixels and many channels, and windows that share few inputs. For other layers
+``depthwise_3x3_planes_dsp`` is faster.
 """
 
 import numpy as np
@@ -19,16 +19,16 @@ from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 from tvm_serenity.firmware.program import Array
 
 LANES = 4
-"""Channels that are made at a time."""
+"""Channels that are computed at a time."""
 
 
 def refuses(layer: RoundedConvolution) -> str:
-    """Return why it does not make a layer."""
+    """Return why the kernel does not compute ``layer``, "" if it does."""
     return planes.refuses(layer) or (refusal(layer) if layer.spec.channels % LANES else "")
 
 
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
-    """Return its call."""
+    """Return the call for ``layer``."""
     spec, dtype = layer.spec, layer.spec.dtype
     lines = [f"static const direct_{dtype} d = {initialiser(_fields(layer))};"]
     if layer.by_rows:
@@ -45,7 +45,7 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
 
 
 def _fields(layer: RoundedConvolution) -> dict[str, object]:
-    """What the structure of a layer holds."""
+    """Return the fields of the C structure of a layer."""
     spec, dtype = layer.spec, layer.spec.dtype
     positive = "_positive" if layer.clamps_at_zero else ""
     two = "near" if spec.strides[1] == 1 else "two"
@@ -63,7 +63,7 @@ def _fields(layer: RoundedConvolution) -> dict[str, object]:
 
 
 def pack(layer: RoundedConvolution) -> Array:
-    """Return the numbers of channels, as ``kernel.h`` wants them: ``[channels / 4, 30]``."""
+    """Return biases, weights and requantisation of the channels: ``[channels / 4, 30]``."""
     groups = layer.spec.channels // LANES
     bias = (2 * layer.bias.astype(np.int64)).reshape(groups, LANES)
     taps = 2 * layer.weights.reshape(9, groups, LANES).astype("<i2").transpose(1, 0, 2)

@@ -4,12 +4,13 @@
 #include "../common/requantise.h"
 #include "../common/depthwise.h"
 #include "../common/rows.h"
-/* MVE: depthwise convolutions of 3x3, sixteen channels at a time, INPUT inputs.
+/* MVE: depthwise convolutions of 3x3, 16 channels at a time, INPUT inputs.
 
-   Products have 16 bits, and so have the sums of two: weights are never -128, and unsigned inputs are
-   made signed. Sums of 32 bits are held of every fourth channel. For sixteen channels there are
-   nine times sixteen weights; biases of every fourth channel, from the first, third, second and
-   fourth on, then multipliers in the same order, and shifts, a byte each. Channels are a multiple of four. */
+   Products, and sums of two products, have 16 bits: weights are never -128, and unsigned inputs
+   are converted to signed ones. The 32-bit sums are vectors of every fourth channel. The numbers
+   of 16 channels: 9 times 16 weights; the biases of every fourth channel, starting from the first,
+   third, second and fourth; multipliers in the same order; shifts, one byte each. The number of
+   channels is a multiple of four. */
 typedef struct {
     int32_t pixels, channels;
     const int8_t *weights;
@@ -59,8 +60,8 @@ typedef struct {
     "vmullt.s8 q0, q0, q1\n\tvadd.i16 q3, q3, q0\n\t" \
     "vmovlb.s16 q0, q2\n\tvadd.i32 q4, q4, q0\n\tvmovlt.s16 q2, q2\n\tvadd.i32 q5, q5, q2\n\t" \
     "vmovlb.s16 q1, q3\n\tvadd.i32 q6, q6, q1\n\tvmovlt.s16 q3, q3\n\tvadd.i32 q7, q7, q3\n\t"
-/* Half is rounded away from 0. Where results are clamped at their zero point, it does not matter how a
-   sum below 0 is rounded. */
+/* Halves are rounded away from 0. If results are clamped at the zero point, the rounding of
+   negative sums does not matter. */
 #define AWAY_FROM_0(q) "vshr.s32 q3, " q ", #31\n\tvadd.i32 " q ", " q ", q3\n\t"
 #define HALF_UP(q)
 #define REQUANTISED(q, shifts, half) \
@@ -69,7 +70,7 @@ typedef struct {
     half(q) \
     "vrshl.s32 " q ", " q ", q2\n\t"
 
-/* Pixels of a line whose taps move on together. */
+/* Pixels of a line whose taps advance together. */
 #define NINES_FORMAT(half) \
     __asm volatile("push {r7}\n\t" \
                    "ldm r0!, {r1, r2, r3, r4, r5, r6, r8, r9, r10, r12}\n\t" \
@@ -136,18 +137,18 @@ typedef struct {
                    : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", \
                    "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "cc", "memory")
 
-NOT_INLINED void nines_FORMAT(const nine_taps_FORMAT *n)
+NOT_INLINED void depthwise_3x3_FORMAT(const nine_taps_FORMAT *n)
 {
     register const nine_taps_FORMAT *r0 __asm("r0") = n;
     NINES_FORMAT(AWAY_FROM_0);
 }
-NOT_INLINED void nines_positive_FORMAT(const nine_taps_FORMAT *n)
+NOT_INLINED void depthwise_3x3_positive_FORMAT(const nine_taps_FORMAT *n)
 {
     register const nine_taps_FORMAT *r0 __asm("r0") = n;
     NINES_FORMAT(HALF_UP);
 }
 #else
-NOT_INLINED void nines_FORMAT(const nine_taps_FORMAT *n)
+NOT_INLINED void depthwise_3x3_FORMAT(const nine_taps_FORMAT *n)
 {
     static const int32_t order[4] = {0, 2, 1, 3};
     const int32_t vectors = (n->channels + 15) / 16 * 16;
@@ -169,13 +170,13 @@ NOT_INLINED void nines_FORMAT(const nine_taps_FORMAT *n)
         }
     }
 }
-NOT_INLINED void nines_positive_FORMAT(const nine_taps_FORMAT *n) { nines_FORMAT(n); }
+NOT_INLINED void depthwise_3x3_positive_FORMAT(const nine_taps_FORMAT *n) { depthwise_3x3_FORMAT(n); }
 #endif
 
-typedef void (*summed_nines_FORMAT)(const nine_taps_FORMAT *n);
+typedef void (*summed_depthwise_3x3_FORMAT)(const nine_taps_FORMAT *n);
 
-/* Point the taps of ``line`` at the pixels under the window at ``x0``, its rows moving on by ``step``;
-   rows outside are read again and again. */
+/* Point the taps of ``line`` at the pixels under the window at ``x0``; rows advance by ``step``,
+   padding rows do not. */
 INLINED void nine_under_FORMAT(const depthwise_FORMAT *d, const input_t *const *rows, const input_t *outside,
     int32_t x0, int32_t step, nine_taps_FORMAT *line)
 {
@@ -205,9 +206,9 @@ INLINED void nine_under_FORMAT(const depthwise_FORMAT *d, const input_t *const *
     }
 }
 
-/* A line. Eight channels are taken as sixteen of two pixels, where pixels follow each other: there are
-   two ``outside``. */
-NOT_INLINED void nines_line_FORMAT(const depthwise_FORMAT *d, summed_nines_FORMAT sum,
+/* A line. Eight channels of two contiguous pixels are computed as 16 channels; ``outside`` then
+   holds two pixels. */
+NOT_INLINED void depthwise_3x3_line_FORMAT(const depthwise_FORMAT *d, summed_depthwise_3x3_FORMAT sum,
     const input_t *const *rows, const int8_t *weights, const int32_t *numbers,
     const input_t *outside, uint8_t *out)
 {
@@ -242,14 +243,14 @@ NOT_INLINED void nines_line_FORMAT(const depthwise_FORMAT *d, summed_nines_FORMA
     }
 }
 
-/* All lines of a whole tensor; ``rows`` has room for those under a window. */
-NOT_INLINED void nines_lines_FORMAT(const depthwise_FORMAT *d, summed_nines_FORMAT sum,
+/* All lines of a complete tensor; ``rows`` holds the rows under a window. */
+NOT_INLINED void depthwise_3x3_lines_FORMAT(const depthwise_FORMAT *d, summed_depthwise_3x3_FORMAT sum,
     const lines_INPUT *l, const input_t *in, const int8_t *weights, const int32_t *numbers,
     const input_t *outside, uint8_t *out, const input_t **rows)
 {
     for (int32_t line = 0; line < l->out_height; ++line) {
         (void)point_INPUT(l, in, d->width * d->channels, line, rows);
-        nines_line_FORMAT(d, sum, rows, weights, numbers, outside, out);
+        depthwise_3x3_line_FORMAT(d, sum, rows, weights, numbers, outside, out);
         out += d->out_width * d->channels;
     }
 }

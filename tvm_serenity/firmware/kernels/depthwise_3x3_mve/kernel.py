@@ -19,28 +19,32 @@ from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 from tvm_serenity.firmware.program import Array, Kernel
 
 TWINS = 8
-"""So many channels of two pixels fill a vector of inputs."""
+"""The number of channels of which two pixels fill a vector."""
 
 
 def refuses(layer: RoundedConvolution) -> str:
-    """Return why it does not make a layer."""
+    """Return why the kernel does not compute ``layer``, "" if it does."""
     if len(layer.spec.pieces) > 1 or layer.spec.pieces[0][3] != layer.spec.channels:
-        return "has depthwise ones of one output an input"
-    return "" if layer.nines else "has windows of 3x3 that are rounded twice to all values"
+        return "supports only depthwise convolutions with one output per input"
+    return (
+        ""
+        if layer.fits_3x3_mve
+        else "supports only windows of 3x3 that are rounded twice, to all values of their type"
+    )
 
 
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
-    """Return its call."""
+    """Return the call for ``layer``."""
     return [KernelCall(depthwise(name, layer), (*pack(layer), *outside(layer)))]
 
 
 def _twins(layer: RoundedConvolution) -> bool:
-    """Whether two pixels that follow each other fill a vector."""
+    """Return whether two consecutive pixels fill a vector."""
     return layer.spec.channels == TWINS and layer.spec.strides[1] == 1
 
 
 def pack(layer: RoundedConvolution) -> tuple[Array, Array]:
-    """Return weights ``[sixteens, 9, 16]``; words ``[sixteens, 36]``: biases, how to requantise."""
+    """Return weights ``[groups, 9, 16]``, and biases and requantisation ``[groups, 36]``."""
     channels = layer.spec.channels
     weights = layer.weights.reshape(9, channels)
     bias = layer.bias.astype(np.int64)
@@ -52,15 +56,15 @@ def pack(layer: RoundedConvolution) -> tuple[Array, Array]:
         weights, each = np.tile(weights, 2), [np.tile(a, 2) for a in each]
     more = -weights.shape[1] % 16
     laid = np.pad(weights, ((0, 0), (0, more))).reshape(9, -1, 16).transpose(1, 0, 2)
-    quads = [np.pad(a, (0, more)).reshape(-1, 4, 4)[..., (0, 2, 1, 3)] for a in each]
-    turned = [a.transpose(0, 2, 1).reshape(-1, 16) for a in quads]
+    vectors = [np.pad(a, (0, more)).reshape(-1, 4, 4)[..., (0, 2, 1, 3)] for a in each]
+    turned = [a.transpose(0, 2, 1).reshape(-1, 16) for a in vectors]
     shifts = np.ascontiguousarray(turned[2].astype(np.int8)).view(np.int32)
     words = [turned[0].astype(np.int32), turned[1].astype(np.int32), shifts]
     return np.ascontiguousarray(laid), np.concatenate(words, axis=1)
 
 
 def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
-    """Return the kernel of a depthwise convolution."""
+    """Return the C function of a depthwise convolution."""
     spec = layer.spec
     fields = {
         **geometry(spec),
@@ -69,7 +73,9 @@ def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
         "to": target(layer),
     }
     positive = "_positive" if layer.clamps_at_zero else ""
-    names, lines = line_by_line(layer, "nines_line", f"&d, nines{positive}_{layer.name}", "w, b, o")
+    names, lines = line_by_line(
+        layer, "depthwise_3x3_line", f"&d, depthwise_3x3{positive}_{layer.name}", "w, b, o"
+    )
     first = f"static const depthwise_{layer.name} d = {initialiser(fields)};"
     takes = [("w", "int8"), ("b", "int32"), ("o", spec.dtype)]
     return written(name, layer, "depthwise_3x3_mve/kernel.h", Shape(names, takes), [first, *lines])

@@ -1,4 +1,4 @@
-"""Depthwise convolutions of 3x3 for the DSP extension: two taps an instruction, by planes."""
+"""Depthwise convolutions of 3x3 for the DSP extension: a plane per channel, two taps at a time."""
 
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts import planes
@@ -9,7 +9,7 @@ from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 
 
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
-    """Return its calls: a plane of all rows, and a ring of few."""
+    """Return the calls for ``layer``: with a plane of all rows, and with a ring of a few rows."""
     function = "plane_positive" if layer.clamps_at_zero else "plane_lines"
     return planes.calls_of(name, layer, planes.Lines("depthwise_3x3_planes_dsp/kernel.h", function))
 

@@ -1,10 +1,10 @@
 #pragma once
 #include "../common/instance.h"
 #include "../common/plane.h"
-/* DSP extension: lines of a plane, whose words are two taps each. */
+/* DSP extension: lines from a plane; each word of the plane has two taps. */
 #if defined(__ARM_FEATURE_DSP)
-/* Sums r6 to r9 of a row: P holds the first two weights, Q the last two; r10 to r12 are inputs. The
-   ``first`` row's sums begin with r6, which holds the bias; others with themselves. */
+/* Sums of a row in r6 to r9: P: the first two weights, Q: the last two; r10 to r12: inputs. The
+   sums of the ``first`` row start from r6, which holds the bias; other rows continue the sums. */
 #define PLANE_AFTER(s) s
 #define PLANE_BIAS(s) "r6"
 #define PLANE_AFTER_KEPT
@@ -34,7 +34,8 @@
     "ldrd r10, r11, [lr, #12]\n" \
     "smlad r9, r10, " P ", r9\n" \
     "smlabt r8, r10, " Q ", r8\n smlabt r9, r11, " Q ", r9\n"
-/* Three rows, then back to the first, ``step`` bytes on; then r5, r10, r11, r12 for rounding. */
+/* Three rows, then back to the first row, ``step`` bytes further; then r5, r10, r11, r12:
+   rounding. */
 #define PLANE_ROWS(SUM, step) \
     SUM("r0", "r1", PLANE_BIAS) \
     "ldr r4, [sp, #32]\n add lr, lr, r4\n" SUM("r2", "r3", PLANE_AFTER) \

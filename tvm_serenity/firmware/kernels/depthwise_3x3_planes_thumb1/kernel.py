@@ -1,4 +1,4 @@
-"""Depthwise convolutions of 3x3 for Thumb-1 (Cortex-M0, M0+, M23), by planes of a channel."""
+"""Depthwise convolutions of 3x3 for Thumb-1 (Cortex-M0, M0+, M23): a plane per channel."""
 
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts import planes
@@ -7,14 +7,14 @@ from tvm_serenity.firmware.kernels.parts.layer import DEPTHWISE, RoundedConvolut
 from tvm_serenity.firmware.kernels.parts.overlap import by_channels
 from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 
-LIFTED = 128
-"""What is added to bytes with a sign, as bytes without one are loaded from an offset."""
+INPUT_OFFSET = 128
+"""The offset that is added to signed inputs: Thumb-1 loads unsigned bytes only."""
 
 
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
-    """Return its calls: a plane of all rows, and a ring of few."""
-    lifted = LIFTED if layer.spec.dtype == "int8" else 0
-    making = planes.Lines("depthwise_3x3_planes_thumb1/kernel.h", "plane_lines", lifted)
+    """Return the calls for ``layer``: with a plane of all rows, and with a ring of a few rows."""
+    offset = INPUT_OFFSET if layer.spec.dtype == "int8" else 0
+    making = planes.Lines("depthwise_3x3_planes_thumb1/kernel.h", "plane_lines", offset)
     return planes.calls_of(name, layer, making)
 
 

@@ -1,4 +1,4 @@
-"""Depthwise convolutions of 3x3 for Thumb-2 alone (Cortex-M3), by planes of a channel."""
+"""Depthwise convolutions of 3x3 for Thumb-2 without extensions (Cortex-M3): a plane per channel."""
 
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts import planes
@@ -9,7 +9,7 @@ from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 
 
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
-    """Return its calls: a plane of all rows, and a ring of few."""
+    """Return the calls for ``layer``: with a plane of all rows, and with a ring of a few rows."""
     making = planes.Lines("depthwise_3x3_planes_thumb2/kernel.h", "plane_lines")
     return planes.calls_of(name, layer, making)
 

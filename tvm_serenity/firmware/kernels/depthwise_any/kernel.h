@@ -5,11 +5,11 @@
 #include "../common/depthwise.h"
 #include "../common/rows.h"
 #include "microkernel_mve.h"
-/* A line of a depthwise convolution, INPUT inputs: every output channel reads its own input channel.
+/* A line of a depthwise convolution of INPUT: every output channel reads its own input channel.
 
-   ``rows`` are those under the windows, wherever they lie; NULL is one outside. ``taps`` points at
-   each input pixel under the window; pixels outside point at ``outside``, a pixel of zero points.
-   Four channels are summed at a time. */
+   ``rows``: the rows under the windows, at any address; NULL: a row outside. ``taps``: pointers to
+   the input pixels under the window; pixels outside are ``outside``, a pixel of zero points. Four
+   channels are summed at a time. */
 NOT_INLINED void depthwise_line_FORMAT(const depthwise_FORMAT *d, const input_t *const *rows,
     const int8_t *weights, const int32_t *bias, const int32_t *multipliers, const int8_t *shifts,
     const input_t *outside, uint8_t *out)
@@ -67,7 +67,7 @@ NOT_INLINED void depthwise_line_FORMAT(const depthwise_FORMAT *d, const input_t 
     }
 }
 
-/* All lines of a whole tensor; ``rows`` has room for those under a window. */
+/* All lines of a complete tensor; ``rows`` holds the rows under a window. */
 NOT_INLINED void depthwise_lines_FORMAT(const depthwise_FORMAT *d, const lines_INPUT *l, const input_t *in,
     const int8_t *weights, const int32_t *bias, const int32_t *multipliers, const int8_t *shifts,
     const input_t *outside, uint8_t *out, const input_t **rows)

@@ -25,36 +25,36 @@ from tvm_serenity.firmware.program import Kernel
 
 MOST_TAPS = 49
 LANES = 4
-"""Channels that are made at a time."""
+"""Channels that are computed at a time."""
 
 
 def refuses(layer: RoundedConvolution) -> str:
-    """Return why it does not make a layer."""
+    """Return why the kernel does not compute ``layer``, "" if it does."""
     spec = layer.spec
     kh, kw, channels = spec.weight_shape
     if len(spec.pieces) * kh > MOST_ROWS:
-        return f"has windows of at most {MOST_ROWS} rows"
+        return f"supports only windows of at most {MOST_ROWS} rows"
     if len(spec.pieces) > 1 or spec.pieces[0][3] != channels or kh * kw > MOST_TAPS:
-        return f"has depthwise ones of at most {MOST_TAPS} taps, one output an input"
+        return f"supports only depthwise windows of at most {MOST_TAPS} taps, one output per input"
     return ""
 
 
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
-    """Return its call, but for layers that ``depthwise_3x3_mve`` makes."""
+    """Return the call for ``layer``; none if ``depthwise_3x3_mve`` computes it."""
     layer = replace(layer, narrow=_packs(layer))
-    if layer.nines:
+    if layer.fits_3x3_mve:
         return []
     weights = nibbles(layer.weights) if layer.narrow else layer.weights
     return [KernelCall(depthwise(name, layer), (weights, *numbers(layer), *outside(layer)))]
 
 
 def _packs(layer: RoundedConvolution) -> bool:
-    """Whether two weights lie in a byte."""
+    """Return whether two weights share a byte."""
     return layer.narrow and layer.spec.channels % 2 == 0
 
 
 def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
-    """Return the kernel of a depthwise convolution."""
+    """Return the C function of a depthwise convolution."""
     spec = layer.spec
     fields = {
         **geometry(spec),

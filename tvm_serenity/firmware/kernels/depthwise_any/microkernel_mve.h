@@ -2,10 +2,11 @@
 #include "../common/instance.h"
 #include "../common/dot.h"
 #include "../common/depthwise.h"
-/* MVE: eight or sixteen channels of a depthwise convolution at a time, INPUT inputs, weights of 8 bits.
+/* MVE: 8 or 16 channels of a depthwise convolution at a time, INPUT inputs, weights of 8 bits.
 
-   Products have 16 bits, and so have the sums of two of the first ``pairs``: where there are any,
-   inputs are signed and no weight is -128. Sums of 32 bits are held of the even channels and of the odd ones. */
+   Products, and the sums of two products in the first ``pairs``, have 16 bits; pairs are used only
+   if inputs are signed and no weight is -128. The 32-bit sums are vectors of the even and of the
+   odd channels. */
 #if defined(__ARM_FEATURE_MVE) && WEIGHT_BITS == 8
 typedef struct {
     const int8_t *weights;
@@ -13,7 +14,7 @@ typedef struct {
     const int8_t *shifts;
 } numbers_FORMAT;
 
-/* Requantise and store eight channels: sums of even and odd ones. */
+/* Requantise and store eight channels, from sums of the even and the odd channels. */
 INLINED void store_eight_FORMAT(const requantisation *to, int32x4_t even, int32x4_t odd,
     const int32_t *multipliers, const int8_t *shifts, uint8_t *out)
 {
@@ -91,7 +92,7 @@ INLINED void sum_eights_FORMAT(const depthwise_FORMAT *d, const numbers_FORMAT *
     }
 }
 
-/* All channels of a pixel, at least eight: the last ones are made twice where eights overlap. */
+/* All channels of a pixel, at least eight; the last group of eight may overlap the one before. */
 NOT_INLINED void eights_FORMAT(const depthwise_FORMAT *d, const numbers_FORMAT *with,
     const input_t *const *taps, int32_t moved, uint8_t *out)
 {

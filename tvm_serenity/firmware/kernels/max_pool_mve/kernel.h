@@ -1,15 +1,15 @@
 #pragma once
 #include "../common/instance.h"
 #include "../common/rows.h"
-/* MVE: the largest of each window, sixteen channels of a pixel at a time, INPUT inputs. */
+/* MVE: the maximum of each window, 16 channels of a pixel at a time, INPUT inputs. */
 typedef struct {
     int32_t width, out_width, channels;
     int32_t kernel_height, kernel_width;
     int32_t stride_x, dilation_x, left;
 } max_pool_INPUT;
 
-/* A line. ``rows`` are those under the windows, wherever they lie; NULL is one outside, and what is
-   outside is no part of a window. */
+/* A line. ``rows``: the rows under the windows, at any address; NULL: a row outside. Pixels
+   outside are not part of a window. */
 NOT_INLINED void max_pool_line_INPUT(
     const max_pool_INPUT *p, const input_t *const *rows, input_t *out)
 {
@@ -71,7 +71,7 @@ NOT_INLINED void max_pool_line_INPUT(
     }
 }
 
-/* All lines of a whole tensor; ``rows`` has room for those under a window. */
+/* All lines of a complete tensor; ``rows`` holds the rows under a window. */
 NOT_INLINED void max_pool_lines_INPUT(const max_pool_INPUT *p, const lines_INPUT *l,
     const input_t *in, input_t *out, const input_t **rows)
 {

@@ -10,15 +10,19 @@ from tvm_serenity.firmware.program import Kernel, LibraryFile, Param
 
 
 def refuses(layer: PlainLayer) -> str:
-    """Return why it does not make a layer."""
+    """Return why the kernel does not compute ``layer``, "" if it does."""
     rows = layer.spec.window[0]
     if rows > MOST_ROWS:
-        return f"has windows of at most {MOST_ROWS} rows"
-    return "" if not layer.by_rows or layer.slots == (0,) * rows else "reads whole rows"
+        return f"supports only windows of at most {MOST_ROWS} rows"
+    return (
+        ""
+        if not layer.by_rows or layer.slots == (0,) * rows
+        else "supports only complete rows of one tensor"
+    )
 
 
 def calls_of(name: str, layer: PlainLayer) -> list[KernelCall]:
-    """Return its call."""
+    """Return the call for ``layer``."""
     spec, rows = layer.spec, layer.spec.window[0]
     dtype, names = spec.dtype, [f"x{i}" for i in range(rows if layer.by_rows else 1)]
     lines = [f"static const max_pool_{dtype} p = {initialiser(_fields(layer))};"]
@@ -36,7 +40,7 @@ def calls_of(name: str, layer: PlainLayer) -> list[KernelCall]:
 
 
 def _fields(layer: PlainLayer) -> dict[str, int]:
-    """How windows lie in a line."""
+    """Return the fields that position windows in a line: width, kernel, stride, padding."""
     spec = layer.spec
     return {
         "width": spec.shape[2],
@@ -51,7 +55,7 @@ def _fields(layer: PlainLayer) -> dict[str, int]:
 
 
 def _lines(layer: PlainLayer) -> dict[str, int]:
-    """How lines lie in the image."""
+    """Return the fields that position windows in the image: height, kernel, stride, padding."""
     spec = layer.spec
     return {
         "height": spec.shape[1],
@@ -64,7 +68,7 @@ def _lines(layer: PlainLayer) -> dict[str, int]:
 
 
 def passages(layer: PlainLayer, _options: KernelOptions) -> Passages:
-    """One pixel after the other."""
+    """Return the passage: pixels are written one by one."""
     spec, rows = layer.spec, layer.by_rows
     (_, height, width, channels), (_, lines, pixels, _) = spec.shape, spec.output_shape
     return (
@@ -85,7 +89,7 @@ def passages(layer: PlainLayer, _options: KernelOptions) -> Passages:
 
 
 def counts(layer: PlainLayer, _options: KernelOptions) -> list[float]:
-    """Return the counts of its work: lines, pixels, their vectors, rows and taps of those."""
+    """Return the counts of calls, lines, pixels, vectors, and rows and taps of vectors."""
     (_, lines, pixels, channels), (kh, kw) = layer.spec.output_shape, layer.spec.window
     lines = 1 if layer.by_rows else lines
     vectors = lines * pixels * -(-channels // LANES)

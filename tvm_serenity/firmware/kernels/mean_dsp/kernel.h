@@ -1,8 +1,8 @@
 #pragma once
 #include "../common/instance.h"
 #include "../common/requantise.h"
-/* DSP extension: means of all pixels, INPUT inputs, four channels at a time. Sums of pairs of channels
-   are in halfwords: of 255 inputs at most. Halves are rounded away from 0. */
+/* DSP extension: means of all pixels of INPUT, four channels at a time. Sums of pairs of channels
+   are in halfwords, so there are at most 255 inputs. Halves are rounded away from 0. */
 typedef struct {
     int32_t pixels, channels, low, high;
 } averages_INPUT;
@@ -22,7 +22,7 @@ INLINED const input_t *sum_word_INPUT(const input_t *in, int32_t channels, uint3
     return in + channels;
 }
 #endif
-/* The sums of the first and third channels in ``pair[0]``, of the others in ``pair[1]``. */
+/* ``pair[0]``: the sums of the first and third channel; ``pair[1]``: those of the others. */
 INLINED void sum_pixels_INPUT(const input_t *in, int32_t pixels, int32_t channels, uint32_t *pair)
 {
 #if defined(__ARM_FEATURE_DSP)

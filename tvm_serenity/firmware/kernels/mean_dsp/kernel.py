@@ -9,29 +9,33 @@ from tvm_serenity.firmware.passage import Passage
 from tvm_serenity.firmware.program import Kernel, LibraryFile, Param
 
 MOST_PIXELS = 255
-"""So many inputs of 8 bits have sums of 16."""
+"""The number of 8-bit inputs whose sum fits into 16 bits."""
 FEW_INPUTS = 1024
-"""Of fewer a kernel from TIR takes less code."""
+"""The least number of inputs; below, a kernel from TIR takes less code."""
 LANES = 4
-"""Channels that are summed up at a time."""
+"""Channels that are summed at a time."""
 
 
 def refuses(layer: PlainLayer) -> str:
-    """Return why it does not make a layer."""
+    """Return why the kernel does not compute ``layer``, "" if it does."""
     spec = layer.spec
     images, height, width, channels = spec.shape
-    whole = spec.window == (height, width) and spec.output_shape[1:3] == (1, 1)
+    global_mean = spec.window == (height, width) and spec.output_shape[1:3] == (1, 1)
     of_one = spec.layout == "NHWC" and images == 1 and spec.requantise is None
-    if not whole or not of_one or any(spec.padding) or layer.by_rows:
-        return "has means of all pixels of one image"
+    if not global_mean or not of_one or any(spec.padding) or layer.by_rows:
+        return "supports only means of all pixels of one image"
     if layer.products < FEW_INPUTS or height * width > MOST_PIXELS:
-        return f"has means of up to {MOST_PIXELS} pixels and {FEW_INPUTS:,} inputs or more"
+        return (
+            f"supports only means of up to {MOST_PIXELS} pixels and {FEW_INPUTS:,} inputs or more"
+        )
     known = spec.dtype in TYPES and channels % LANES == 0
-    return "" if known else f"has means of 8-bit integers, channels by {LANES}"
+    return (
+        "" if known else f"supports only means of 8-bit integers with multiples of {LANES} channels"
+    )
 
 
 def calls_of(name: str, layer: PlainLayer) -> list[KernelCall]:
-    """Return its call."""
+    """Return the call for ``layer``."""
     spec = layer.spec
     _, height, width, channels = spec.shape
     fields = {"pixels": height * width, "channels": channels, "low": spec.low, "high": spec.high}
@@ -45,14 +49,14 @@ def calls_of(name: str, layer: PlainLayer) -> list[KernelCall]:
 
 
 def passages(layer: PlainLayer, _options: KernelOptions) -> Passages:
-    """Channels are stored once all of their pixels are read."""
+    """Return the passage: a channel is written once all of its pixels are read."""
     _, height, width, channels = layer.shape
-    whole = (height, width)
-    return (Passage(height, width, channels, 1, 1, channels, whole, planes=True),)
+    window = (height, width)
+    return (Passage(height, width, channels, 1, 1, channels, window, planes=True),)
 
 
 def counts(layer: PlainLayer, _options: KernelOptions) -> list[float]:
-    """Return the counts of its work: a call, groups of channels, and those of all pixels."""
+    """Return the counts of calls, channel groups, and channel groups of all pixels."""
     _, height, width, channels = layer.shape
     groups = channels // LANES
     return [1, groups, groups * height * width]

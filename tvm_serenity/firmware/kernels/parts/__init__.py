@@ -1,1 +1,1 @@
-"""What records of kernels are made of: layers, calls, packed weights, orders of pixels, counts."""
+"""Parts of kernel records: layers, calls, packed weights, orders of pixels, counts."""

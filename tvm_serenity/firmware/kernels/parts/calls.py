@@ -1,4 +1,4 @@
-"""Calls of the library in C: what its structures hold, a kernel of whole tensors or of rows."""
+"""C functions that call the library: its structures, functions for tensors and for rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from tvm_serenity.firmware.program import Kernel, LibraryFile, Param
 from tvm_serenity.kernels.records import Convolution
 
 COUNT = "n"
-"""The last parameter of row kernels that make several rows which follow each other: how many."""
+"""The last parameter of row kernels that compute several consecutive rows: their number."""
 WORDS = "__attribute__((aligned(4)))"
-"""Of columns on the stack, which are filled by words."""
+"""The attribute of columns on the stack: they are filled word by word."""
 NO_BORDER = 1 << 30
-"""A width that no window leaves."""
+"""A sentinel for the width that disables padding: no window exceeds it."""
 MOST_STRETCHES = 5
-"""Of a row under two windows: each is outside, inside and outside again."""
+"""The stretches of a row under two windows: each window is outside, inside and outside."""
 
 
 def convolution_fields(layer: RoundedConvolution, read: str = "") -> str:
-    """Return the C initialiser of a ``convolution``; ``read`` reads windows, if anything does."""
+    """Return the C initialiser of a ``convolution``; ``read``: the function that reads windows."""
     spec = layer.spec
     fields = {
         "pieces": len(spec.pieces),
@@ -37,10 +37,10 @@ def convolution_fields(layer: RoundedConvolution, read: str = "") -> str:
 
 @dataclass(frozen=True)
 class Called:
-    """A function of the library that makes pixels of rows, its like for whole tensors.
+    """The library's ``function`` for pixels of a row, and ``lines`` for complete tensors.
 
-    ``given`` is what they take first; whole tensors are made ``together`` lines at a time, from so
-    many ``rows``, by default those under the windows of each.
+    ``given``: their first arguments in C. ``lines`` computes ``together`` lines at a time, and has
+    pointers to ``rows`` rows, by default those under the windows of these lines.
     """
 
     function: str
@@ -52,7 +52,7 @@ class Called:
 
 
 def calls(layer: RoundedConvolution, called: Called) -> tuple[list[str], list[str]]:
-    """Return the names of a convolution's inputs and the call that makes its pixels from them."""
+    """Return the names of a convolution's inputs, and the C lines that compute its pixels."""
     spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
     if layer.by_rows or layer.plain:
         names = [f"x{i}" for i in range(layer.sources)]
@@ -75,9 +75,9 @@ def calls(layer: RoundedConvolution, called: Called) -> tuple[list[str], list[st
 def line_by_line(
     layer: RoundedConvolution, function: str, given: str, numbers: str
 ) -> tuple[list[str], list[str]]:
-    """Return the names of a depthwise convolution's inputs and the call that makes its lines.
+    """Return the names of a depthwise convolution's inputs, and the C lines that compute it.
 
-    ``function`` makes a line from its rows, its like with an s behind it those of a whole tensor.
+    ``function`` computes a line from its rows; the function with a plural "s" computes a tensor.
     """
     dtype, rows = layer.spec.dtype, layer.spec.weight_shape[0]
     if layer.by_rows:
@@ -95,18 +95,18 @@ def line_by_line(
 
 def reader(layer: RoundedConvolution) -> str:
     """Return the function of the library that reads windows."""
-    spec, how = layer.spec, "inside"
+    spec, reading = layer.spec, "inside"
     if layer.gathers:
-        how = "gathered"
+        reading = "gathered"
     elif any(spec.padding[1::2]) or spec.dilation[1] != 1:
-        how = "bordered"
+        reading = "bordered"
     elif layer.sources == 1 and not any(spec.padding):
-        how = "single"
-    return f"{how}_{spec.dtype}"
+        reading = "single"
+    return f"{reading}_{spec.dtype}"
 
 
 def most_runs(layer: RoundedConvolution) -> int:
-    """Return the most runs under the windows that are read together."""
+    """Return the maximum number of runs under the windows that are read together."""
     if layer.gathers:
         return 1
     spec, width = layer.spec, layer.spec.weight_shape[1]
@@ -116,7 +116,7 @@ def most_runs(layer: RoundedConvolution) -> int:
 
 
 def geometry(spec: Convolution) -> dict[str, int]:
-    """Return how windows lie in a line."""
+    """Return the fields that position windows in a line: width, kernel, stride, padding."""
     return {
         "width": spec.pieces[0][2],
         "out_width": spec.output_shape[2],
@@ -129,7 +129,7 @@ def geometry(spec: Convolution) -> dict[str, int]:
 
 
 def _lines(spec: Convolution) -> dict[str, int]:
-    """How lines lie in the image."""
+    """Return the fields that position windows in the image: height, kernel, stride, padding."""
     return {
         "height": spec.pieces[0][1],
         "out_height": spec.output_shape[1],
@@ -147,21 +147,22 @@ def lines_fields(spec: Convolution) -> str:
 
 def target(layer: RoundedConvolution) -> str:
     """Return the C initialiser of a ``requantisation``."""
-    r, how = layer.spec.requantise, layer.rounding
-    return f"{{{r.zero_point}, {r.low}, {r.high}, {how.name}, {how.step}}}"
+    r, rounding = layer.spec.requantise, layer.rounding
+    return f"{{{r.zero_point}, {r.low}, {r.high}, {rounding.name}, {rounding.step}}}"
 
 
 def initialiser(fields: dict[str, Any]) -> str:
-    """Return a C initialiser of a structure."""
+    """Return the C initialiser of a structure with ``fields``."""
     rows = "".join(f"        .{name} = {value},\n" for name, value in fields.items())
     return f"{{\n{rows}    }}"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a kernel's C function takes: ``data`` it reads, in order, then other parameters.
+    """The parameters of a kernel's C function: ``data`` that it reads, then the others.
 
-    ``takes``: name and type of each constant. ``counts``: of a row, how many follow each other.
+    ``takes``: name and type of each constant. ``counts``: a row kernel takes the number of
+    consecutive rows. ``workspace``: the function takes a workspace.
     """
 
     data: Sequence[str]
@@ -171,9 +172,9 @@ class Shape:
 
 
 def columns(layer: RoundedConvolution, size: int) -> tuple[str, list[str]]:
-    """Return where so many gathered inputs lie, 0 for none, and what a kernel declares for it.
+    """Return the C expression of the columns of ``size`` inputs, and their declarations.
 
-    Those of a row kernel lie on its stack, others in its workspace.
+    Columns of a row kernel lie on its stack, others in its workspace; a size of 0 gives NULL.
     """
     if not size:
         return "NULL", []
@@ -184,7 +185,7 @@ def columns(layer: RoundedConvolution, size: int) -> tuple[str, list[str]]:
 
 
 def convolving(layer: RoundedConvolution, data: Sequence[str], gathers: bool) -> Shape:
-    """Return what a convolution takes whose numbers are biases, multipliers and shifts."""
+    """Return the parameters of a convolution with biases, multipliers and shifts."""
     takes = [("w", "int8"), ("b", "int32"), ("m", "int32"), ("r", "int8")]
     takes += [("o", layer.spec.dtype)] * bool(layer.outside)
     return Shape(data, takes, layer.by_rows and layer.plain, gathers and not layer.by_rows)
@@ -193,7 +194,7 @@ def convolving(layer: RoundedConvolution, data: Sequence[str], gathers: bool) ->
 def written(
     name: str, layer: RoundedConvolution, file: str, shape: Shape, lines: Sequence[str]
 ) -> Kernel:
-    """Return a kernel of ``lines`` that calls a file of the library."""
+    """Return a C function of ``lines`` that includes a ``file`` of the library."""
     spec = layer.spec
     params = [Param(at, spec.dtype, True) for at in shape.data]
     params += [Param(at, dtype, True) for at, dtype in shape.takes]

@@ -1,7 +1,7 @@
-"""What a kernel of the library has to do for a layer: counts, which a core's table prices.
+"""The counts of a kernel's work for a layer; the price table of a core has a price for each.
 
-A kernel makes so many windows and outputs together, from so many lines; the counts are how often
-its loops run. They are the same on all cores.
+The counts are the iterations of the kernel's loops over register tiles, windows, rows and inputs.
+They are the same on all cores.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from tvm_serenity.firmware.kernels.record import KernelOptions
 
 @dataclass(frozen=True)
 class RegisterTile:
-    """Windows, lines of whole tensors and outputs that a kernel makes together."""
+    """Windows, lines and outputs that a kernel computes together; ``lines`` of complete tensors."""
 
     windows: int
     lines: int
@@ -26,7 +26,7 @@ class RegisterTile:
 
 
 def lines_of(layer: RoundedConvolution) -> tuple[int, int]:
-    """Return the lines a call makes, and their pixels; lines that may be joined are one."""
+    """Return the lines that a call computes, and the pixels of each; joined lines count as one."""
     _, lines, pixels, _ = layer.spec.output_shape
     if layer.by_rows:
         return 1, pixels
@@ -34,7 +34,7 @@ def lines_of(layer: RoundedConvolution) -> tuple[int, int]:
 
 
 def of_windows(by: RegisterTile, layer: RoundedConvolution) -> list[float]:
-    """Return the counts of a convolution made in tiles."""
+    """Return the counts of a convolution that is computed in register tiles."""
     lines, pixels = lines_of(layer)
     chunks = [lines // by.lines] + [1] * (lines % by.lines > 0)
     sizes = [by.lines * pixels, lines % by.lines * pixels]
@@ -78,12 +78,12 @@ def of_windows(by: RegisterTile, layer: RoundedConvolution) -> list[float]:
 
 
 def _scattered(layer: RoundedConvolution, by: RegisterTile) -> int:
-    """The windows that are made together with others of another line, or that leave theirs."""
+    """Return the number of windows in tiles that span two lines or reach beyond a line."""
     lines, pixels = lines_of(layer)
     if layer.plain:
         return 0
     inside = ~_leaves(layer)
-    found = 0
+    total = 0
     for together in (by.lines, lines % by.lines):
         within = np.tile(inside, together)
         line = np.repeat(np.arange(together), pixels)
@@ -93,14 +93,14 @@ def _scattered(layer: RoundedConvolution, by: RegisterTile) -> int:
         ]
         good = (ends[0] == ends[0][:, :1]).all(axis=1) & ends[1].all(axis=1)
         times = lines // by.lines if together == by.lines else 1
-        found += times * (within.size - by.windows * int(good.sum()))
-    return found
+        total += times * (within.size - by.windows * int(good.sum()))
+    return total
 
 
 def of_pixels(layer: RoundedConvolution, lanes: int, *, twins: bool = False) -> list[float]:
-    """Return the counts of a depthwise convolution, so many channels of a pixel at a time.
+    """Return the counts of a depthwise convolution, ``lanes`` channels of a pixel at a time.
 
-    ``twins``: eight channels of two pixels fill a vector, where they follow each other.
+    ``twins``: eight channels of two consecutive pixels share a vector.
     """
     spec = layer.spec
     lines, pixels = lines_of(layer)
@@ -127,7 +127,7 @@ def of_pixels(layer: RoundedConvolution, lanes: int, *, twins: bool = False) -> 
 
 
 def _leaves(layer: RoundedConvolution) -> npt.NDArray[np.bool_]:
-    """Which windows of a line leave it."""
+    """Return, for each window of a line, whether it reaches beyond the line."""
     spec = layer.spec
     reach = (spec.weight_shape[1] - 1) * spec.dilation[1] + 1
     at = np.arange(spec.output_shape[2]) * spec.strides[1] - spec.padding[1]
@@ -135,13 +135,13 @@ def _leaves(layer: RoundedConvolution) -> npt.NDArray[np.bool_]:
 
 
 def leaving(layer: RoundedConvolution) -> int:
-    """Return how many windows leave their line."""
+    """Return the number of windows that reach beyond their line."""
     lines = 1 if layer.by_rows else layer.spec.output_shape[1]
     return lines * int(_leaves(layer).sum())
 
 
 def clamped(layer: RoundedConvolution) -> int:
-    """Return how many results are clamped to less than their type."""
+    """Return the number of results that are clamped to less than the range of their type."""
     spec, r = layer.spec, layer.spec.requantise
     limits = np.iinfo(r.dtype)
     lines = 1 if layer.by_rows else spec.output_shape[1]
@@ -150,18 +150,18 @@ def clamped(layer: RoundedConvolution) -> int:
 
 
 TYPES = ("int8", "uint8")
-"""Of inputs; weights of 8 bits."""
+"""The types of inputs, with weights of 8 bits."""
 NARROW_TYPES = (*TYPES, *(weighted(dtype, 4) for dtype in TYPES))
-"""With weights of 4 bits as well."""
+"""The types of inputs, with weights of 8 and of 4 bits."""
 
 
 def cases_of(*parts: Sequence[str]) -> tuple[str, ...]:
-    """Return the rows of a table of prices: one of each of the parts, those that are not ""."""
+    """Return the cases of a price table: each combination of words, one word of each part."""
     return tuple(", ".join(word for word in words if word) for words in product(*parts))
 
 
 def case_of_windows(layer: RoundedConvolution, options: KernelOptions) -> str:
-    """Return which row of its table prices a convolution."""
+    """Return the case of the price table that prices a convolution."""
     words = {
         "gathered": options.gathered,
         "plain": layer.plain,
@@ -172,14 +172,14 @@ def case_of_windows(layer: RoundedConvolution, options: KernelOptions) -> str:
 
 
 def cases_of_windows(
-    types: Sequence[str] = TYPES, ways: Sequence[str] = ("", "gathered")
+    types: Sequence[str] = TYPES, reads: Sequence[str] = ("", "gathered")
 ) -> tuple[str, ...]:
-    """Return the rows for convolutions."""
-    return cases_of(ways, ("", "plain"), ("", "joined"), types)
+    """Return the cases of convolutions; ``reads``: windows in place ("") and copied."""
+    return cases_of(reads, ("", "plain"), ("", "joined"), types)
 
 
 def case_of_stride(layer: RoundedConvolution, _options: KernelOptions) -> str:
-    """Return the row of a depthwise convolution that differs by the step along a line."""
+    """Return the case of a depthwise convolution, by stride along a line and type."""
     return f"stride {layer.spec.strides[1]}, {layer.name}"
 
 
@@ -187,5 +187,5 @@ CASES_OF_STRIDE = cases_of(("stride 1", "stride 2"), TYPES)
 
 
 def case_of_type(layer: RoundedConvolution, _options: KernelOptions) -> str:
-    """Return the row of a kernel that has one for each type."""
+    """Return the case of a kernel whose cases are the types of inputs."""
     return layer.name

@@ -15,7 +15,7 @@ def largest(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
 
 
 def numbers(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
-    """Return the two numbers of each output that ``epilogue.h`` wants: ``[outputs, 2]``."""
+    """Return the requantisation of each output for ``epilogue.h``: ``[outputs, 2]`` words."""
     count = layer.spec.channels
     multipliers = np.broadcast_to(layer.rounding.multipliers.astype(np.int64), count)
     twice = 2 * layer.spec.requantise.zero_point + 1
@@ -23,12 +23,12 @@ def numbers(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
 
 
 def _right(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
-    """The right shift of each output."""
+    """Return the right shift of each output."""
     return -np.broadcast_to(layer.rounding.shifts.astype(np.int64), layer.spec.channels)
 
 
 def is_short(layer: RoundedConvolution) -> bool:
-    """Return whether five instructions requantise sums: nothing leaves 32 bits on the way."""
+    """Return whether five instructions requantise the sums: no intermediate exceeds 32 bits."""
     spec = layer.spec
     if not layer.rounding.small or spec.dtype != spec.requantise.dtype:
         return False
@@ -39,13 +39,13 @@ def is_short(layer: RoundedConvolution) -> bool:
 
 
 def refusal(layer: RoundedConvolution) -> str:
-    """Return why a layer takes none of the kernels that are for its core alone."""
+    """Return why no kernel for the core's own instruction set computes a layer."""
     if layer.narrow:
-        return "reads no weights of 4 bits"
+        return "does not support weights of 4 bits"
     if layer.spec.dtype != layer.spec.requantise.dtype:
-        return "makes no results of another type"
+        return "does not support results of another type than the inputs"
     if not is_short(layer):
-        return "needs sums below 2^30 and shifts to the right"
-    if layer.apart:
-        return "has depthwise ones of 3x3 that are rounded twice"
-    return "has no such weights or windows"
+        return "supports only sums below 2^30 and right shifts"
+    if layer.depthwise:
+        return "supports only depthwise convolutions of 3x3 that are rounded twice"
+    return "does not support these weights or windows"

@@ -1,4 +1,4 @@
-"""Layers as the kernels of the library see them."""
+"""The layers that kernels of the library compute, with the properties that kernels test."""
 
 import math
 from collections.abc import Sequence
@@ -15,30 +15,30 @@ from tvm_serenity.firmware.program import Array
 from tvm_serenity.kernels.records import Convolution
 
 CONVOLUTION, DEPTHWISE = "convolution", "depthwise convolution"
-"""What a :class:`RoundedConvolution` computes; other layers compute what their spec is called."""
+"""The values of ``computes`` of a :class:`RoundedConvolution`; others have their spec's name."""
 MOST_PIECES = 16
 MOST_ROWS = 32
-"""Rows under a window: a kernel has pointers at those of two lines on its stack."""
+"""The maximum number of rows under a window; pointers to two lines of them are on the stack."""
 STACK_BYTES = 480
-"""What a kernel for one instruction set may put on its stack; more is workspace."""
+"""The bytes that a kernel for one instruction set may put on its stack; more is workspace."""
 LANES = 16
-"""Inputs of a vector."""
+"""The inputs of a vector."""
 MOST_COLUMN_BYTES = 320
-"""Row kernels have no workspace: windows that must be gathered and are larger stay with TIR's."""
+"""The maximum bytes of columns of a row kernel, on its stack: row kernels have no workspace."""
 
 
 def in_vectors(runs: Sequence[int]) -> int:
-    """Return how many vectors runs of inputs fill, each from its beginning on."""
+    """Return the number of vectors for runs of inputs; each run begins a vector."""
     return sum(-(-inputs // LANES) for inputs in runs)
 
 
 @dataclass(frozen=True)
 class RoundedConvolution:
-    """A convolution with its weights less their zero point, and how its sums are rounded.
+    """A convolution with weights minus their zero point, and the rounding of its sums.
 
-    ``by_rows``: its kernel makes a row; ``vectors``: the core has vector instructions. ``narrow``:
-    weights fit into 4 bits, which the library then reads. ``gathered``: windows are gathered into
-    columns, also where they need not be.
+    ``by_rows``: the kernel computes one row. ``vectors``: the core has vector instructions.
+    ``narrow``: the weights fit into 4 bits and are stored so. ``gathered``: windows are copied into
+    columns (im2col) even if they can be read in place.
     """
 
     spec: Convolution
@@ -52,72 +52,72 @@ class RoundedConvolution:
 
     @property
     def name(self) -> str:
-        """How the library's functions for it are named."""
+        """The suffix of the names of C functions for its types."""
         return weighted(self.spec.dtype, 4 if self.narrow else 8)
 
     @property
     def computes(self) -> str:
-        """What it computes, as records of kernels name it."""
-        return DEPTHWISE if self.apart else CONVOLUTION
+        """The kind of layer, as in ``LibraryKernel.computes``."""
+        return DEPTHWISE if self.depthwise else CONVOLUTION
 
     @property
     def products(self) -> int:
-        """How many products it sums up."""
+        """The number of products (multiply-accumulates)."""
         return math.prod(self.spec.output_shape[:3]) * self.weights.size
 
     @property
     def inputs(self) -> int:
-        """Inputs in a window."""
+        """The number of inputs in a window."""
         return int(np.prod(self.weights.shape[:-1]))
 
     @property
     def alone(self) -> bool:
-        """Whether a layer of whole tensors has one window."""
+        """Whether the kernel computes a complete tensor from one window."""
         return not self.by_rows and self.spec.output_shape[1:3] == (1, 1)
 
     @property
     def full(self) -> bool:
-        """Whether results have the type of inputs and may have all of its values."""
+        """Whether results have the type of the inputs, and its full range."""
         r, limits = self.spec.requantise, np.iinfo(self.spec.dtype)
         return r.dtype == self.spec.dtype and (r.low, r.high) == (limits.min, limits.max)
 
     @property
     def depth(self) -> int:
-        """Inputs in a window, in whole blocks."""
+        """The number of inputs in a window, padded to a multiple of the block."""
         return -(-self.inputs // BLOCK) * BLOCK
 
     @property
     def plain(self) -> bool:
-        """Whether each pixel is made from its own alone, so that lines may be joined."""
+        """Whether each pixel depends on one input pixel only, so that lines may be joined."""
         spec = self.spec
         plain = spec.weight_shape[:2] == (1, 1) and spec.strides == (1, 1)
         return plain and not any(spec.padding)
 
     @property
     def sources(self) -> int:
-        """Rows under a window, of all pieces."""
+        """The number of rows under a window, of all pieces."""
         return len(self.spec.pieces) * self.spec.weight_shape[0]
 
     @property
-    def apart(self) -> bool:
-        """Whether it is depthwise: every output reads its own input channel."""
+    def depthwise(self) -> bool:
+        """Whether every output channel reads its own input channel."""
         return self.spec.depthwise and self.spec.pieces[0][3] > 1
 
     @property
     def pairs(self) -> int:
-        """Pairs of taps whose products of inputs and weights can be summed up in 16 bits."""
+        """The number of pairs of taps whose two products are summed in 16 bits."""
         if self.spec.dtype != "int8" or int(self.weights.min(initial=0)) == -128:
             return 0
         return self.spec.weight_shape[0] * self.spec.weight_shape[1] // 2
 
     @property
     def gathers(self) -> bool:
-        """Whether windows are gathered into columns."""
+        """Whether windows are copied into columns (im2col)."""
         return self.gathered or self.must_gather
 
     @property
     def must_gather(self) -> bool:
-        """Whether windows cannot be read where they lie."""
+        """Whether windows cannot be read in place."""
         if self.grouped:
             return self._groups_must_gather
         return any(shape[3] % BLOCK for shape in self.spec.pieces)
@@ -125,19 +125,19 @@ class RoundedConvolution:
     @property
     def grouped(self) -> bool:
         """Whether groups of four outputs are summed with vectors (``conv_mve``)."""
-        if not self.vectors or self.narrow or self.apart or not self.rounding.small:
+        if not self.vectors or self.narrow or self.depthwise or not self.rounding.small:
             return False
         gathers = self.gathered or self._groups_must_gather
         return not (self.by_rows and gathers and 2 * self.depth > MOST_COLUMN_BYTES)
 
     @property
     def clamps_at_zero(self) -> bool:
-        """Whether results below their zero point are clamped: halves below 0 round as they like."""
+        """Whether results below the zero point are clamped, so that halves below 0 round freely."""
         return self.spec.requantise.zero_point <= self.spec.requantise.low
 
     @property
-    def nines(self) -> bool:
-        """Whether it is depthwise of 3x3 as ``depthwise_3x3_mve`` makes it."""
+    def fits_3x3_mve(self) -> bool:
+        """Whether ``depthwise_3x3_mve`` computes it if it is depthwise."""
         if not self.vectors or self.narrow or not self.rounding.twice_small:
             return False
         if self.spec.weight_shape[:2] != (3, 3) or self.spec.channels % 4:
@@ -146,23 +146,23 @@ class RoundedConvolution:
 
     @property
     def stretches(self) -> list[int]:
-        """Inputs in each row under a window, which groups read as one run."""
+        """The number of inputs in each row under a window; groups read each row as one run."""
         kh, kw = self.spec.weight_shape[:2]
         return [kw * shape[3] for shape in self.spec.pieces for _ in range(kh)]
 
     @property
     def _groups_must_gather(self) -> bool:
-        """Whether windows of groups are gathered: their runs would be ragged at a border."""
+        """Whether windows of groups must be copied: their runs would be ragged at a border."""
         may_leave = any(self.spec.padding[1::2]) or self.spec.dilation[1] != 1
         ragged = any(shape[3] % LANES for shape in self.spec.pieces)
         return ragged and may_leave and self.spec.weight_shape[1] > 1
 
     @cached_property
     def outside(self) -> int:
-        """Elements that stand for pixels outside of the image, 0 where none are needed."""
+        """The number of zero points that stand for pixels outside of the image; 0 if not needed."""
         spec = self.spec
-        if self.apart:
-            return max(spec.channels, LANES) if self.nines else spec.channels
+        if self.depthwise:
+            return max(spec.channels, LANES) if self.fits_3x3_mve else spec.channels
         if self.gathers or not any(spec.padding):
             return 0
         return spec.weight_shape[1] * max(shape[3] for shape in spec.pieces)
@@ -170,10 +170,10 @@ class RoundedConvolution:
 
 @dataclass(frozen=True)
 class PlainLayer:
-    """A layer without weights: its record, such as ``Sum``, whole or by rows.
+    """A layer without weights, such as ``Sum``; ``spec`` is its record.
 
-    ``shape``: of its first operand. ``slots``: of a kernel of a row, the number of the operand of
-    each row that it reads.
+    ``shape``: the shape of its first operand. ``slots``: if the kernel computes a row, the operand
+    number of each row that it reads.
     """
 
     spec: Any
@@ -184,31 +184,31 @@ class PlainLayer:
 
     @property
     def computes(self) -> str:
-        """What it computes, as records of kernels name it."""
+        """The kind of layer, as in ``LibraryKernel.computes``."""
         return type(self.spec).__name__
 
     @property
     def products(self) -> int:
-        """Elements of its first operand."""
+        """The number of elements of its first operand."""
         return math.prod(self.shape)
 
 
 def joined_rows(layer: RoundedConvolution) -> str:
-    """Return why a convolution's windows are no rows of few tensors, "" where they are."""
+    """Return why the library cannot read a convolution's windows row by row, "" if it can."""
     spec = layer.spec
     if len(spec.pieces) * spec.weight_shape[0] > MOST_ROWS:
-        return f"has windows of at most {MOST_ROWS} rows"
+        return f"supports only windows of at most {MOST_ROWS} rows"
     if spec.groups != 1 and not spec.depthwise:
-        return "has no grouped convolutions"
+        return "does not support grouped convolutions"
     if len(spec.pieces) > MOST_PIECES:
-        return f"reads at most {MOST_PIECES} pieces"
+        return f"supports only concatenations of at most {MOST_PIECES} inputs"
     return ""
 
 
 def read_as(layer: RoundedConvolution, stack_bytes: int) -> list[RoundedConvolution]:
-    """Return the layer with its windows read where they lie and gathered, as far as it can be.
+    """Return the layer with windows read in place, and copied (im2col), if both are possible.
 
-    Columns of row kernels lie on the stack.
+    Columns of row kernels lie on the stack, and must fit into ``stack_bytes``.
     """
     held = not layer.by_rows or 2 * layer.depth <= stack_bytes
     if layer.must_gather:

@@ -1,6 +1,6 @@
-"""In which order kernels of the library go over pixels, as :class:`Passage` has it.
+"""The order in which library kernels read and write pixels, as :class:`Passage` states it.
 
-A kernel of a row goes over one row of each operand.
+A row kernel reads one row of each operand.
 """
 
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer, RoundedConvolution
@@ -9,22 +9,22 @@ from tvm_serenity.firmware.passage import Passage
 
 
 def in_order(layer: RoundedConvolution, together: int) -> Passages:
-    """Return how pixels are made one after the other, so many of them ``together``."""
-    return _over(layer, together, planes=False)
+    """Return the passages of a kernel that writes pixels in order, ``together`` at a time."""
+    return _passages(layer, together, planes=False)
 
 
 def by_channels(layer: RoundedConvolution) -> Passages:
-    """Return how one channel is made after the other, its lines once its rows are read."""
-    return _over(layer, 1, planes=True)
+    """Return the passages of a kernel that writes channel by channel, after reading its rows."""
+    return _passages(layer, 1, planes=True)
 
 
-def apart(layer: RoundedConvolution) -> Passages:
-    """Return that the result must not lie over anything that is read."""
+def no_overlap(layer: RoundedConvolution) -> Passages:
+    """Return the passages of a kernel whose result must not overlap its inputs."""
     return (None,) * len(layer.spec.pieces)
 
 
 def elements(layer: PlainLayer, operands: int) -> Passages:
-    """Return how each byte of the result is written once those at its place are read."""
+    """Return the passages of a kernel that computes each byte from the operands' same bytes."""
     size = layer.products if not layer.by_rows else _row(layer)
     return (Passage(1, 1, size, 1, 1, size, planes=True),) * operands
 
@@ -34,7 +34,7 @@ def _row(layer: PlainLayer) -> int:
     return width * channels
 
 
-def _over(layer: RoundedConvolution, together: int, *, planes: bool) -> Passages:
+def _passages(layer: RoundedConvolution, together: int, *, planes: bool) -> Passages:
     spec, rows = layer.spec, layer.by_rows
     (_, height, width, _), (_, lines, pixels, channels) = spec.pieces[0], spec.output_shape
     (kh, kw), (step_y, step_x) = spec.weight_shape[:2], spec.strides

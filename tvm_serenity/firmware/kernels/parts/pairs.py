@@ -1,8 +1,8 @@
-"""Pairs of outputs whose weights lie in one halfword, for the DSP extension.
+"""Pairs of outputs that share a halfword for their weights, for the DSP extension.
 
-All kernels of it requantise in five instructions, or in four where results below their zero point
-are clamped to it. What they need is shown here for each layer from its weights, biases and
-multipliers; a layer that is refused takes the library's other kernels.
+Kernels for the DSP extension requantise in five instructions, or in four if results below the zero
+point are clamped to it. The functions check the conditions of this for each layer from its weights,
+biases and multipliers; other kernels compute a layer that does not meet them.
 """
 
 from typing import Any
@@ -17,11 +17,11 @@ from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
 from tvm_serenity.firmware.program import Array
 
 FIRST_SUMS = 1 << 23
-"""Sums of the first output of a pair are below this: the difference that holds them has 24 bits."""
+"""The limit of |sum| of the first output of a pair: it is kept in 24 bits."""
 
 
 def words_of(layer: RoundedConvolution, weights: Any) -> npt.NDArray[np.int32] | None:
-    """Return the weights in words, None where the layer has no kernel for the DSP extension."""
+    """Return the weights in words, None if no kernel for the DSP extension computes the layer."""
     words = paired_words(weights)
     if words is None or not is_short(layer) or layer.spec.channels % 2 or layer.narrow:
         return None
@@ -31,8 +31,8 @@ def words_of(layer: RoundedConvolution, weights: Any) -> npt.NDArray[np.int32] |
 def paired_words(weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int32] | None:
     """Return ``[inputs, outputs]`` as words ``[pairs, blocks, 2]`` of two inputs, two outputs each.
 
-    A halfword is 256 times the weight of the first output plus that of the second: None where it
-    does not fit. The words of a block of four inputs are its even ones, and its odd ones.
+    A halfword is 256 times the weight of the first output plus the weight of the second; None if a
+    sum does not fit. A block of four inputs is a word of its even and a word of its odd inputs.
     """
     inputs, outputs = weights.shape
     full = np.zeros((-(-inputs // BLOCK) * BLOCK, -(-outputs // 2) * 2), np.int64)
@@ -45,7 +45,7 @@ def paired_words(weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int32] | None:
 
 
 def pair_numbers(layer: RoundedConvolution) -> Array:
-    """Return the numbers of pairs of outputs, as kernels of pairs want them."""
+    """Return biases and requantisation of each pair of outputs: ``[pairs, 6]`` words."""
     bias = layer.bias.astype(np.int64).reshape(-1, 2)
     both = np.stack([256 * bias[:, 0] + bias[:, 1], bias[:, 1]], axis=1)
     each = epilogue.numbers(layer).reshape(-1, 4)

@@ -1,7 +1,7 @@
 """Depthwise convolutions of 3x3, one channel at a time (``planes.h``).
 
-The plane holds all rows of a channel, in workspace where that is too much for the stack, or a ring
-of few; they are as long as windows reach, and a little longer.
+A plane holds the rows of a channel as 16-bit values, with padding: all rows, or a ring of a few
+rows. It lies on the stack if it fits, else in workspace.
 """
 
 from dataclasses import dataclass
@@ -18,16 +18,19 @@ from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions
 from tvm_serenity.firmware.program import Array
 
 PLANE_BYTES = 432
-"""What a depthwise convolution's plane may take of the stack: four rows of 54 inputs."""
+"""The maximum bytes of a plane on the stack: four rows of 54 inputs."""
 
 
 @dataclass(frozen=True)
 class Lines:
-    """The ``function`` of a ``file`` that makes lines from a plane; inputs are ``lifted`` more."""
+    """The C ``function`` in ``file`` that computes lines from a plane.
+
+    ``offset`` is added to the inputs in the plane.
+    """
 
     file: str
     function: str
-    lifted: int = 0
+    offset: int = 0
 
 
 def calls_of(name: str, layer: RoundedConvolution, making: Lines) -> list[KernelCall]:
@@ -39,19 +42,19 @@ def calls_of(name: str, layer: RoundedConvolution, making: Lines) -> list[Kernel
 
 
 def _pitch(layer: RoundedConvolution) -> int:
-    """Inputs from a row of a plane to the next."""
+    """Return the elements from a row of a plane to the next row."""
     stride, width = layer.spec.strides[1], layer.spec.output_shape[2]
     return -(-max(width * stride + 4 - stride, 4) // BLOCK) * BLOCK
 
 
 def _rows_read(layer: RoundedConvolution) -> int:
-    """The rows of a plane that holds all that are read."""
+    """Return the number of rows that the layer reads, which a plane of all rows holds."""
     lines = 1 if layer.by_rows else layer.spec.output_shape[1]
     return (lines - 1) * layer.spec.strides[0] + 3
 
 
 def _call(name: str, layer: RoundedConvolution, making: Lines, rows: int) -> KernelCall:
-    """The call with so many rows in the plane."""
+    """Return the call with ``rows`` rows in the plane."""
     dtype, pitch = layer.spec.dtype, _pitch(layer)
     on_stack = 2 * rows * pitch <= PLANE_BYTES
     names = ["x0", "x1", "x2"] if layer.by_rows else ["x0"]
@@ -68,11 +71,11 @@ def _call(name: str, layer: RoundedConvolution, making: Lines, rows: int) -> Ker
     kernel = written(name, layer, making.file, shape, lines)
     options = KernelOptions(plane_rows=rows, ring=rows < _rows_read(layer))
     workspace = 0 if on_stack else 2 * rows * pitch
-    return KernelCall(kernel, (_channel_numbers(layer, making.lifted),), workspace, options)
+    return KernelCall(kernel, (_channel_numbers(layer, making.offset),), workspace, options)
 
 
 def _fields(layer: RoundedConvolution, making: Lines, rows: int) -> dict[str, object]:
-    """What the structure of a layer holds."""
+    """Return the fields of the C structure of a layer."""
     spec = layer.spec
     _, lines, width, channels = spec.output_shape
     return {
@@ -90,13 +93,13 @@ def _fields(layer: RoundedConvolution, making: Lines, rows: int) -> dict[str, ob
         "input_zero": spec.input_zero,
         "low": spec.requantise.low,
         "high": spec.requantise.high,
-        "lifted": making.lifted,
+        "offset": making.offset,
         "make": f"{making.function}_{spec.strides[1]}_{spec.dtype}",
     }
 
 
 def refuses(layer: RoundedConvolution) -> str:
-    """Return why a depthwise convolution is none of 3x3 that goes by planes, "" if it is."""
+    """Return why the kernels with planes do not compute ``layer``, "" if they do."""
     return "" if _covered(layer) else refusal(layer)
 
 
@@ -110,20 +113,20 @@ def _covered(layer: RoundedConvolution) -> bool:
     return spec.strides[1] <= 2 and spec.strides[0] <= 3 and spec.padding[1] <= 2
 
 
-def _channel_numbers(layer: RoundedConvolution, lifted: int) -> Array:
-    """The numbers of channels, as ``plane.h`` wants them."""
+def _channel_numbers(layer: RoundedConvolution, offset: int) -> Array:
+    """Return bias, requantisation and weights of each channel, as ``plane.h`` reads them."""
     multipliers, words = epilogue.numbers(layer).T
     taps = layer.weights.reshape(3, 3, -1).transpose(2, 0, 1)
     weights = np.zeros((layer.spec.channels, 3, 4), np.int8)
     weights[..., :3] = taps
     weights[..., 3] = words.astype("<i4")[:, None].view(np.int8)[:, :3]
-    bias = layer.bias.astype(np.int64) - lifted * taps.sum(axis=(1, 2), dtype=np.int64)
+    bias = layer.bias.astype(np.int64) - offset * taps.sum(axis=(1, 2), dtype=np.int64)
     first = np.stack([2 * bias, multipliers], axis=1).astype(np.uint32).view(np.int32)
     return np.concatenate([first, weights.reshape(-1, 12).view(np.int32)], axis=1)
 
 
 def counts(layer: RoundedConvolution, options: KernelOptions) -> list[float]:
-    """Return the counts of its work."""
+    """Return the counts of the kernel's work for ``layer``, in the order of its prices."""
     spec, held = layer.spec, options.plane_rows
     channels, width = spec.channels, spec.output_shape[2]
     lines = 1 if layer.by_rows else spec.output_shape[1]

@@ -9,24 +9,24 @@ from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions
 from tvm_serenity.firmware.program import Kernel, LibraryFile, Param
 
 SUM = "Sum"
-"""What the layers compute."""
+"""The value of ``computes`` of the layers."""
 
 
 def refuses(layer: PlainLayer) -> str:
-    """Return why a layer is no sum of two 8-bit tensors of one shape, or rows of such."""
+    """Return why ``layer`` is no sum of two 8-bit tensors of one shape, "" if it is."""
     pair = layer.spec.pair
     sources = {source.dtype for source in pair.sources}
     known = pair.rounding == "tflite" and pair.shapes[0] == pair.shapes[1] and len(sources) == 1
     if not known or not sources | {pair.result.dtype} <= {"int8", "uint8"}:
-        return "adds tensors of one shape and 8-bit type"
+        return "supports only sums of 8-bit tensors of one shape and type"
     rows = not layer.by_rows or layer.slots == (0, 1)
-    return "" if rows else "adds whole rows of two tensors"
+    return "" if rows else "supports only sums of complete rows of two tensors"
 
 
 def call(
     name: str, layer: PlainLayer, function: str, fields: Mapping[str, int], file: LibraryFile
 ) -> list[KernelCall]:
-    """Return the call of a sum; ``function`` of a ``file`` adds two tensors by ``fields``."""
+    """Return the call of a sum: the C ``function`` in ``file``, with ``fields`` as parameters."""
     pair = layer.spec.pair
     count = math.prod(pair.output_shape[2:] if layer.by_rows else pair.output_shape)
     params = [Param(at, pair.sources[0].dtype, True) for at in ("a", "b")]
@@ -39,11 +39,11 @@ def call(
 
 
 def counts(layer: PlainLayer, _options: KernelOptions) -> list[float]:
-    """Return the counts of its work: a call, and its elements."""
+    """Return the counts of calls and elements."""
     shape = layer.spec.pair.output_shape
     return [1, math.prod(shape[2:] if layer.by_rows else shape)]
 
 
 def case(layer: PlainLayer, _options: KernelOptions) -> str:
-    """Return which row of its table prices a layer."""
+    """Return the case of the kernel's price table that prices ``layer``."""
     return str(layer.spec.pair.sources[0].dtype)

@@ -1,4 +1,4 @@
-"""Convolutions two windows at a time (``two_windows.h``), of which a core makes the channels."""
+"""Convolutions, two windows at a time (``two_windows.h``); a core's file computes the channels."""
 
 from dataclasses import dataclass
 
@@ -13,9 +13,10 @@ from tvm_serenity.firmware.program import Array
 
 @dataclass(frozen=True)
 class Making:
-    """How a core makes channels of two windows: a ``making`` of the library, and what it reads.
+    """The C functions ``name`` in ``file`` that compute the channels of two windows on a core.
 
-    ``file`` has it; ``weights`` and ``numbers`` are in its order. ``once``: it rounds once.
+    ``weights`` and ``numbers`` (bias and requantisation) are in their layout. ``once``: sums are
+    rounded once.
     """
 
     name: str
@@ -26,18 +27,18 @@ class Making:
 
 
 def read(layer: RoundedConvolution) -> list[RoundedConvolution]:
-    """Return the layer with its windows in place and gathered, nothing where it has no such."""
+    """Return the layer with windows read in place, and copied; none if it has too many rows."""
     return [] if joined_rows(layer) else limits.read_as(layer, limits.STACK_BYTES)
 
 
 def by_windows(name: str, layer: RoundedConvolution, core: Making) -> KernelCall:
-    """Return the call of a convolution, two windows at a time, as the layer says they are read."""
+    """Return the call of a convolution, two windows at a time, read or copied as ``layer`` says."""
     dtype = layer.spec.dtype
     column_bytes = 2 * layer.depth if layer.gathers else 0
-    columns, held = "NULL", []
+    columns, declared = "NULL", []
     if column_bytes and layer.by_rows:
         columns = "columns"
-        held = [f"{dtype}_t columns[{column_bytes}] {written_calls.WORDS};"]
+        declared = [f"{dtype}_t columns[{column_bytes}] {written_calls.WORDS};"]
     elif column_bytes:
         columns = f"({dtype}_t *)(void *)workspace"
     runs = written_calls.most_runs(layer)
@@ -45,19 +46,19 @@ def by_windows(name: str, layer: RoundedConvolution, core: Making) -> KernelCall
     zero = "o" if layer.outside else "NULL"
     lines = [
         f"static const convolution_{dtype} c = {fields};",
-        *held,
+        *declared,
         f"run_{dtype} runs[{runs}];",
         f"stretch_{dtype} stretches[{runs}];",
         f"const with_{dtype} with = {{NULL, NULL, NULL, NULL, {zero}, {columns}, runs}};",
         f"const twos_{dtype} t = {{&c, w, q, &with, stretches, &making_{dtype}_{core.name}}};",
     ]
     functions = (f"convolve_twos_{dtype}", f"convolve_twos_lines_{dtype}")
-    names, made = written_calls.calls(layer, Called(*functions, "&t", 2))
+    names, call = written_calls.calls(layer, Called(*functions, "&t", 2))
     takes = [("w", str(core.weights.dtype)), ("q", str(core.numbers.dtype))]
     takes += [("o", dtype)] * bool(layer.outside)
     workspace = 0 if layer.by_rows else column_bytes
     shape = Shape(names, takes, layer.by_rows and layer.plain, workspace > 0)
-    kernel = written_calls.written(name, layer, core.file, shape, [*lines, *made])
+    kernel = written_calls.written(name, layer, core.file, shape, [*lines, *call])
     constants = (core.weights, core.numbers, *outside(layer))
     return KernelCall(
         kernel, constants, workspace, KernelOptions(gathered=layer.gathers, once=core.once)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.placements import measure
-from tests.plan.rivals import idealloc, minimalloc
+from tests.plan.other_planners import idealloc, minimalloc
 from tvm_serenity.plan import Buffer, plan
 
 LIVES = ((0, 3, 2), (2, 5, 2), (0, 2, 3), (3, 5, 3), (1, 4, 1))

@@ -1,4 +1,4 @@
-"""Four outputs of two windows at a time, byte by byte, for cores without the DSP extension."""
+"""Convolutions, four outputs of two windows at a time, for cores without the DSP extension."""
 
 import numpy as np
 import numpy.typing as npt
@@ -13,48 +13,49 @@ from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions
 from tvm_serenity.firmware.program import Array
 
 GROUP = 4
-"""Channels that are made together."""
+"""Channels that are computed together."""
 TILE = RegisterTile(windows=2, lines=2, outputs=GROUP)
 
 
 def refuses(layer: RoundedConvolution) -> str:
-    """Return why a layer is not made by fours."""
+    """Return why the kernels do not compute ``layer``, "" if they do."""
     return refusal(layer) if layer.narrow or not is_short(layer) or not read(layer) else ""
 
 
 def calls_of(
-    name: str, layer: RoundedConvolution, file: str, making: str, more: int
+    name: str, layer: RoundedConvolution, file: str, making: str, offset: int
 ) -> list[KernelCall]:
-    """Return the calls of a convolution: windows read where they lie, and gathered.
+    """Return the calls for ``layer``: windows read in place, and copied (im2col).
 
-    ``making``: what makes the channels, in a ``file``; weights are ``more`` than they are.
+    ``making``: the name of the C functions in ``file`` that compute the channels. ``offset`` is
+    added to the weights.
     """
     once = layer.rounding.once_small
     making += "_once" * once + "_alone" * layer.alone
-    laid = in_fours(by_sources(layer), layer.depth, more)
+    laid = grouped_weights(by_sources(layer), layer.depth, offset)
     core = Making(making, file, laid, group_numbers(layer), once)
     return [by_windows(name, one, core) for one in read(layer)]
 
 
 def counts(layer: RoundedConvolution, _options: KernelOptions) -> list[float]:
-    """Return the counts of its work."""
+    """Return the counts of the kernel's work for ``layer``, in the order of its prices."""
     return of_windows(TILE, layer)
 
 
-def in_fours(weights: npt.NDArray[np.int8], depth: int, more: int = 0) -> Array:
-    """Return ``[inputs, outputs]`` plus ``more`` as ``[groups, depth, 4]``, 0 where there are none.
+def grouped_weights(weights: npt.NDArray[np.int8], depth: int, offset: int = 0) -> Array:
+    """Return ``[inputs, outputs]`` plus ``offset`` as ``[groups, depth, 4]``, padded with 0.
 
-    Sums of 8 bits wrap around.
+    The 8-bit sums wrap around.
     """
     inputs, outputs = weights.shape
     full = np.zeros((depth, -(-outputs // GROUP) * GROUP), np.uint8)
     full[:inputs, :outputs] = weights.view(np.uint8)
-    laid = (full + np.uint8(more)).reshape(depth, -1, GROUP).transpose(1, 0, 2)
+    laid = (full + np.uint8(offset)).reshape(depth, -1, GROUP).transpose(1, 0, 2)
     return np.ascontiguousarray(laid).view(np.int8)
 
 
 def group_numbers(layer: RoundedConvolution) -> Array:
-    """Return the numbers of groups ``[groups, 12]``: four biases, two numbers of each channel."""
+    """Return ``[groups, 12]`` words: four biases, then the requantisation of each channel."""
     more = -layer.spec.channels % GROUP
     bias = np.pad(layer.bias.astype(np.int64), (0, more)).reshape(-1, GROUP)
     each = np.pad(epilogue.numbers(layer), ((0, more), (0, 0))).reshape(-1, 2 * GROUP)

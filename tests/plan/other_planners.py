@@ -51,6 +51,7 @@ def call(
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid or 0, signal.SIGKILL)
+        process.kill()  # a child that hangs before it has a group
         process.join()
     if isinstance(said, NoPlacement):
         raise said
@@ -231,7 +232,7 @@ PACKAGES: dict[str, tuple[str, Planner]] = {
 """By the name of a column: the module that is asked, and how."""
 
 
-def rivals(chosen: argparse.Namespace) -> dict[str, Planner]:
+def other_planners(chosen: argparse.Namespace) -> dict[str, Planner]:
     """Those that are there, by the name of their column."""
     found: dict[str, Planner] = {}
     for name, (module, planner) in PACKAGES.items():
