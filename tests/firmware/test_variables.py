@@ -73,8 +73,8 @@ def test_firmware_keeps_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (summed(VALUES, once="ABS"), "ABS in the subgraph that it runs once"),
-        (summed(VALUES, late=True), "variables are used before it runs"),
+        (summed(VALUES, once="ABS"), "ABS is not supported in the initialisation subgraph"),
+        (summed(VALUES, late=True), "CALL_ONCE must run before the variables"),
     ],
     ids=["computed", "late"],
 )

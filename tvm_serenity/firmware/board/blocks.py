@@ -1,7 +1,7 @@
-"""Which blocks a project's harness runs on its machine in QEMU, counted from QEMU's own log.
+"""Count the basic blocks that a project's harness runs in QEMU, from QEMU's log.
 
-The log is read while it is written: a line for each block, and each block's instructions when it
-is translated. Nothing else is asked of the machine.
+The log is read while it is written: it has a line for each executed block, and a listing of each
+block's instructions when it is translated.
 """
 
 import os
@@ -24,30 +24,33 @@ from tvm_serenity.firmware.result import Project
 
 CHUNK_BYTES = 1 << 20
 TRACE = re.compile(rb"^Trace \d+: \w+ \[[0-9a-f]*/([0-9a-f]+/[0-9a-f]*/[0-9a-f]+)\]", re.M)
-"""Address, flags, and flags of the translation: their last bits are the instructions it was cut to,
-0 for all, where the clock's interrupt came in between."""
+"""Address, flags, and translation flags of an executed block.
+
+The last bits of the translation flags are the number of instructions to which an interrupt of the
+clock cut the block; 0 if it is complete.
+"""
 CUT_BITS = 0x1FF
 STOPPED = re.compile(rb"^Trace [^\n]*\nStopped [^\n]*\n", re.M)
-"""A block that was announced, and interrupted before it began: it is announced again."""
+"""A block that was logged but interrupted before it began; it is logged again."""
 LISTED = re.compile(rb"^0x([0-9a-f]+):  ((?:[0-9a-f]{4} )+) *(\S+) *(.*)$", re.M)
 
 
 def priced_alone(board: Board) -> bool:
-    """Whether blocks can be counted for ``board`` and its core's table priced without a memory."""
+    """Return whether blocks of ``board`` can be counted, and its timing needs no memory model."""
     core = board.core.cycles
     return board.qemu is not None and core in core_names() and core_timing(core).pipeline.issue == 1
 
 
 def static_estimate(project: Project, board: Board) -> tuple[int, tuple[int, int]]:
-    """Return instructions and cycles of one run, by the table of ``board``'s core alone."""
+    """Return the instructions and cycles of one run by the core's timing table alone."""
     counts = block_counts(project, board)
     return counts.instructions, static_cycles(counts, core_timing(board.core.cycles))
 
 
 def block_counts(project: Project, board: Board) -> BlockCounts:
-    """Return the blocks from the first call of the network to its return, and their calls.
+    """Return the blocks from the first call of the network to its return, and their counts.
 
-    Raises :class:`CheckError` where the function is not seen to begin and to end.
+    Raises :class:`CheckError` if the log does not contain the begin and end of the function.
     """
     assert board.qemu is not None
     name = f"{project.metadata['name']}_run"
@@ -67,23 +70,25 @@ def block_counts(project: Project, board: Board) -> BlockCounts:
             _release(pipe)
             reader.join()
     if log.back is None or log.last is not None:
-        raise CheckError(f"{project.folder}: {name} is not seen to begin and to end in QEMU")
+        raise CheckError(
+            f"{project.folder}: QEMU's log does not contain the begin and the end of {name}"
+        )
     return log.counts()
 
 
 def _release(pipe: Path) -> None:
-    """Let go a reader that nothing has written to."""
+    """Unblock a reader of a pipe to which nothing was written."""
     try:
         os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
     except OSError:
-        return  # nobody waits
+        return  # no reader is blocked
 
 
 @dataclass
 class _Log:
-    """What was read, of a function that begins at ``begin`` and ends where its caller goes on.
+    """The parsed log of a function that begins at ``begin`` and ends at its return address.
 
-    Blocks are named as the log does; ``last`` is the one that runs, None outside of the function.
+    Blocks have the names of the log; ``last`` is the current block, None outside of the function.
     """
 
     begin: int
@@ -98,7 +103,7 @@ class _Log:
         with pipe.open("rb") as stream:
             while data := stream.read(CHUNK_BYTES):
                 rest += data
-                # the last block may be interrupted yet: the line after it would say so
+                # keep the last block: the next line may say that it was interrupted
                 cut = rest.rfind(b"\nTrace ", 0, rest.rfind(b"\nTrace ")) + 1
                 self._take(rest[:cut])
                 rest = rest[cut:]
@@ -123,7 +128,7 @@ class _Log:
         self.last = inside[-1] if end is None else None
 
     def _from_begin(self, ran: list[bytes]) -> list[bytes]:
-        """What follows the function's first block, once it is met behind its caller's."""
+        """Return the blocks after the function's first one, if that follows its caller's block."""
         ran = [*self.before, *ran]
         self.before = tuple(ran[-1:])
         first = next((i for i, b in enumerate(ran) if _block(b)[0] == self.begin), 0)
@@ -139,7 +144,7 @@ class _Log:
         return self.lines[address][: cut or None]
 
     def counts(self) -> BlockCounts:
-        """The counts, blocks by number."""
+        """Return the counts, with blocks by number."""
         names = sorted({block for block, _ in self.pairs})
         number = {name: i for i, name in enumerate(names)}
         pairs: Counter[tuple[int, int]] = Counter()
@@ -149,7 +154,7 @@ class _Log:
 
 
 def _block(name: bytes) -> tuple[int, int]:
-    """Address of a block, and how many instructions it was cut to."""
+    """Return the address of a block, and the number of instructions to which it was cut."""
     address, _, flags = name.split(b"/")
     return int(address, 16), int(flags, 16) & CUT_BITS
 

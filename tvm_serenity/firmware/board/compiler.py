@@ -1,4 +1,4 @@
-"""Whether the installed C compiler knows the core of a board."""
+"""Check whether the installed C compiler knows the core of a board."""
 
 import functools
 import subprocess
@@ -9,9 +9,9 @@ from tvm_serenity.firmware.board.toolchain import cross_compiler, environment, h
 
 
 def check_compiler(board: Board) -> None:
-    """Raise :class:`UnsupportedError` where the installed C compiler does not know the core.
+    """Raise :class:`UnsupportedError` if the installed C compiler does not know the core.
 
-    It says what the compiler said. A compiler that is missing says nothing.
+    The error quotes the compiler. A compiler that is not installed is not an error.
     """
     command = cross_compiler(board.compiler)
     if not have(command[0]):
@@ -19,15 +19,15 @@ def check_compiler(board: Board) -> None:
     said = _said(command, tuple(board.gcc.split()), identity(command[0]))
     if said:
         raise UnsupportedError(
-            f"{command[0]} does not compile for {board.core.name}, the core of {board.name}: "
-            f"{said}; install a version that knows this core, or write flags it knows into "
-            "[toolchain] gcc of a board file of your own"
+            f"{command[0]} does not compile for {board.core.name}, the core of "
+            f"{board.name}: {said}; install a version that knows this core, or set "
+            "[toolchain] gcc to flags that it knows in a board file of your own"
         )
 
 
 @functools.cache
 def _said(command: tuple[str, ...], flags: tuple[str, ...], _version: str) -> str:
-    """The first complaint of a compiler about ``flags``, "" where it takes them."""
+    """Return the compiler's first error about ``flags``, "" if it accepts them."""
     done = subprocess.run(
         [*command, *flags, "-x", "c", "-fsyntax-only", "-"],
         input="typedef int nothing;\n",

@@ -1,4 +1,4 @@
-"""Whether a program fits a board, by region, and which boards would do."""
+"""Check whether a program fits a board, by memory region, and find boards that it fits."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from tvm_serenity.memory import LiveRange
 
 @dataclass(frozen=True)
 class Line:
-    """One region: what is needed of it, what it has; ``shortfall_bytes`` above 0 is too little."""
+    """One region: the bytes needed and available; ``shortfall_bytes`` above 0: too small."""
 
     region: str
     kind: str
@@ -23,13 +23,13 @@ class Line:
 
     @property
     def shortfall_bytes(self) -> int:
-        """Bytes that are missing; 0 where it fits."""
+        """The bytes missing; 0 if it fits."""
         return max(self.need_bytes - self.size_bytes, 0)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The regions of a board under a program's need."""
+    """The need and size of each memory region of a board."""
 
     board: str
     lines: tuple[Line, ...]
@@ -37,7 +37,7 @@ class Fit:
 
     @cached_property
     def peak(self) -> tuple[LiveRange, ...]:
-        """What is alive at the worst step, largest first."""
+        """The live ranges at the step with the most live bytes, largest first."""
         return _peak(self.ranges)
 
     @property
@@ -47,15 +47,15 @@ class Fit:
 
     @property
     def fits(self) -> bool:
-        """Whether no region is short."""
+        """Whether every region is large enough."""
         return all(line.shortfall_bytes == 0 for line in self.lines)
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A way in which a network was tried: its arena, and whether that fits.
+    """A strategy with which a network was built: its arena, and whether that fits.
 
-    Where it cannot be built so, ``reason`` says why, and there is no arena.
+    If the build failed, ``reason`` says why, and there is no arena.
     """
 
     how: str
@@ -64,7 +64,7 @@ class Attempt:
     reason: str | None = None
 
     def text(self) -> str:
-        """The same in words."""
+        """The strategy and its outcome in words."""
         if self.arena_bytes is None:
             return f"{self.how}: {self.reason}"
         return f"{self.how} {self.arena_bytes:,}{'' if self.fits else ' (too much)'}"
@@ -78,13 +78,11 @@ def fit(
     code_bytes: int | None = None,
     copied_bytes: int = 0,
 ) -> Fit:
-    """Return what ``placed`` and its constants take of ``target``.
+    """Return the bytes that ``placed`` and its constants take of each region of ``target``.
 
-    ``copied_bytes`` of them are copied to the main region.
-
-    ``code_bytes`` is what a linked image takes of the flash beside ``constant_bytes``; None: not
-    linked, so that constants alone are counted. RAM is exact, with ``stack_bytes`` and the C
-    library's data kept free in the main region.
+    ``copied_bytes`` of the constants are copied to the main region. ``code_bytes`` is the flash
+    that a linked image takes beside ``constant_bytes``; None if not linked: then only constants are
+    counted. RAM is exact; ``stack_bytes`` and the C library's data stay free in the main region.
     """
     flash = flash_of(target)
     code = "code not measured" if code_bytes is None else f"{code_bytes:,} code and tables"
@@ -102,17 +100,17 @@ def fit(
 
 
 def flash_of(target: Board) -> MemoryRegion:
-    """Return the region that code and constants lie in."""
+    """Return the region that holds code and constants."""
     return max((r for r in target.regions if r.kind == "flash"), key=lambda r: r.size_bytes)
 
 
 def constants_fit(target: Board, constant_bytes: int) -> bool:
-    """Whether a program's constants alone leave flash for its code; no way of running it helps."""
+    """Return whether a program's constants alone fit the flash; no strategy reduces them."""
     return constant_bytes < flash_of(target).size_bytes
 
 
 def _peak(ranges: Sequence[LiveRange]) -> tuple[LiveRange, ...]:
-    """What is alive at the worst step, largest first."""
+    """Return the live ranges at the step with the most live bytes, largest first."""
     change = Counter[int]()
     for r in ranges:
         change[r.start] += r.size_bytes
@@ -127,9 +125,9 @@ def _peak(ranges: Sequence[LiveRange]) -> tuple[LiveRange, ...]:
 def boards_that_do(
     arena_bytes: int, flash_bytes: int, stack_bytes: int, among: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """Return the known boards with one region for the arena, and flash for code and constants.
+    """Return the boards with one region for the arena, and flash for code and constants.
 
-    Least RAM first.
+    Boards are sorted by RAM, the least first.
     """
     found = []
     for name in names() if among is None else among:

@@ -1,4 +1,4 @@
-"""Milliseconds of a project on its board, by operator: see ``tvm_serenity.cycles``."""
+"""Estimate the latency of a project on its board, by operator (``tvm_serenity.cycles``)."""
 
 import json
 from collections.abc import Sequence
@@ -22,15 +22,15 @@ FLAGS = ("MACHINE := ", "CFLAGS += ")
 def latency(
     project: Project, target: Board | None = None, clock_mhz: int | None = None
 ) -> CycleEstimate:
-    """Return the estimate of one run of the network on ``target``, by default the project's board.
+    """Return the estimate of one run on ``target``, by default the project's board.
 
-    The image is built where it is not. The inputs are those of the reference, where the network
-    takes them in its arena. Raises what ``cycles_of`` raises.
+    The image is built if it is missing. The inputs are those of the reference, if the network reads
+    its inputs in its arena. Raises the errors of ``cycles_of``.
     """
     if project.metadata.get("moving") is not None:
         raise UnsupportedError(
-            "a step of a window that moves is not emulated by cycles; serenity run counts its "
-            "instructions"
+            f"{project.folder}: a step of incremental inference cannot be emulated by "
+            "cycles; serenity run counts its instructions"
         )
     target = board(project.metadata["board"]) if target is None else target
     image = project.folder / IMAGE
@@ -48,7 +48,7 @@ def latency(
 
 
 def _name(project: Project, image: bytes, target: Board, clock_mhz: int | None) -> str:
-    """The cache's name of an estimate: all that is emulated, and what prices it."""
+    """Return the cache key of an estimate, from everything that it depends on."""
     made_by = sources.own_digest(), sources.versions("unicorn", "capstone")
     on = repr(target), json.dumps(target.timing, default=str), str(clock_mhz)
     inputs = [array.tobytes() for array in project.reference_inputs()]
@@ -57,7 +57,7 @@ def _name(project: Project, image: bytes, target: Board, clock_mhz: int | None) 
 
 
 def _restored(entry: bytes) -> CycleEstimate:
-    """The estimate of an entry: JSON has lists where it has tuples."""
+    """Return the estimate of a cache entry; lists of JSON become tuples."""
     held = json.loads(entry)
     for name in ("cycles", "microjoules", "sources"):
         held[name] = None if held[name] is None else tuple(held[name])
@@ -84,9 +84,9 @@ def _estimated(
 
 
 def spent_on(project: Project, found: CycleEstimate) -> tuple[Spent | None, ...]:
-    """Return what each of the operators of ``metadata.json`` took, as they stand there.
+    """Return the time of each operator of ``metadata.json``, in that order.
 
-    None of one that the estimate does not tell from others.
+    None for an operator that the estimate does not distinguish from another.
     """
     names = [str(o["name"]) for o in project.metadata["operators"]]
     parts = {part.name: part for part in found.operators}
@@ -94,7 +94,7 @@ def spent_on(project: Project, found: CycleEstimate) -> tuple[Spent | None, ...]
 
 
 def flags(project: Project) -> str:
-    """Return the compiler's flags of the project's Makefile."""
+    """Return the compiler flags in the project's Makefile."""
     lines = (project.folder / "Makefile").read_text(encoding="utf-8").splitlines()
     return " ".join(
         line.removeprefix(start) for start in FLAGS for line in lines if line.startswith(start)
@@ -102,7 +102,7 @@ def flags(project: Project) -> str:
 
 
 def _entries(project: Project, loaded: LinkedProgram) -> tuple[str, ...]:
-    """The functions that make one operator each: a layer's, or the kernels."""
+    """Return the functions that compute one operator each: a layer's functions, or the kernels."""
     if project.metadata.get("rows") is not None:
         return tuple(f"run_{i}" for i in range(len(project.metadata.get("operators", ()))))
     name = project.metadata["name"]
@@ -110,7 +110,7 @@ def _entries(project: Project, loaded: LinkedProgram) -> tuple[str, ...]:
 
 
 def _fill(project: Project, machine: Machine) -> None:
-    """Write the reference's inputs where the network reads them, if it says where."""
+    """Write the reference's input where the network reads it, if it has one input accessor."""
     name = project.metadata["name"]
     prefix = f"{name}_input_"
     accessors = [s for s in machine.program.symbols if s.code and s.name.startswith(prefix)]
@@ -121,7 +121,7 @@ def _fill(project: Project, machine: Machine) -> None:
 
 
 def _named(project: Project, parts: Sequence[Spent]) -> tuple[Spent, ...]:
-    """The calls of each operator together, in order of the first ones, by what they make."""
+    """Return the estimates with the calls of each operator added up, in order of first calls."""
     names: Sequence[str] = [o["name"] for o in project.metadata.get("operators", ())]
     rows = project.metadata.get("rows") is not None
     if not rows and len(names) == len(parts):

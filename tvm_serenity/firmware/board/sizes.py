@@ -1,4 +1,4 @@
-"""What a linked firmware takes: flash and RAM by section."""
+"""Measure flash and RAM of linked firmware by section."""
 
 import subprocess
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from pathlib import Path
 from tvm_serenity.firmware.board.toolchain import require
 
 FLASH = (".vectors", ".text", ".rodata", ".ARM.exidx")
-"""Sections that lie in flash, the first at its start; the initial values of data follow them."""
+"""Sections in flash, the first at its start; the initial values of data follow them."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes of a firmware: code and constants in flash, data, bss and arenas in RAM.
+    """Bytes of firmware: code and constants in flash; data, bss and arenas in RAM.
 
-    ``flash_bytes`` is all of the flash that is taken, gaps between sections included.
+    ``flash_bytes`` is all flash that is taken, including gaps between sections.
     """
 
     code_bytes: int

@@ -1,7 +1,7 @@
-"""The programs that build and run firmware, and how to get the ones that are missing.
+"""Find and run the tools that build and run firmware, and name the packages of missing ones.
 
-What they make of sources that name no file outside of their project is kept in the cache
-(:mod:`tvm_serenity.system.cache`). Where ``ccache`` is installed, it keeps single objects as well.
+Results of sources that include no file outside of their project are kept in the cache
+(:mod:`tvm_serenity.system.cache`). If ``ccache`` is installed, it keeps single objects too.
 """
 
 import functools
@@ -25,11 +25,11 @@ PACKAGES = {
     "cc": "gcc",
     "clang": "clang",
 }
-"""Debian's package of each tool."""
+"""The Debian package of each tool."""
 
 
 def have(*tools: str) -> bool:
-    """Whether all ``tools`` are installed."""
+    """Return whether all ``tools`` are installed."""
     return all(shutil.which(tool) for tool in tools)
 
 
@@ -38,12 +38,12 @@ def require(*tools: str) -> None:
     for tool in tools:
         if shutil.which(tool) is None:
             package = PACKAGES.get(tool, tool)
-            raise MissingPartError(f"{tool} is not installed: apt-get install {package}")
+            raise MissingPartError(f"{tool} is not installed; run apt-get install {package}")
 
 
 @functools.cache
 def identity(tool: str) -> str:
-    """Return what tells one version of a tool, and of the C library it links, from another."""
+    """Return a text that identifies the version of a tool and of the C library that it links."""
     path = shutil.which(tool)
     if path is None:
         return f"{tool}: missing"
@@ -59,14 +59,16 @@ def _output(*command: str) -> str:
 
 
 def make(directory: Path, *goals: str, variables: Sequence[str] = ()) -> None:
-    """Build ``goals`` of a project; :class:`CheckError` with the compiler's first complaint.
+    """Build ``goals`` of a project; raise :class:`CheckError` with the first error of make.
 
-    Boards need the cross compiler, ``host`` the machine's own.
+    Goals for boards need the cross compiler, ``host`` the host compiler.
     """
     compiler = "cc" if set(goals) <= {"host"} else "arm-none-eabi-gcc"
     require("make", compiler)
     if not (directory / "Makefile").is_file():
-        raise InputError(f"{directory}: no firmware project; make one with serenity build")
+        raise InputError(
+            f"{directory}: not a firmware project (no Makefile); make one with serenity build"
+        )
     kept = cache.opened()
     name = None if kept is None else _entry(directory, compiler, (*goals, *variables))
     held = None if kept is None or name is None else kept.get(name)
@@ -80,17 +82,17 @@ def make(directory: Path, *goals: str, variables: Sequence[str] = ()) -> None:
 
 
 BUILT = "build"
-"""The folder of a project for what is made of its files."""
+"""The folder of a project for build results."""
 SETTINGS = (
     *("CC", "CFLAGS", "CROSS", "HOST_CC", "HOST_FLAGS", "LDFLAGS", "OPAQUE", "SCRIPT"),
     *("COMPILER_PATH", "CPATH", "C_INCLUDE_PATH", "GCC_EXEC_PREFIX", "LIBRARY_PATH"),
 )
-"""Environment variables that make or the compiler follows."""
+"""Environment variables that affect make or the compiler."""
 SOURCES = (".c", ".h", ".ld", ".o", ".s", ".S")
 """Suffixes of the files that make and the compiler read, beside the Makefile."""
 NAMED = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]*)"', re.MULTILINE)
 ELSEWHERE = re.compile(rb"\.\./|(^|[\s=:])/|-I|^-?include\b|\$\((wildcard|shell)", re.MULTILINE)
-"""What in a Makefile may name a file outside of its project."""
+"""Patterns in a Makefile that may refer to a file outside of its project."""
 
 
 def _made(directory: Path, arguments: Sequence[str]) -> None:
@@ -103,7 +105,7 @@ def _made(directory: Path, arguments: Sequence[str]) -> None:
 
 
 def _entry(directory: Path, compiler: str, arguments: Sequence[str]) -> str | None:
-    """The name of what ``arguments`` make of a project; None where it may read other files."""
+    """Return the cache key of ``arguments`` for a project; None if it may read other files."""
     sources = {
         path.relative_to(directory).as_posix(): path.read_bytes()
         for path in directory.rglob("*")
@@ -116,9 +118,9 @@ def _entry(directory: Path, compiler: str, arguments: Sequence[str]) -> str | No
 def entry(
     kind: str, tools: Sequence[str], words: Sequence[str], sources: Mapping[str, bytes]
 ) -> str | None:
-    """Return the cache's name of what ``tools``, told ``words``, make of ``sources`` by name.
+    """Return the cache key of the result of ``tools`` with ``words`` on ``sources``.
 
-    None where these may read other files. The environment that the tools follow decides as well.
+    None if the sources may include other files. The key includes the environment of the tools.
     """
     if not self_contained(sources):
         return None
@@ -132,7 +134,7 @@ def _is_source(path: Path) -> bool:
 
 
 def self_contained(sources: Mapping[str, bytes]) -> bool:
-    """Whether C files and a Makefile name no file but each other and the compiler's own."""
+    """Return whether sources and Makefile refer only to each other and to system headers."""
     for name, data in sources.items():
         if name == "Makefile" and ELSEWHERE.search(data):
             return False
@@ -144,16 +146,16 @@ def self_contained(sources: Mapping[str, bytes]) -> bool:
 
 
 def _compilers() -> list[str]:
-    """Variables of make for the compilers that the environment does not name."""
+    """Return make variables for the compilers that the environment does not set."""
     named = {"CC": "arm-none-eabi-gcc", "HOST_CC": "cc"}
     named = {k: v for k, v in named.items() if not {k, "CROSS"} & set(os.environ)}
     return [f"{variable}={' '.join(compiler(tool))}" for variable, tool in named.items()]
 
 
 def cross_compiler(named: str) -> tuple[str, ...]:
-    """Return the command of the compiler for a board, ``named`` unless the environment says other.
+    """Return the command of a board's compiler: ``named`` unless the environment overrides it.
 
-    ``CC`` names a command, ``CROSS`` what stands before ``gcc``, as in a project's Makefile.
+    As in a project's Makefile, ``CC`` is a command, and ``CROSS`` the prefix of ``gcc``.
     """
     if os.environ.get("CC"):
         return tuple(shlex.split(os.environ["CC"]))
@@ -161,7 +163,7 @@ def cross_compiler(named: str) -> tuple[str, ...]:
 
 
 def compiler(tool: str) -> list[str]:
-    """Return the words that begin a command of a compiler: with ``ccache`` where it is installed.
+    """Return the compiler command, with ``ccache`` if that is installed.
 
     The command runs in :func:`environment`.
     """
@@ -169,9 +171,9 @@ def compiler(tool: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return the variables that make and compilers run with: none of a make that runs us.
+    """Return the environment of make and compilers, without variables of a parent make.
 
-    ``ccache`` keeps objects in a folder of the cache, within its limit, unless they say otherwise.
+    Unless it is set otherwise, ``ccache`` keeps objects in a folder of the cache, within its limit.
     """
     given = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
     kept = cache.opened()

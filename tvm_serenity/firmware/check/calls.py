@@ -1,7 +1,6 @@
-"""A program's calls replayed on a map of owners.
+"""Replay a program's calls on a map that records which byte of which tensor is at each address.
 
-The check is naive on purpose: it knows which byte of which tensor lies at each place of the arenas,
-so a plan with an overlap is found without trusting live ranges.
+The check is deliberately naive: it detects an overlap in a plan without trusting live ranges.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,11 +20,11 @@ MOST_STORES = 1 << 16
 
 
 def check(program: Program) -> None:
-    """Replay ``program``; :class:`CheckError` names what is not intact.
+    """Replay ``program``; raise :class:`CheckError` naming the first tensor that is overwritten.
 
-    Every call must find the rows it reads whole, inside of their arenas, and its scratch must lie
-    on nothing it reads or writes. Only kernels without ``restrict`` work in place, or write over
-    what they have read: then no byte of it may be read after it is written.
+    Every call must find all rows that it reads intact and inside of their arenas, and its workspace
+    must not overlap what it reads or writes. Only kernels without ``restrict`` may work in place or
+    overlap their input; then no byte may be read after it is overwritten.
     """
     memory = _Memory(program)
     for number, step in enumerate(program.steps):
@@ -33,7 +32,9 @@ def check(program: Program) -> None:
             kernel = program.kernel.get(name)
             if kernel is None or len(kernel.params) != len(step.arguments):
                 where = f"step {number} ({name})"
-                raise CheckError(f"{where}: does not fit the parameters of its kernel")
+                raise CheckError(
+                    f"{where}: the step does not have the arguments that its kernel takes"
+                )
     for tensor in program.inputs:
         memory.claim(_all_of(program, tensor))
     if program.moving is not None:
@@ -61,7 +62,7 @@ def check(program: Program) -> None:
 
 
 class _Sums:
-    """How many rows have been taken into what steps add up: all, before another step reads it."""
+    """Counts the rows added to each sum; all must be added before another step reads the sum."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -74,23 +75,25 @@ class _Sums:
         self.taken = dict.fromkeys(self.makers.values(), 0)
 
     def called(self, number: int, first: int, end: int, where: str) -> None:
-        """A step makes, or takes in, rows up to ``end``; :class:`CheckError` for the wrong ones."""
+        """Record that a step computes or adds rows; raise :class:`CheckError` if out of order."""
         step = self.program.steps[number]
         if step.adds:
             if first != self.taken[number]:
-                raise CheckError(f"{where}: row {first} is added, {self.taken[number]} is the next")
+                raise CheckError(
+                    f"{where}: adds row {first} to a sum; expected row {self.taken[number]}"
+                )
             self.taken[number] = end
             return
         read = [a.tensor for a in step.arguments if isinstance(a, Data | Row)]
         for maker in {self.makers[t] for t in read if t in self.makers}:
             taken, height = self.taken[maker], self.program.steps[maker].height
             if taken != height:
-                raise CheckError(f"{where}: {taken} of {height} rows are added of what it reads")
+                raise CheckError(f"{where}: reads a sum of {taken} rows; expected all {height}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows ``first`` to before ``end`` of a tensor; ``whole``: they must follow each other."""
+    """Rows from ``first`` up to ``end`` of a tensor; ``whole``: they must be contiguous."""
 
     tensor: int
     first: int
@@ -100,7 +103,7 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Bytes ``start`` to before ``stop`` of a region; ``byte``: what is expected of the first."""
+    """Bytes from ``start`` up to ``stop`` of a region; ``byte``: expected number of the first."""
 
     region: str
     start: int
@@ -108,7 +111,7 @@ class _Span:
     byte: int = NOBODY
 
     def meets(self, other: "_Span") -> bool:
-        """Whether both have a byte in common."""
+        """Return whether the spans share a byte."""
         inside = self.start < other.stop and other.start < self.stop
         return inside and self.region == other.region
 
@@ -118,7 +121,7 @@ def _all_of(program: Program, tensor: int) -> _Rows:
 
 
 def _move(program: Program, memory: "_Memory") -> None:
-    """Claim what the step before has kept, moved up, and the rows that have arrived."""
+    """Record as written the retained rows, after they move up, and the rows that have arrived."""
     assert program.fed is not None
     assert program.moving is not None
     for kept in program.moving.kept:
@@ -132,16 +135,16 @@ def _move(program: Program, memory: "_Memory") -> None:
 
 
 def _taken_in(program: Program, memory: "_Memory", band: int, arrived: int) -> int:
-    """Claim a band of rows that arrives; return how many have."""
+    """Record as written a band of arriving rows; return the number of rows arrived so far."""
     if program.fed is None or band * program.bands[program.fed.tensor].together != arrived:
-        raise CheckError(f"band {band} of the rows that arrive is not the next one")
+        raise CheckError(f"band {band} of the input arrives out of order, after {arrived} rows")
     end = min(program.fed.rows, arrived + program.bands[program.fed.tensor].together)
     memory.claim(_Rows(program.fed.tensor, arrived, end))
     return end
 
 
 def _replay(memory: "_Memory", number: int, rows: tuple[int, int], where: str) -> None:
-    """One call of a kernel: ``rows`` are the first row that it makes, and the end."""
+    """Replay one call of a kernel for the result rows from ``rows[0]`` up to ``rows[1]``."""
     program, step = memory.program, memory.program.steps[number]
     fed = program.fed is not None and program.fed.step == number
     read = [] if fed else [r for r in _passed(program, step, rows) if r.tensor not in step.writes]
@@ -165,7 +168,7 @@ def _replay(memory: "_Memory", number: int, rows: tuple[int, int], where: str) -
 
 
 def _passed(program: Program, step: Step, rows: tuple[int, int]) -> list[_Rows]:
-    """What the arguments of a call show, rows outside of a tensor left out."""
+    """Return the rows that the arguments of a call point to, without rows outside of a tensor."""
     found = []
     for argument in step.arguments:
         if isinstance(argument, Data):
@@ -178,7 +181,7 @@ def _passed(program: Program, step: Step, rows: tuple[int, int]) -> list[_Rows]:
 
 
 class _Memory:
-    """Which byte lies where: every byte of every tensor has a number, alike in views."""
+    """The number of the byte at each address; views of a tensor share its numbers."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -189,12 +192,12 @@ class _Memory:
         self.home = [homes.setdefault(program.memory(t), t) for t in range(len(sizes))]
 
     def claim(self, rows: _Rows) -> None:
-        """Rows are written."""
+        """Record ``rows`` as written."""
         for span in self.spans(rows):
             self.bytes_of(span)[:] = np.arange(span.byte, span.byte + span.stop - span.start)
 
     def intact(self, rows: _Rows, where: str) -> None:
-        """Raise :class:`CheckError` unless rows are as they were written."""
+        """Raise :class:`CheckError` unless ``rows`` are as they were written."""
         for span in self.spans(rows):
             found = self.bytes_of(span)
             wrong = found != np.arange(span.byte, span.byte + span.stop - span.start)
@@ -203,12 +206,12 @@ class _Memory:
                 raise CheckError(f"{where}: {self.named(rows)} is overwritten by {by}")
 
     def store(self, kept: KeptRows, number: int) -> None:
-        """What windows of another phase keep is written."""
+        """Record as written the retained rows of another phase."""
         span = self.store_of(kept, number)
         self.bytes_of(span)[:] = span.byte
 
     def stored(self, kept: KeptRows, number: int) -> None:
-        """Raise :class:`CheckError` unless what windows of another phase keep is there."""
+        """Raise :class:`CheckError` unless the retained rows of another phase are intact."""
         span = self.store_of(kept, number)
         found = self.bytes_of(span)
         if (found != span.byte).any():
@@ -217,18 +220,21 @@ class _Memory:
             raise CheckError(f"phase {number + 1} of tensor {name!r} is overwritten by {by}")
 
     def store_of(self, kept: KeptRows, number: int) -> _Span:
-        """Where it lies; every store has a number below nobody's."""
+        """Return the span of a store; every store has its own number below ``NOBODY``."""
         place = self.program.row_place(kept.tensor, kept.first)
         assert place is not None
         size = (kept.end - kept.first - kept.shift) * self.program.row_bytes(kept.tensor)
         at, most = kept.stores[number], self.program.arena_bytes[place.region]
         if not 0 <= at <= at + size <= most:
             name = self.program.tensors[kept.tensor].name
-            raise CheckError(f"phase {number + 1} of tensor {name!r}: outside of the arena")
+            raise CheckError(
+                f"phase {number + 1} of tensor {name!r}: bytes {at} to {at + size} are "
+                f"outside of the arena of {most} bytes"
+            )
         return _Span(place.region, at, at + size, -2 - (kept.tensor * MOST_STORES + number))
 
     def apart(self, made: _Rows, read: Sequence[_Rows], in_place: bool, where: str) -> None:
-        """A result may lie on what its call reads only exactly, and if the kernel expects it."""
+        """Check that a result shares memory with a call's input only exactly and in place."""
         for one in read:
             if one.tensor == made.tensor:
                 continue
@@ -239,40 +245,45 @@ class _Memory:
                     raise CheckError(f"{where}: {self.named(one)} is overwritten by {name!r}")
 
     def behind(self, made: _Rows, read: _Rows, windows: Passage, where: str) -> None:
-        """A result may lie on what its call reads where that is not read any more."""
+        """Check that a result overlaps a call's input only where the kernel does not read again."""
         (a,), (b,) = self.spans(made), self.spans(read)
         if not a.meets(b):
             return
         name = self.program.tensors[made.tensor].name
         sizes = (windows.height * windows.width * windows.bytes, windows.out_size)
         if sizes != (b.stop - b.start, a.stop - a.start):
-            raise CheckError(f"{where}: {self.named(read)} is not gone over as {name!r} is made")
+            raise CheckError(
+                f"{where}: {self.named(read)} and {name!r} do not have the sizes of the "
+                "kernel's access pattern"
+            )
         lost = first_lost(windows, a.start - b.start)
         if lost is not None:
             what = f"byte {lost} of {self.named(read)}"
-            raise CheckError(f"{where}: {what} is read after {name!r} is written there")
+            raise CheckError(f"{where}: {what} is read after {name!r} is written to its address")
 
     def scratch(self, at: Place, size_bytes: int, touched: Sequence[_Rows], where: str) -> None:
-        """Scratch may lie on nothing that its call touches; what lay there is gone."""
+        """Check that workspace overlaps nothing its call touches, and record it as overwritten."""
         span = _Span(at.region, at.offset_bytes, at.offset_bytes + size_bytes)
         if not 0 <= span.start <= span.stop <= self.program.arena_bytes[at.region]:
-            raise CheckError(f"{where}: its scratch is outside of the arena")
+            raise CheckError(f"{where}: its workspace is outside of the arena")
         if span.start % self.program.alignment_bytes:
-            raise CheckError(f"{where}: its scratch is not aligned")
+            raise CheckError(
+                f"{where}: its workspace is not aligned to {self.program.alignment_bytes} bytes"
+            )
         for rows in touched:
             if any(span.meets(other) for other in self.spans(rows)):
-                raise CheckError(f"{where}: its scratch overlaps {self.named(rows)}")
+                raise CheckError(f"{where}: its workspace overlaps {self.named(rows)}")
         self.bytes_of(span)[:] = NOBODY
 
     def spans(self, rows: _Rows) -> Iterator[_Span]:
-        """Yield where rows lie, band by band; :class:`CheckError` outside of the arena."""
+        """Yield the span of each band of ``rows``; raise :class:`CheckError` if it is misplaced."""
         program, bands = self.program, self.program.bands[rows.tensor]
         width, start = program.row_bytes(rows.tensor), rows.first
         before: _Span | None = None
         while start < rows.end:
             place = program.row_place(rows.tensor, start) if bands.places else None
             if place is None:
-                raise CheckError(f"{self.named(rows)} is not in memory")
+                raise CheckError(f"{self.named(rows)} has no place in memory")
             end = min(rows.end, (start // bands.together + 1) * bands.together)
             byte = int(self.begins[self.home[rows.tensor]]) + start * width
             stop = place.offset_bytes + (end - start) * width
@@ -283,22 +294,22 @@ class _Memory:
                 raise CheckError(f"{self.named(rows)}: is not aligned")
             apart = before and (before.region, before.stop) != (span.region, span.start)
             if rows.whole and apart:
-                raise CheckError(f"{self.named(rows)}: its rows do not follow each other")
+                raise CheckError(f"{self.named(rows)}: its rows are not contiguous")
             yield span
             before, start = span, end
 
     def bytes_of(self, span: _Span) -> npt.NDArray[np.int64]:
-        """The numbers of what lies in a span."""
+        """Return the byte numbers recorded in a span."""
         return self.owner[span.region][span.start : span.stop]
 
     def named(self, rows: _Rows) -> str:
-        """A tensor by its name, and the row where it has several."""
+        """Return the name of a tensor, with the row if it has several."""
         height = self.program.bands[rows.tensor].height
         row = f"row {rows.first} of " if height > 1 and not rows.whole else ""
         return f"{row}tensor {self.program.tensors[rows.tensor].name!r}"
 
     def names(self, found: npt.NDArray[np.int64], tensor: int) -> list[str]:
-        """The tensors that bytes belong to, ``tensor`` alone only where there is no other."""
+        """Return the names of the tensors that own bytes; ``tensor`` only if it is the only one."""
         known = np.unique(found[found >= 0])
         at = np.unique(np.searchsorted(self.begins, known, "right") - 1)
         others = [int(t) for t in at if int(t) != self.home[tensor]] or [int(t) for t in at]

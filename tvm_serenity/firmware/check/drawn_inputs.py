@@ -1,8 +1,8 @@
-"""More inputs of a whole network: drawn again where they are needed, with what they must give.
+"""Additional inputs of a network, drawn again from a seed, and their recorded outputs.
 
-``build`` runs a network on up to 90 inputs and records the outputs; ``verify`` draws the same
-inputs from what ``metadata.json`` says of them, and runs the firmware in QEMU. Of an error of one
-unit that 5 % of all inputs show, 90 find 99 %.
+``build`` runs a network on up to 90 inputs and records the outputs. ``verify`` draws the same
+inputs from their description in ``metadata.json`` and runs the firmware in QEMU. An error of one
+unit that occurs for 5 % of all inputs is detected by 90 inputs with 99 % probability.
 """
 
 import os
@@ -22,17 +22,17 @@ from tvm_serenity.validation.seeded_inputs import drawn_inputs
 from tvm_serenity.validation.tolerances import FLOAT
 
 MOST_INPUTS, LEAST_INPUTS = 90, 4
-"""Inputs that a network is compared on. Of an error that 5 % of all inputs show, 90 find 99 %."""
+"""Largest and smallest number of inputs on which outputs are compared."""
 QEMU_S = 60.0
-"""Seconds of QEMU on a processor after which ``verify`` ends, unless it is told how many inputs."""
+"""Processor seconds in QEMU after which ``verify`` stops, unless a number of inputs is given."""
 OUTPUT, CHECKSUM = "more_output", "more_checksum"
-"""Keys of a reference: the outputs of all further inputs, and a checksum of these inputs."""
+"""Keys of a reference: the outputs for the additional inputs, and a checksum of these inputs."""
 DRAWN = "drawn"
-"""Key of ``metadata.json``: what integers among the inputs may be, by position."""
+"""Key of ``metadata.json``: the range of each integer input, by position."""
 
 
 def recorded(runs: Sequence[tuple[Sequence[Array], Sequence[Array]]]) -> dict[str, Array]:
-    """Return what a reference holds of further runs, which are inputs and outputs."""
+    """Return the reference entries of additional runs, given as pairs of inputs and outputs."""
     if not runs:
         return {}
     outputs = zip(*(outputs for _, outputs in runs), strict=True)
@@ -43,7 +43,7 @@ def recorded(runs: Sequence[tuple[Sequence[Array], Sequence[Array]]]) -> dict[st
 
 
 def checksum(runs: Sequence[Sequence[Array]]) -> int:
-    """Return a number that tells inputs from others."""
+    """Return a checksum of inputs."""
     total = 0
     for inputs in runs:
         for array in inputs:
@@ -52,13 +52,13 @@ def checksum(runs: Sequence[Sequence[Array]]) -> int:
 
 
 def count_of(project: Project) -> int:
-    """Return how many inputs a project has outputs of, the first one included."""
+    """Return the number of inputs with recorded outputs, including the first one."""
     key = f"{OUTPUT}0"
     return 1 + (len(project.reference[key]) if key in project.reference else 0)
 
 
 def inputs_of(project: Project, seed: int) -> list[Array]:
-    """Return the inputs that ``build`` drew from ``seed``; states have their first values."""
+    """Return the inputs that ``build`` drew from ``seed``; states have their initial values."""
     known = project.metadata[DRAWN]
     tensors = [(tuple(t["shape"]), t["dtype"]) for t in project.inputs]
     allowed = {int(at): Range(*limits) for at, limits in known["allowed"].items()}
@@ -68,10 +68,10 @@ def inputs_of(project: Project, seed: int) -> list[Array]:
 
 
 def in_qemu(project: Project, wanted: int | None) -> tuple[int, str]:
-    """Run further inputs in QEMU; return on how many in all, and what is wrong, or "".
+    """Run additional inputs in QEMU; return the number of inputs and the first error, or "".
 
-    ``wanted``: on how many, the first one included. None: on all whose outputs are recorded, as
-    long as QEMU takes no more than ``QEMU_S``, and on ``LEAST_INPUTS`` whatever it takes.
+    ``wanted``: the number of inputs including the first. None: all whose outputs are recorded until
+    QEMU has taken ``QEMU_S``, and at least ``LEAST_INPUTS``.
     """
     held = count_of(project)
     if wanted is not None and not 1 <= wanted <= held:
@@ -82,8 +82,8 @@ def in_qemu(project: Project, wanted: int | None) -> tuple[int, str]:
     runs = [inputs_of(project, seed) for seed in range(1, held)] if held > 1 else []
     if runs and checksum(runs) != int(project.reference[CHECKSUM].reshape(-1)[0]):
         raise CheckError(
-            f"{project.folder}: this numpy draws other inputs than the one that build had; build "
-            "again, or give --inputs 1"
+            f"{project.folder}: the installed numpy draws inputs that differ from those "
+            "of the build; build the project again, or give --inputs 1"
         )
     begun, done = _qemu_seconds(), 1
     for seed, found in enumerate(_runs(project, runs[: (wanted or held) - 1]), start=1):
@@ -97,7 +97,7 @@ def in_qemu(project: Project, wanted: int | None) -> tuple[int, str]:
 
 
 def _qemu_seconds() -> float:
-    """The processor time of the processes that have ended: other work does not count."""
+    """Return the processor time of finished child processes, which excludes other work."""
     spent = os.times()
     return spent.children_user + spent.children_system
 
@@ -108,7 +108,7 @@ def _runs(project: Project, runs: Sequence[Sequence[Array]]) -> Iterator[Executi
 
 
 def _wrong(project: Project, seed: int, found: Execution) -> str:
-    """What is wrong in the run of the inputs drawn from ``seed``, in words."""
+    """Return what is wrong in the run on the inputs drawn from ``seed``, or ""."""
     for i, (raw, output) in enumerate(zip(found.outputs, project.outputs, strict=True)):
         want = project.reference[f"{OUTPUT}{i}"][seed - 1]
         got = np.frombuffer(raw, want.dtype).reshape(want.shape)
@@ -119,9 +119,9 @@ def _wrong(project: Project, seed: int, found: Execution) -> str:
 
 
 def tolerance_of(metadata: Mapping[str, Any]) -> Tolerance:
-    """Return how far outputs in QEMU may be from those on the machine that built the project.
+    """Return the tolerance between outputs in QEMU and those on the machine of the build.
 
-    Integers are equal, but where floats are computed on the way: these may round to the next.
+    Integers must be equal; if the network computes floats, they may differ by one step.
     """
     floats = any(t["dtype"].startswith("float") for t in metadata["tensors"])
     return Tolerance(FLOAT.relative, steps=int(floats))

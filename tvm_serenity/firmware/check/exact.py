@@ -1,8 +1,8 @@
-"""What integer kernels mean, in exact numpy: a second opinion on TVM's own kernels.
+"""Compute integer kernels exactly in numpy, as a second reference beside TVM's kernels.
 
-A kernel of ours may be made from the TVM kernel that it is compared with, and then has its faults.
-Here the record that both were made from is computed anew: sums in numpy, requantised as
-``quantize.exact`` does, pools and pairs by the references of their operators.
+One of our kernels may be derived from the TVM kernel that it is compared with, and share its
+faults. This module computes the result from the spec that both were made from: sums in numpy,
+requantized by ``quantize.exact``, pools and elementwise pairs by the references of their operators.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,11 +27,11 @@ from tvm_serenity.operators import operator
 from tvm_serenity.quantize.exact import ONCE, TWICE, WIDE, multiplied
 
 Sums = npt.NDArray[np.float64]
-"""Whole numbers below 2**53, which matrix products of float64 add exactly."""
+"""Integers below 2**53 in float64, which matrix products add exactly."""
 
 
 def meaning(spec: Any, given: Sequence[Array]) -> Array | None:
-    """Return what a kernel made from ``spec`` must make of its parameters, None where unknown.
+    """Return the exact result of a kernel made from ``spec``; None for an unknown spec.
 
     ``given`` are all parameters but the result: inputs, weights, bias, tables.
     """
@@ -40,7 +40,7 @@ def meaning(spec: Any, given: Sequence[Array]) -> Array | None:
 
 
 def finished(total: Array, spec: Requantise) -> Array | None:
-    """Return sums, channels last, as stored values; None for a rounding of floats."""
+    """Return sums (channels last) requantized; None if the rounding is in float."""
     if spec.rounding not in (TWICE, ONCE, WIDE, "double"):
         return None
     m = spec.multiplier
@@ -65,7 +65,7 @@ def _convolution(spec: Convolution, given: Sequence[Array]) -> Array | None:
 
 
 def _sums(spec: WindowSums, image: Array, weights: Array) -> Sums:
-    """The sums of an NHWC image under each window, tap by tap."""
+    """Return the sums of an NHWC image under each window."""
     top, left, bottom, right = spec.padding
     border = ((0, 0), (top, bottom), (left, right), (0, 0))
     padded = np.pad(image, border, constant_values=spec.input_zero).astype(np.float64)
@@ -82,7 +82,7 @@ def _sums(spec: WindowSums, image: Array, weights: Array) -> Sums:
 
 
 def _tap(spec: WindowSums, pixels: Sums, w: Sums) -> Sums:
-    """What one tap of the windows adds."""
+    """Return what one position of the window adds to the sums."""
     if spec.depthwise:
         return np.repeat(pixels, spec.channels // pixels.shape[3], axis=3) * w
     if spec.groups == 1:

@@ -1,4 +1,4 @@
-"""A project's whole network on this machine, in a poisoned arena, before it is written."""
+"""Run a project's network on this machine in a poisoned arena, before the project is written."""
 
 import ctypes
 import json
@@ -21,19 +21,20 @@ from tvm_serenity.validation.disagreement import disagreement
 from tvm_serenity.validation.report import first_difference
 
 Runs = list[tuple[Sequence[Array], list[Array]]]
-"""Inputs and the outputs they give."""
+"""Pairs of inputs and outputs."""
 MOST_STEPS = 2 * 10**9
-"""Innermost steps of all runs of a network together, where that is fewer inputs."""
+"""Most innermost loop steps of all runs together; limits the number of inputs."""
 LIMIT_S = 300.0
 POISONS = (0xA5, 0x5A)
 
 
 @dataclass(frozen=True)
 class Rehearsed:
-    """How many tensors were compared when written; whether the model's runtime agreed, or why not.
+    """What a run compared: the number of tensors, and the reference runtime's verdict.
 
-    ``without`` is empty where it did. ``inputs``: on how many inputs outputs were compared;
-    ``reference_inputs``: on how many of them with the runtime's.
+    ``without``: why there was no reference runtime, "" if there was one. ``inputs``: the number of
+    inputs on which outputs were compared; ``reference_inputs``: how many of them with the reference
+    runtime's.
     """
 
     tensors: int
@@ -46,10 +47,10 @@ class Rehearsed:
 def rehearse(
     library: ctypes.CDLL, files: Mapping[str, bytes], reference: Mapping[str, Array]
 ) -> Rehearsed:
-    """Run the network twice, each time on another poison pattern; return what was compared.
+    """Run the network with two poison patterns and compare it with ``reference``.
 
-    Every tensor when it is written with ``reference``, outputs with the runtime's that it holds.
-    Raises :class:`WrongResultError`.
+    Every tensor is compared when it is written, and outputs also with the reference runtime's if
+    ``reference`` has them. Raises :class:`WrongResultError` at the first difference.
     """
     project = Project(None, json.loads(files["metadata.json"]), reference)
     name = project.metadata["name"]
@@ -64,18 +65,18 @@ def rehearse(
         for found in isolated(work, LIMIT_S):
             off = difference(project, found.trace)
             if not off.accepted:
-                raise WrongResultError(f"{name}: {_off(off)} when the whole network runs")
+                raise WrongResultError(f"{name}: {_off(off)} in a run of the network")
             count = off.tensors
             _outputs(project, found.outputs, reference)
             _check_reference(project, found)
     except Death as death:
-        raise WrongResultError(f"{name}: {death} when the whole network runs") from None
+        raise WrongResultError(f"{name}: {death} in a run of the network") from None
     has_reference = f"{OUTPUT}0" in reference
     return Rehearsed(count, has_reference, note_of(reference), 1, int(has_reference))
 
 
 def runs_for(steps: int) -> int:
-    """Return on how many inputs a network of so many innermost steps is compared."""
+    """Return the number of inputs on which to compare a network of ``steps`` innermost steps."""
     return max(LEAST_INPUTS, min(MOST_INPUTS, MOST_STEPS // max(steps, 1)))
 
 
@@ -84,11 +85,11 @@ def rehearse_more(
     files: Mapping[str, bytes],
     runs: Sequence[tuple[Sequence[Array], Recorded | Mapping[str, Array]]],
 ) -> Runs:
-    """Run the network on more inputs; return these with its outputs, which are right.
+    """Run the network on more inputs; return the inputs with its verified outputs.
 
-    ``runs``: inputs, and the runtime's answer to them, or TVM's outputs by their keys in a
-    reference. Where the runtime differs, a second reference is asked. Raises
-    :class:`WrongResultError`.
+    ``runs``: inputs, each with the reference runtime's answer, or with TVM's outputs by their keys
+    in a reference. If the reference runtime differs, a second reference decides. Raises
+    :class:`WrongResultError` if outputs are wrong.
     """
     metadata = json.loads(files["metadata.json"])
 
@@ -99,7 +100,7 @@ def rehearse_more(
     try:
         found = list(isolated(work, LIMIT_S))
     except Death as death:
-        raise WrongResultError(f"{metadata['name']}: {death} when the network runs") from None
+        raise WrongResultError(f"{metadata['name']}: {death} in a run of the network") from None
     made = [_arrays(metadata, one) for one in found]
     for (_, want), one in zip(runs, found, strict=True):
         if not isinstance(want, Recorded):
@@ -115,14 +116,14 @@ def rehearse_more(
 
 
 def _apart(answer: Recorded, made: Sequence[Array]) -> bool:
-    """Whether outputs are further from the runtime's than its rule says."""
+    """Return whether outputs differ from the reference runtime's by more than its tolerance."""
     assert answer.spec is not None
     want = answer.shaped(made)
     return first_difference(want, made[: len(want)], answer.spec.tolerance) is not None
 
 
 def _settle(metadata: Mapping[str, Any], pairs: Sequence[tuple[Recorded, Sequence[Array]]]) -> None:
-    """Raise :class:`WrongResultError` where outputs are wrong that differ from the runtime's."""
+    """Raise :class:`WrongResultError` if outputs that differ from the runtime's are wrong."""
     spec = next((answer.spec for answer, _ in pairs), None)
     if spec is None:
         return
@@ -138,21 +139,21 @@ def _settle(metadata: Mapping[str, Any], pairs: Sequence[tuple[Recorded, Sequenc
 
 
 def _arrays(metadata: Mapping[str, Any], found: Execution) -> list[Array]:
-    """The outputs of a run under their types and shapes."""
+    """Return the outputs of a run as arrays of their types and shapes."""
     described = [metadata["tensors"][t] for t in metadata["outputs"]]
     pairs = zip(found.outputs, described, strict=True)
     return [np.frombuffer(data, t["dtype"]).reshape(t["shape"]) for data, t in pairs]
 
 
 def _off(off: Deviation) -> str:
-    """A difference in words."""
+    """Return a deviation in words."""
     if not off.tensors:
-        return "other tensors are written, or in another order, than planned"
-    return f"tensor {off.first!r} is wrong, {off.max_abs_error:g} apart from TVM's"
+        return "the tensors written, or their order, differ from the plan"
+    return f"tensor {off.first!r} is wrong by {off.max_abs_error:g} compared with TVM's"
 
 
 def _outputs(project: Project, outputs: Sequence[bytes], reference: Mapping[str, Array]) -> None:
-    """Outputs and new states, where the caller finds them, are what the last kernels made."""
+    """Raise :class:`WrongResultError` unless outputs are the results of the last kernels."""
     for index, (described, raw) in enumerate(zip(project.outputs, outputs, strict=True)):
         want = np.ascontiguousarray(reference[f"output{index}"]).reshape(-1)
         got = np.frombuffer(raw, want.dtype)
@@ -195,6 +196,6 @@ def _run(library: ctypes.CDLL, project: Project, inputs: Sequence[Array], poison
     library.serenity_trial.restype = ctypes.c_int32
     status = library.serenity_trial(pointers, results, ctypes.c_int(poison))
     if status != 0:
-        raise RuntimeError(f"it returned {status}")
+        raise RuntimeError(f"the trial returned status {status}")
     outputs = tuple(a[:n].tobytes() for a, n in zip(made, sizes, strict=True))
     return Execution(outputs, tuple(written), None, 0)

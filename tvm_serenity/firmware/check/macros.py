@@ -1,7 +1,7 @@
-"""What a model says of its inputs and outputs, against the macros that a C program reads.
+"""Compare the macros of ``model.h`` with the model's inputs and outputs.
 
-The facts come from the model: shapes and types from TVM's own network, scales and zero points from
-the tables of a ``.tflite`` file. The writer of ``model.h`` has no part in them.
+Expected shapes and types come from TVM's own network, scales and zero points from the tables of the
+``.tflite`` file. The writer of ``model.h`` is not involved.
 """
 
 import ctypes
@@ -24,15 +24,15 @@ from tvm_serenity.frontends._tflite_schema import (
 )
 
 _SCALE, _ZERO_POINT = 2, 3
-"""Fields of the table that says how a tensor is quantised."""
+"""Fields of the FlatBuffers table QuantizationParameters."""
 IMAGE_RANK = 4
-"""Of a tensor that has rows: batch, rows, columns, channels."""
+"""Rank of a tensor that has rows: batch, rows, columns, channels."""
 _INTEGERS = {"int32", "uint8", "int64", "int16", "int8", "int4"}
 
 
 @dataclass(frozen=True)
 class Edge:
-    """An input or an output as the model has it."""
+    """Shape and type of an input or output of the model."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -41,9 +41,9 @@ class Edge:
 def expected_macros(
     program: Program, inputs: Sequence[Edge], outputs: Sequence[Edge], model: str | None
 ) -> dict[str, float]:
-    """Return the value of each macro of ``model.h`` that says something of the model.
+    """Return the expected value of each macro of ``model.h`` that depends on the model.
 
-    ``inputs``: states included; ``model``: its file, if it is known.
+    ``inputs`` include states; ``model``: its file, if known.
     """
     stored = stored_edges(model)
     inputs = _arriving(program, inputs)
@@ -70,7 +70,7 @@ def expected_macros(
 
 
 def _arriving(program: Program, inputs: Sequence[Edge]) -> Sequence[Edge]:
-    """The inputs as they are given: one whose rows arrive may be flat in the model."""
+    """Return the inputs as they are fed; one whose rows arrive may be flat in the model."""
     if program.fed is None:
         return inputs
     shape = tuple(program.tensors[program.fed.tensor].shape)
@@ -81,7 +81,7 @@ def _arriving(program: Program, inputs: Sequence[Edge]) -> Sequence[Edge]:
 
 
 def compare_macros(library: ctypes.CDLL, program: Program, expected: Mapping[str, float]) -> int:
-    """Return how many macros were compared; raise :class:`WrongResultError` at the first wrong one.
+    """Return the number of macros compared; raise :class:`WrongResultError` at a difference.
 
     ``library`` was compiled with ``macros_source`` of the names in ``expected``, in their order.
     """
@@ -100,7 +100,7 @@ def compare_macros(library: ctypes.CDLL, program: Program, expected: Mapping[str
 def stored_edges(
     model: str | None,
 ) -> tuple[list[Quantisation | None], list[Quantisation | None]]:
-    """Return how a ``.tflite`` file stores its inputs and outputs; none of another model."""
+    """Return the quantisation of a ``.tflite`` file's inputs and outputs; else empty lists."""
     path, form = None if model is None else Path(model), None if model is None else format_at(model)
     if path is None or form is None or not form.reads_integers or not path.is_file():
         return [], []
@@ -123,7 +123,7 @@ def _quantised(tensor: Table) -> Quantisation | None:
 
 
 def _sizes(program: Program) -> dict[str, float]:
-    """The bytes of the arenas and of the constants."""
+    """Return the expected bytes of the arenas and of the constants."""
     prefix = program.name.upper()
     regions = {f"{prefix}_ARENA_{n.upper()}_BYTES": v for n, v in program.arena_bytes.items()}
     return {
@@ -145,7 +145,7 @@ def _of_edge(prefix: str, edge: Edge) -> dict[str, float]:
 
 
 def _rows(program: Program, inputs: Sequence[Edge]) -> dict[str, float]:
-    """Of an input whose rows arrive: an image's second axis are the rows; others are one row."""
+    """Return the row macros of an input whose rows arrive; only rank 4 has several rows."""
     if program.fed is None:
         return {}
     edge, name = inputs[0], program.tensors[program.fed.tensor].name

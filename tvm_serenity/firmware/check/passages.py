@@ -1,7 +1,7 @@
-"""A kernel that writes over what it reads, replayed window by window on owners of bytes.
+"""Replay a kernel whose result overlaps its input, window by window, on a map of bytes.
 
-Naive on purpose: it knows no distances. It goes over the pixels as the kernel does, and every byte
-under a window must still be the operand's when it is read.
+The check is deliberately naive and computes no distances: it visits pixels in the kernel's order,
+and every input byte under a window must not have been overwritten when it is read.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ FREE, WRITTEN = 0, 1
 
 
 def first_lost(windows: Passage, apart: int) -> int | None:
-    """Return the first byte of the operand that is read after the result was written there.
+    """Return the first input byte that is read after the result overwrote it, or None.
 
-    ``apart``: bytes from the operand's start to the result's. None where no byte is.
+    ``apart``: bytes from the start of the input to the start of the result.
     """
     w = windows
     size = w.height * w.width * w.bytes
@@ -37,14 +37,14 @@ def first_lost(windows: Passage, apart: int) -> int | None:
 
 
 Bytes = tuple[int, int, int]
-"""First byte, how many, how far apart."""
+"""First byte, number of bytes, and stride."""
 
 
 def _in_pixels(w: Passage) -> Iterator[tuple[list[Bytes], list[Bytes]]]:
-    """Yield what is read and written, pixel by pixel.
+    """Yield the bytes read and the bytes written, pixel by pixel.
 
-    The window of a pixel is read when its own bytes, and those of all that may be made together
-    with it, are written: a kernel may read it again for each channel.
+    The window of a pixel is read after its own bytes, and those of all pixels of its register tile,
+    are written, because a kernel may read it again for each channel.
     """
     written = 0
     for p in range(w.pixels):
@@ -56,7 +56,7 @@ def _in_pixels(w: Passage) -> Iterator[tuple[list[Bytes], list[Bytes]]]:
 
 
 def _window(w: Passage, y: int, x: int) -> list[Bytes]:
-    """The bytes under a window, row by row."""
+    """Return the bytes under a window, row by row."""
     found = []
     for ky in range(w.kernel[0]):
         row = y * w.strides[0] - w.top + ky * w.dilation[0]
@@ -70,7 +70,7 @@ def _window(w: Passage, y: int, x: int) -> list[Bytes]:
 
 
 def _in_planes(w: Passage, held: set[tuple[int, int]]) -> Iterator[tuple[list[Bytes], list[Bytes]]]:
-    """Yield what is read and written, channel by channel and line by line; rows are read once."""
+    """Yield the bytes read and written, by channel and row; each input row is read once."""
     for channel in range(w.bytes):
         for y in range(w.out_height):
             rows = [y * w.strides[0] - w.top + k for k in range(w.kernel[0])]

@@ -1,7 +1,8 @@
-"""The library's requantisation, compiled, against exact integers: for the multipliers in use.
+"""Compare the library's compiled requantization with exact integers.
 
-A network shows few sums; here each form of the library gets those at which a wrong rounding, sign
-or limit shows (``quantize.exact``), for every channel's multiplier, shift, zero point and limits.
+A network run covers few sums. Here each function of the library is run on the sums that reveal a
+wrong rounding, sign or limit (``quantize.exact``), for the multiplier, shift, zero point and limits
+of every channel of the program.
 """
 
 import ctypes
@@ -26,15 +27,15 @@ from tvm_serenity.quantize.exact import (
 )
 
 _FORMS = {TWICE: (0, 1), ONCE: (2, 3)}
-"""The numbers of a rounding's two forms in the library's enumeration, the second for small sums."""
+"""The numbers of a rounding's two functions in the library: any sums, small sums."""
 _FULL = {(-128, 127): 1, (0, 255): 2}
-"""The library's numbers of the limits of a whole type."""
+"""The library's numbers for clamping to the limits of a type."""
 _WORD = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
 class _Case:
-    """The sums of a channel that a form is defined for, and what it must make of them."""
+    """The sums of a channel that a function accepts, and its expected results."""
 
     channel: Channel
     sums: Ints
@@ -50,10 +51,10 @@ class _Case:
 def compare_forms(
     library: ctypes.CDLL, used: frozenset[str], channels: Iterable[tuple[str, Channel]]
 ) -> int:
-    """Return how many sums were compared; raise :class:`WrongResultError` at the first wrong one.
+    """Return the number of sums compared; raise :class:`WrongResultError` at a difference.
 
     ``library`` was compiled with ``forms.c``; ``used`` names the files of the kernel library that
-    it holds; ``channels`` come with the names of their operators.
+    it contains; ``channels`` are pairs of an operator's name and a channel.
     """
     count, seen = 0, set[Channel]()
     for operator, channel in channels:
@@ -69,7 +70,7 @@ def compare_forms(
 
 
 def _is_byte(channel: Channel) -> bool:
-    """Whether results are stored in 8 bits: others are kept within wider limits."""
+    """Return whether results are stored in 8 bits; other types have wider limits."""
     return any(low <= channel.low and channel.high <= high for low, high in _FULL)
 
 
@@ -82,7 +83,7 @@ def _case(channel: Channel) -> _Case:
 def _made(
     library: ctypes.CDLL, used: frozenset[str], case: _Case
 ) -> Iterator[tuple[str, _Case, Ints]]:
-    """What each form makes of the sums that it is for."""
+    """Yield each function that applies to a channel, its sums, and its results."""
     channel, shift = case.channel, case.channel.shift
     yield "requantised", case, _general(library, case, _FORMS[channel.rounding][0])
     if not LEAST_SHIFT <= shift < 0:

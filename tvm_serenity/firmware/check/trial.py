@@ -1,7 +1,7 @@
-"""C kernels called on this machine: the text of a project, compiled and run in guarded memory.
+"""Compile a project's C kernels and call them on this machine in guarded memory.
 
-A :class:`Trial` is memory and calls that work on it. ``run`` poisons what is not given,
-and finds what a kernel writes where it must not. No TVM here.
+A :class:`Trial` is a list of memory blocks and of calls on them. ``run`` poisons uninitialised
+memory and reports writes outside of writable blocks. Does not use TVM.
 """
 
 import ctypes
@@ -19,18 +19,18 @@ from tvm_serenity.firmware.program import Array
 from tvm_serenity.system import cache
 
 GUARD_BYTES = 64
-"""Bytes around each block that nothing may touch."""
+"""Bytes before and after each block that no kernel may touch."""
 FLAGS = ("-std=gnu11", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC")
 COMPILER, MADE = "cc", "trial.so"
 NOWHERE = -1
-"""Stands for a block in a call: NULL is passed."""
+"""Stands for a block in a call for which NULL is passed."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Memory a kernel is given: what it ``held``, or None for ``size_bytes`` of poison.
+    """Memory that a kernel is given: the array ``held``, or ``size_bytes`` of poison.
 
-    It begins at a multiple of ``alignment``, and of no larger power of two.
+    Its address is a multiple of ``alignment`` and of no larger power of two.
     """
 
     size_bytes: int
@@ -46,7 +46,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of the kernel ``symbol``, each argument the address of a block or ``NOWHERE``."""
+    """A call of the kernel ``symbol``; each argument is a block's number or ``NOWHERE``."""
 
     symbol: str
     blocks: tuple[int, ...]
@@ -54,7 +54,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Trial:
-    """Calls in order on blocks; what is left in the blocks ``results`` together is the result."""
+    """Calls in order on blocks; the contents of the blocks ``results`` are the result."""
 
     blocks: tuple[Block, ...]
     calls: tuple[Call, ...]
@@ -63,7 +63,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The bytes of the results one after the other; ``damage`` says what else was written."""
+    """The concatenated bytes of the results; ``damage`` describes a forbidden write, or None."""
 
     result: Array
     damage: str | None
@@ -71,9 +71,9 @@ class TrialResult:
 
 @dataclass
 class Compilation:
-    """A compiler at work on sources in ``directory``; no ``process`` where it is done.
+    """A running compiler for sources in ``directory``; without ``process`` it has finished.
 
-    ``entry``: under which name the cache keeps what it makes, if it does.
+    ``entry``: the cache key of its result, or None.
     """
 
     directory: Path
@@ -82,7 +82,7 @@ class Compilation:
 
     @cached_property
     def library(self) -> ctypes.CDLL:
-        """What it made, once it is done; :class:`CheckError` with its first complaint."""
+        """Wait for the compiler and load its library; raise :class:`CheckError` if it failed."""
         made = self.directory / MADE
         if self.process is not None:
             self._wait(self.process)
@@ -98,7 +98,7 @@ class Compilation:
             raise CheckError(f"{COMPILER}: {(lines or ['failed'])[0]}")
 
     def stop(self) -> None:
-        """End the compiler if it still runs."""
+        """Stop the compiler if it still runs."""
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -107,7 +107,7 @@ class Compilation:
 def compilation(
     directory: Path, texts: Mapping[str, bytes], sources: Sequence[str], flags: Sequence[str] = ()
 ) -> Compilation:
-    """Return the compiler of this machine making a shared object of ``sources``."""
+    """Start the host compiler on ``sources`` to make a shared object."""
     require(COMPILER)
     for name, text in texts.items():
         (directory / name).write_bytes(text)
@@ -130,7 +130,7 @@ def compilation(
 
 
 def run(library: ctypes.CDLL, trial: Trial, poison: int) -> TrialResult:
-    """Return what the calls of ``trial`` leave, in memory full of the byte ``poison``."""
+    """Return the result of the calls of ``trial`` in memory filled with the byte ``poison``."""
     offsets, end = [], GUARD_BYTES
     for block in trial.blocks:
         step = 2 * block.alignment
@@ -158,7 +158,7 @@ def run(library: ctypes.CDLL, trial: Trial, poison: int) -> TrialResult:
 
 
 def _damage(trial: Trial, offsets: Sequence[int], changed: Array) -> str | None:
-    """What was written outside of blocks that are writable, in words."""
+    """Describe the first write outside of writable blocks, or return None."""
     for block, place in zip(trial.blocks, offsets, strict=True):
         if block.writable:
             changed[place : place + block.size_bytes] = False
@@ -167,8 +167,8 @@ def _damage(trial: Trial, offsets: Sequence[int], changed: Array) -> str | None:
     first = int(np.argmax(changed))
     for index, (block, place) in enumerate(zip(trial.blocks, offsets, strict=True)):
         if place <= first < place + block.size_bytes:
-            return f"writes to block {index}, which it only reads"
+            return f"writes to block {index}, which is read-only"
     before = max((i for i, o in enumerate(offsets) if o <= first), default=0)
     block, place = trial.blocks[before], offsets[before]
     behind = first - place - block.size_bytes
-    return f"writes outside of its blocks, {behind + 1} bytes behind the end of block {before}"
+    return f"writes outside of its blocks, {behind + 1} bytes after the end of block {before}"

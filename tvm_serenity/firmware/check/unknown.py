@@ -1,4 +1,4 @@
-"""Which tensors of a program cannot be known: those that the user's functions decide."""
+"""Find the tensors of a program whose values depend on the user's functions."""
 
 from collections.abc import Hashable
 
@@ -6,14 +6,14 @@ from tvm_serenity.firmware.program import ARRIVAL, Data, Program, Row
 from tvm_serenity.firmware.trace import written
 
 UNKNOWN = "unknown_steps"
-"""Key of a reference: the tensors, by the order written, that are not to be compared."""
+"""Key of a reference: the positions, in order of writing, of tensors that are not compared."""
 
 
 def unknown_steps(program: Program) -> list[int]:
-    """Return what depends on a user's function, by the order it is written in.
+    """Return the positions, in order of writing, of tensors that depend on a user's function.
 
-    Memory is followed, so that a tensor that shows another one's is known like it; all rows of a
-    tensor are known, or none.
+    Dependences are tracked by memory, so views of a tensor are treated like the tensor; either all
+    rows of a tensor are known or none.
     """
     lost: set[Hashable] = set()
     tensors: set[int] = set()

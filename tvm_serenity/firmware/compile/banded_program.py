@@ -1,4 +1,4 @@
-"""The program of a network in bands of rows: tensors in bands, steps that make rows of them."""
+"""The program of a network in bands of rows: tensors in bands, and steps that compute rows."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -41,16 +41,16 @@ def banded_program(
     alignment: int = 16,
     known: Mapping[int, Known] = MappingProxyType({}),
 ) -> Program:
-    """Return the program of a split network whose bands are ``placement`` in the arenas.
+    """Return the program of a split network with bands placed by ``placement``.
 
-    ``streaming`` must be made from ``kernels.network``. Its tensors are the network's features;
-    ``known``: what the model says of those that are its inputs and outputs.
+    ``streaming`` must be computed from ``kernels.network``. The program's tensors are the network's
+    features. ``known`` describes those that are inputs and outputs of the model.
     """
     return BandedMaker(kernels, streaming, placement).program(name, alignment, known)
 
 
 def sources(kernels: RowKernels) -> tuple[Source, ...]:
-    """Return what each step of a banded program computes."""
+    """Return the operators that each step of a banded program computes."""
     network, rows = kernels.network, kernels.rows
 
     def makes(feature: int) -> int:
@@ -84,7 +84,7 @@ class BandedMaker(ProgramMaker):
         self.network = streaming.banded.network
         self.placement = placement
         self.added: dict[int, int] = {}
-        """The rows that a call takes in at most, by its layer."""
+        """The largest number of input rows that one call of a layer reads, by layer."""
         for call in self.banded.calls:
             most = self.added.get(call.layer, 0)
             self.added[call.layer] = max(most, call.end - call.first)
@@ -92,7 +92,7 @@ class BandedMaker(ProgramMaker):
         self.pads = self._pads()
 
     def program(self, name: str, alignment: int, known: Mapping[int, Known]) -> Program:
-        """The whole program; arguments as of :func:`banded_program`."""
+        """Return the program; the arguments are those of :func:`banded_program`."""
         steps = tuple(self.step(index) for index in self.layers)
         features = self.network.features
         return self.finished(
@@ -114,11 +114,11 @@ class BandedMaker(ProgramMaker):
         )
 
     def moving(self) -> Moving | None:
-        """What stays when a window moves: nothing, the input is whole."""
+        """Return None: the program does not retain rows between runs."""
         return None
 
     def fed(self) -> Fed | None:
-        """The input whose rows arrive."""
+        """Return the input whose rows arrive during the run, or None."""
         if self.banded.feeding is None:
             return None
         tensor = self.network.inputs[0]
@@ -128,7 +128,7 @@ class BandedMaker(ProgramMaker):
         return Fed(tensor, known.height, known.row_bytes, step)
 
     def bands(self, feature: int) -> Bands:
-        """Where a feature lies: nowhere if nothing makes it, like rows that are not kept."""
+        """Return the places of a feature's bands; none if no step stores the feature."""
         found = {
             self.banded.bands[t].first: place
             for t, place in self.placement.tensors.items()
@@ -141,7 +141,7 @@ class BandedMaker(ProgramMaker):
         return Bands(places, height, together)
 
     def sequence(self) -> list[tuple[int, int]]:
-        """The calls in order."""
+        """Return the calls in order, as the number of the step and the number of the band."""
         found = []
         numbers = {layer: number for number, layer in enumerate(self.layers)}
         for call in (self.banded.calls[op] for op in self.order):
@@ -154,14 +154,14 @@ class BandedMaker(ProgramMaker):
         return found
 
     def together(self, index: int) -> int:
-        """The rows a call of a layer runs through; of sums those that its input has together."""
+        """Return the rows that one call of a layer computes; for sums, the input rows it adds."""
         layer = self.network.layers[index]
         if layer.sums:
             return self.added[index]
         return min(self.banded.heights[f] for f in layer.outputs) if layer.splits else 1
 
     def step(self, index: int) -> Step:
-        """How a layer runs."""
+        """Return the step that runs a layer."""
         kernel, code = self.kernels.rows.kernels[index], self.kernels.code[index]
         layer = self.network.layers[index]
         assert kernel is not None
@@ -193,7 +193,7 @@ class BandedMaker(ProgramMaker):
         )
 
     def over(self, index: int, code: LoweredLayer) -> tuple[tuple[int, Passage], ...]:
-        """What rows of a layer lie on in part in any of its calls, and how it is gone over."""
+        """Return the inputs that rows of a layer overlap in any call, with the access pattern."""
         layer, found = self.network.layers[index], dict[int, Passage]()
         known = dict(zip(layer.inputs, code.passages, strict=False))
         for op, call in zip(self.banded.graph.ops, self.banded.calls, strict=True):
@@ -206,7 +206,7 @@ class BandedMaker(ProgramMaker):
         return tuple(sorted(found.items()))
 
     def meet(self, one: int, two: int) -> bool:
-        """Whether two tensors of the graph share bytes."""
+        """Return whether two tensors of the graph share bytes."""
         tensors, places = self.banded.graph.tensors, self.placement.tensors
         if one not in places or two not in places:
             return False
@@ -214,7 +214,7 @@ class BandedMaker(ProgramMaker):
         return meet(places[one], sizes[0], places[two], sizes[1])
 
     def scratch(self, index: int) -> Scratch | None:
-        """The workspace of a layer that is not in rows."""
+        """Return the workspace of an unsplit layer, or None."""
         size = self.network.layers[index].workspace_bytes
         if not size:
             return None
@@ -222,7 +222,7 @@ class BandedMaker(ProgramMaker):
         return Scratch(self.placement.scratch[op], size)
 
     def _pads(self) -> dict[tuple[str, float], int]:
-        """One constant row for each value that pads, as long as the longest row it stands for."""
+        """Return the constant row of each padding value, as long as the longest row it pads."""
         longest: dict[tuple[str, float], int] = {}
         for index in self.layers:
             for value, feature in self.padded(index):
@@ -236,7 +236,7 @@ class BandedMaker(ProgramMaker):
         }
 
     def padded(self, index: int) -> list[tuple[float, int]]:
-        """The values that pad a layer's inputs, and which inputs: kernels from TIR read a row."""
+        """Return the padding values of a layer and their inputs, for kernels from TIR only."""
         kernel, code = self.kernels.rows.kernels[index], self.kernels.code[index]
         if kernel is None or kernel.rows is None or code is None or code.library:
             return []
@@ -244,9 +244,13 @@ class BandedMaker(ProgramMaker):
         return [(v, inputs[kernel.data.index(p)]) for p, v in kernel.rows.padding.items()]
 
     def pad(self, index: int) -> int | None:
-        """The constant that stands for a row outside of what a layer reads."""
+        """Return the constant that replaces rows outside of a layer's inputs, or None."""
         found = {self.pads[self.network.features[f].dtype, v] for v, f in self.padded(index)}
         if len(found) > 1:
             name = self.network.layers[index].name
-            raise UnsupportedError(f"{name}: its inputs are padded with different values")
+            raise UnsupportedError(
+                f"{name}: its inputs are padded with different values "
+                f"({', '.join(str(v) for v, _ in self.padded(index))}); a layer in rows needs "
+                "one value"
+            )
         return next(iter(found), None)

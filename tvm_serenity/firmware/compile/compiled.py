@@ -1,4 +1,4 @@
-"""A program compiled for a board, and what it was made from."""
+"""A program compiled for a board, and the modules it was compiled from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """What a step computes: operator ``op`` of the region, of the program's tensors ``inputs``.
+    """The operator ``op`` of the region that a step computes from the program's tensors ``inputs``.
 
-    These are the operator's arguments that are no constants, in order. Of a step that finishes
-    sums they are what is summed. ``before``: operators that the step computes first, in order,
-    each of the one before, the first of ``inputs``, ``op`` of the last.
+    ``inputs`` are the operator's non-constant arguments in order; for a step that finishes sums,
+    they are the tensors that were summed. ``before`` are operators that the step computes first, in
+    order: each reads the result of the previous one, the first reads ``inputs``, and ``op`` reads
+    the last result.
     """
 
     op: int
@@ -36,15 +37,15 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Compiled:
-    """A network compiled for a board, whole or by rows.
+    """A network compiled for a board, unsplit or by rows.
 
-    ``lowered`` holds TVM's own kernels, before any schedule of ours, in the given order; ``region``
-    is read off a module of the same calls. ``sources`` are one for each step of the program,
-    ``tensors`` one of the region for each of the program's (None: sums, which no whole kernel
-    stores). ``compiled_here``: kernels that LLVM compiled for the board, as TIR. ``chosen``: the
-    bands, where it runs by rows. ``choices``: the kernel of each operator, and why. ``tried``:
-    where it does not fit as it is, the ways it was built in until one does, this one among them.
-    ``moved``: the step, of a window that moves.
+    ``lowered`` holds TVM's own kernels, without any schedule of ours, in the given order;
+    ``region`` is read from a module with the same calls. ``sources`` has an entry for each step of
+    the program. ``tensors`` maps the program's tensors to those of the region (None: sums, which no
+    unsplit kernel stores). ``compiled_here``: kernels that LLVM compiled for the board, as TIR.
+    ``chosen``: the bands of a network that runs by rows. ``choices``: the kernel of each operator,
+    and why. ``tried``: the strategies that were built until one fitted, including this one.
+    ``moved``: the step of incremental inference.
     """
 
     program: Program

@@ -1,4 +1,4 @@
-"""The constants of a program: equal bytes of one type are stored once."""
+"""The constants of a program; constants with the same type and bytes are stored once."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ from tvm_serenity.firmware.program import Array, Constant
 
 
 class Constants:
-    """Constants by number, in the order they were first asked for."""
+    """The constants, numbered in the order of their first use."""
 
     def __init__(self) -> None:
         self.all: list[Constant] = []
         self._numbers: dict[tuple[str, bytes], int] = {}
 
     def number(self, array: Array) -> int:
-        """The number of the constant with the bytes of ``array``, made if there is none."""
+        """Return the number of the constant with the bytes of ``array``; add it if it is new."""
         array = np.ascontiguousarray(array)
         key = (str(array.dtype), array.tobytes())
         if key not in self._numbers:

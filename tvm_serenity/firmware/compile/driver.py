@@ -1,4 +1,4 @@
-"""A network compiled for a board, whole or by rows, and what JSON says of it."""
+"""Compile a network for a board, unsplit or by rows, and describe the result for JSON."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -49,9 +49,9 @@ from tvm_serenity.sliding.described import steps_of
 
 @dataclass(frozen=True)
 class NetworkCompiler:
-    """A network (``module``: Relax, fresh) that is compiled for a board in one way or in several.
+    """Compiles a network (``module``: Relax, fresh) for a board with one or several strategies.
 
-    What several ways have in common is made once. ``settings`` are those of all of them.
+    Intermediate results that strategies share are computed once. ``settings`` apply to all of them.
     """
 
     module: tvm.IRModule
@@ -63,13 +63,13 @@ class NetworkCompiler:
     uncut: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     def ready(self, rewrite: str = "") -> Prepared:
-        """Return the lowered network, rewritten by the rules that are named."""
+        """Return the lowered network, rewritten by the named rules."""
         if rewrite not in self.known:
             self.known[rewrite] = kernels_of(self.module, replace(self.settings, rewrite=rewrite))
         return self.known[rewrite]
 
     def changes(self, rewrite: str) -> bool:
-        """Whether rewriting by these rules makes another network of it."""
+        """Return whether rewriting by these rules changes the network."""
         found = self.ready(rewrite).rewriting
         return found is not None and found.changed
 
@@ -78,23 +78,23 @@ class NetworkCompiler:
         return read_rows(ready.plain, self.name, ready.target, self.uncut)
 
     def rows(self, overlap: bool = False) -> RowKernels:
-        """Return the network by rows; :class:`InputError` where nothing of it can be split.
+        """Return the network by rows; raise :class:`InputError` if no layer can be split.
 
-        ``overlap``: rows may lie over rows that die as they are made.
+        ``overlap``: rows may overlap input rows that are not read again.
         """
         kernels = self.layers(overlap)
         check_splittable(kernels.network)
         return kernels
 
     def layers(self, overlap: bool = False) -> RowKernels:
-        """Return the same of any network, whether or not something can be split."""
+        """Return the kernels by rows, whether or not a layer can be split."""
         if overlap not in self.cut:
             self.settings.notify("reading rows")
             kernels = None
             while kernels is None:
                 try:
                     kernels = self._row_kernels(overlap)
-                except UncutError as error:  # layers that are made whole then
+                except UncutError as error:  # these layers stay unsplit
                     self.uncut.update(error.kernels)
             self.cut[overlap] = kernels
         return self.cut[overlap]
@@ -109,16 +109,16 @@ class NetworkCompiler:
         )
 
     def unsplit(self, how: Settings) -> Compiled:
-        """Return the network compiled operator by operator; ``how`` says all that differs."""
+        """Return the network compiled operator by operator with the settings ``how``."""
         made = compiled(self.module, self.ready(how.rewrite), self.name, self.board, how)
         of_region = {tensor: i for i, tensor in enumerate(made.tensors)}
         results = [of_region[t] for t in made.region.results]
         return with_every_output(made, interface(self.module), results)
 
     def in_bands(self, chosen: Choice, overlap: bool = False) -> Compiled:
-        """Return the network compiled in bands of the network of ``rows(overlap)``.
+        """Return the network compiled in the bands ``chosen`` for ``rows(overlap)``.
 
-        Its chains of layers are made in the tiles that were chosen.
+        Its chains of layers run in the tiles that were chosen.
         """
         best, kernels = chosen.best, self.rows(overlap)
         if chosen.recomputed is not None:
@@ -142,9 +142,9 @@ class NetworkCompiler:
         placement: BandPlacement,
         program: Callable[[RowKernels, BandPlacement], Program],
     ) -> Compiled:
-        """Return a network in rows compiled, with faster kernels where there is room for them.
+        """Return a network in rows compiled, with workspace upgrades where they fit.
 
-        ``program`` is made of the kernels that are taken and of where all of it lies then.
+        ``program`` builds the program from the final kernels and their placement.
         """
         best, settings, ready = chosen.best, self.settings, self.ready()
         alignment = self.board.core.alignment_bytes
@@ -172,9 +172,9 @@ class NetworkCompiler:
         return with_every_output(made, interface(self.module), kernels.rows.results)
 
     def _more_room(self, placed: MemoryMap, room: Sequence[Room]) -> dict[str, int]:
-        """The bytes that each arena may have where faster kernels want them.
+        """Return the bytes to which the arena of each region may grow for workspace upgrades.
 
-        What a limit on all of them leaves is the largest one's.
+        If a limit on the sum of arenas is set, only the largest arena grows.
         """
         limit, held = self.settings.limit_bytes, placed.arena_bytes
         if limit is None:
@@ -185,7 +185,7 @@ class NetworkCompiler:
 
 
 def by_rows(maker: NetworkCompiler) -> Compiled:
-    """Return the network in bands: of as many rows as was asked for, else the coarsest that fit."""
+    """Return the network in bands of the requested height, or the coarsest that fit."""
     settings = maker.settings
     network = maker.rows(settings.overlap).network
     settings.notify("ordering and placing bands")
@@ -197,14 +197,14 @@ def by_rows(maker: NetworkCompiler) -> Compiled:
 
 
 def checked(made: Compiled) -> None:
-    """Replay the calls, and have order and placement of bands checked by the naive checkers."""
+    """Replay the calls, and check the order and placement of bands with the naive checkers."""
     check(made.program)
     if made.chosen is not None:
         made.chosen.best.check()
 
 
 def facts(made: Compiled) -> dict[str, Any]:
-    """Return what JSON says of order, placement and bands, and what stayed float."""
+    """Return the JSON object for the order, placement, bands, and operators kept in float."""
     rows = None
     if made.chosen is not None:
         table_bytes = 0 if made.program.straight else tables(made.program).size_bytes
@@ -224,22 +224,22 @@ def facts(made: Compiled) -> dict[str, Any]:
 
 
 def loose(module: tvm.IRModule, settings: Settings) -> str:
-    """Return why outputs may be further from the model's own runtime than its rule says, or "".
+    """Return why outputs may differ from the model's runtime by more than the tolerance, or "".
 
-    ``module`` is Relax as it was imported.
+    ``module`` is Relax as imported.
     """
     off = settings.quantized == OFF and is_quantised(module)
     return "computed in float" if off or rounds_less(module["main"]) else ""
 
 
 def _again(maker: NetworkCompiler, plain: Choice, factor: float, most_bytes: int) -> Choice:
-    """The better of ``plain`` and the same with chains of layers in tiles.
+    """Return the better of ``plain`` and the same bands with chains of layers in tiles.
 
-    Where no number of rows was asked for and ``plain`` fits, nothing is computed again.
+    If no band height was requested and ``plain`` fits, nothing is recomputed.
     """
-    settings, kernels = maker.settings, maker.rows()  # rows apart: what is over others is placed
+    settings, kernels = maker.settings, maker.rows()  # without overlap: overlaps are placed later
     enough = settings.bands is None and plain.met
-    settings.notify("looking for what to compute again")
+    settings.notify("searching for chains to recompute")
     found = recompute(
         kernels.network,
         () if enough else tileable(kernels),

@@ -1,9 +1,9 @@
-"""A network compiled as its settings say, or in the first way that fits where it does not whole.
+"""Compile a network as its settings say, or with the first fallback strategy that fits.
 
-Ways that take no more time come first: kernels that overwrite what dies, rewriting, both; then
-results that lie over what their layers have read, then the coarsest bands of rows that fit. What
-options decide stays decided, and a way that does not go with them is left out; each that was tried
-is recorded, with its arena or with why it cannot be.
+Strategies that cost no time come first: in-place kernels, rewriting, and both; then overlap; then
+the coarsest bands of rows that fit. Options fixed by the user remain fixed, and a strategy that
+conflicts with them is left out. Each strategy tried is recorded with its arena or with the reason
+why it failed.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ from tvm_serenity.rows.described import rows_text
 
 @dataclass(frozen=True, kw_only=True)
 class UnsplitStrategy:
-    """What is done to a network that is not in bands: fields as those of :class:`Settings`."""
+    """A strategy for an unsplit network; fields as those of :class:`Settings`."""
 
     rewritten: bool = False
     in_place: bool = False
@@ -33,7 +33,7 @@ class UnsplitStrategy:
 
     @property
     def how(self) -> str:
-        """The same in words."""
+        """The strategy in words."""
         said = {
             "rewritten": self.rewritten,
             "in place": self.in_place,
@@ -42,19 +42,19 @@ class UnsplitStrategy:
         return ", ".join(["whole", *(words for words, done in said.items() if done)])
 
     def settings(self, common: Settings) -> Settings:
-        """Return ``common`` with this; :class:`InputError` where they do not go together.
+        """Return ``common`` with this strategy; raise :class:`InputError` if they conflict.
 
-        Rules of rewriting that ``common`` names stay.
+        Rewrite rules that ``common`` names are kept.
         """
         rules = self.rules(common)
         return replace(common, rewrite=rules, in_place=self.in_place, overlap=self.overlap)
 
     def rules(self, common: Settings) -> str:
-        """Return the rules of rewriting that apply, "" for none."""
+        """Return the rewrite rules that apply, "" for none."""
         return (common.rewrite or "all") if self.rewritten else ""
 
     def keeps(self, settings: Settings) -> bool:
-        """Whether all of this that ``settings`` ask for is done."""
+        """Return whether the strategy includes everything that ``settings`` ask for."""
         return (
             self.rewritten >= bool(settings.rewrite)
             and self.in_place >= settings.in_place
@@ -70,15 +70,16 @@ UNSPLIT_STRATEGIES = (
     UnsplitStrategy(in_place=True, overlap=True),
     UnsplitStrategy(rewritten=True, in_place=True, overlap=True),
 )
-"""What there is to try, the plain one first; writing over needs no more than in place alone."""
+"""The strategies in the order in which they are tried; overlap includes in-place kernels."""
 
 
 def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> Compiled:
-    """Return ``module`` (Relax, fresh) compiled for ``board``, whole or by rows.
+    """Return ``module`` (Relax, fresh) compiled for ``board``, unsplit or by rows.
 
-    Whether it fits is said by ``placed``. With rows "auto" it is in rows only if it would not fit
-    whole, with "needed" in the first way that fits, or else in the one of the least arena. Where
-    the constants alone are more than the flash it stays whole: no way has less of them.
+    ``placed`` of the result states whether it fits. With rows "auto" it runs by rows only if it
+    does not fit unsplit; with "needed", the first strategy that fits is used, or else the one with
+    the smallest arena. If the constants alone exceed the flash it stays unsplit, because no
+    strategy reduces them.
     """
     maker = NetworkCompiler(module, name, board, settings)
     if settings.sliding is not None:
@@ -95,18 +96,18 @@ def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> C
 
 
 def _as_asked(work: Callable[[NetworkCompiler], Compiled], maker: NetworkCompiler) -> Compiled:
-    """Return a network in rows; where it has none, the error names the options that want them."""
+    """Return a network in rows; if it has no rows, the error names the options that need them."""
     try:
         return work(maker)
     except UnsupportedError:
-        raise  # an operator's: rows have no part in it
+        raise  # an unsupported operator, which does not depend on rows
     except InputError as error:
         asked = maker.settings.asked_rows
-        raise InputError(f"{error}; build it without {asked}") from None
+        raise InputError(f"{error}; build without {asked}") from None
 
 
 def way_of(settings: Settings) -> UnsplitStrategy:
-    """Return what ``settings`` ask for."""
+    """Return the strategy that ``settings`` ask for."""
     return UnsplitStrategy(
         rewritten=bool(settings.rewrite),
         in_place=settings.in_place,
@@ -115,7 +116,7 @@ def way_of(settings: Settings) -> UnsplitStrategy:
 
 
 def how_in_bands(made: Compiled, arriving: bool = False, overlap: bool = False) -> str:
-    """Return the same of one in bands; ``arriving``: rows of its input come one by one."""
+    """Return the strategy of a network in bands in words; ``arriving``: input rows are streamed."""
     assert made.chosen is not None
     rows = rows_text(made.chosen.best)
     more = ", input by rows" * arriving + ", written over" * overlap
@@ -130,7 +131,7 @@ def _first_that_fits(maker: NetworkCompiler, plain: Compiled) -> Compiled:
     first = way_of(settings).how
     tried = [(_way(first, plain, settings), plain)]
     refused = []
-    settings.notify(f"{tried[0][0].text()}: looking for other ways")
+    settings.notify(f"{tried[0][0].text()}: trying fallback strategies")
     for way, made in _others(maker):
         if made is None:
             refused.append(way)
@@ -144,7 +145,7 @@ def _first_that_fits(maker: NetworkCompiler, plain: Compiled) -> Compiled:
 
 
 def strategies(maker: NetworkCompiler) -> Iterator[UnsplitStrategy]:
-    """Yield the strategies that do all that the settings force, and change the network.
+    """Yield the strategies that include all requested settings and change the network.
 
     Rewriting changes nothing if no rule matches, or if the order is the model's own.
     """
@@ -155,13 +156,13 @@ def strategies(maker: NetworkCompiler) -> Iterator[UnsplitStrategy]:
 
 
 def _others(maker: NetworkCompiler) -> Iterator[tuple[Attempt, Compiled | None]]:
-    """The ways after the plain one, each compiled when it is asked for."""
+    """Yield the strategies after the first, each compiled on demand."""
     settings = maker.settings
     for way in UNSPLIT_STRATEGIES:
         if way.keeps(settings):
             yield from _whole(maker, way)
     try:
-        replace(settings, rows=AUTO)  # which refuses what rows do not go with
+        replace(settings, rows=AUTO)  # raises an error if the settings conflict with rows
         made = by_rows(maker)
         how = how_in_bands(made, overlap=settings.overlap)
         yield _way(how, made, settings), made
@@ -172,7 +173,7 @@ def _others(maker: NetworkCompiler) -> Iterator[tuple[Attempt, Compiled | None]]
 def _whole(
     maker: NetworkCompiler, way: UnsplitStrategy
 ) -> Iterator[tuple[Attempt, Compiled | None]]:
-    """The network so; nothing if that is as it is, or the same as without rewriting."""
+    """Yield the network compiled with a strategy; nothing if the strategy changes nothing."""
     settings = maker.settings
     try:
         asked = way.settings(settings)
@@ -187,7 +188,7 @@ def _whole(
 
 
 def _rewrites(maker: NetworkCompiler, rewrite: str) -> bool:
-    """Whether rewriting is looked at: the model's own order is kept as it is."""
+    """Return whether rewriting changes the network; it is not used if the order is given."""
     return maker.settings.order == BEST and maker.changes(rewrite)
 
 

@@ -1,4 +1,4 @@
-"""What a model says of its inputs and outputs: names, scales and zero points, first values."""
+"""The names, scales, zero points and first values of a model's inputs and outputs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ SAME_VALUES = ("relax.reshape", "relax.clip")
 
 @dataclass(frozen=True)
 class Known:
-    """What a model says of an input or output; ``initial`` fills a state before the first run.
+    """Name and quantisation of an input or output; ``initial`` fills a state before the first run.
 
-    ``shape``: of an output, which may be another one than that of the kernel's result which it is.
+    ``shape``: the shape of an output, which may differ from that of the kernel's result.
     """
 
     name: str
@@ -36,21 +36,22 @@ class Known:
     shape: tuple[int, ...] | None = None
 
     def shape_of(self, made: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of a tensor that lies in memory as ``made``."""
+        """Return the model's shape of a tensor that is stored with the shape ``made``."""
         return made if self.shape is None else self.shape
 
 
 @dataclass(frozen=True)
 class Interface:
-    """What a model says of its inputs and of its outputs, in order, as often as they are listed."""
+    """A model's inputs and outputs in order, including outputs that are listed twice."""
 
     inputs: tuple[Known, ...]
     outputs: tuple[Known, ...]
 
     def of_tensors(self, inputs: Sequence[int], results: Sequence[int]) -> dict[int, Known]:
-        """Return what is said of the tensors that these are.
+        """Return the description of each tensor that is an input or an output.
 
-        A tensor that is returned twice is the first of its outputs, one that is given an input.
+        An output listed twice has its first description; a tensor that is also an input has the
+        input's.
         """
         found: dict[int, Known] = {}
         for tensor, known in zip(results, self.outputs, strict=True):
@@ -59,11 +60,12 @@ class Interface:
 
 
 def interface(module: tvm.IRModule) -> Interface:
-    """Return what ``module`` says of its inputs and outputs.
+    """Return the description of the inputs and outputs of ``module``.
 
-    The module is the network before quantisation. Names and scales are the file's where it has
-    them. Else names are those of the module's variables, and an input that is dequantised, or an
-    output that is quantised, per tensor, has a scale. A new state is called after the state.
+    ``module`` is the network before quantisation. Names and scales are those of the file if it has
+    them. Otherwise names are those of the module's variables, and the scale is that of the
+    per-tensor dequantize of an input or quantize of an output. The new value of a state NAME is
+    named NAME_next.
     """
     function = module["main"]
     bindings = {b.var: b.value for block in function.body.blocks for b in block.bindings}
@@ -93,9 +95,9 @@ def interface(module: tvm.IRModule) -> Interface:
 def named(
     tensors: Sequence[tuple[str, tuple[int, ...], str]], known: Sequence[Known | None]
 ) -> list[Tensor]:
-    """Return tensors of a name, a shape and a type each, under names that C accepts, each once.
+    """Return tensors (name, shape and type each) with unique names that are valid in C.
 
-    Inputs and outputs have the names the model gives them, whatever others are called.
+    Inputs and outputs have priority for the names that the model gives them.
     """
     names = [k.name if k is not None else t[0] for t, k in zip(tensors, known, strict=True)]
     first = sorted(range(len(names)), key=lambda i: known[i] is None)
@@ -109,7 +111,7 @@ def named(
 
 
 def _names(function: relax.Function, attribute: str, values: Sequence[Any]) -> Iterator[str]:
-    """The file's names, then those of variables."""
+    """Yield the names in the file, then those of variables."""
     attrs = function.attrs or {}
     given = [str(name) for name in attrs[attribute]] if attribute in attrs else []
     for i, value in enumerate(values):
@@ -117,7 +119,7 @@ def _names(function: relax.Function, attribute: str, values: Sequence[Any]) -> I
 
 
 def _scales(function: relax.Function, attribute: str) -> Iterator[Quantisation | None]:
-    """The file's scales and zero points."""
+    """Yield the scales and zero points in the file."""
     attrs = function.attrs or {}
     for pair in attrs.get(attribute, ()):
         yield Quantisation(float(pair[0]), int(pair[1])) if len(pair) else None

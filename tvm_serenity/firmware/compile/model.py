@@ -1,4 +1,4 @@
-"""What ``build`` is given, as a Relax module."""
+"""Open the model that ``build`` is given, as a Relax module."""
 
 import os
 from collections.abc import Mapping
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 Model: TypeAlias = (
     "str | os.PathLike[str] | ModelFile | tvm.IRModule | torch.export.ExportedProgram"
 )
-"""A file or what ``load`` returned for it, "zoo:NAME", or a network as TVM or PyTorch hold it."""
+"""A file path, the result of ``load``, "zoo:NAME", or a network of TVM or PyTorch."""
 
 
 @dataclass(frozen=True)
 class OpenedModel:
-    """A model as a Relax module, the file it is from, if it is known, and what a runtime is given.
+    """A model as a Relax module, its file if there is one, and the file that a runtime is given.
 
-    That is ``runtime_file``: the file, or of one with several signatures what was read of it.
+    ``runtime_file`` is the model's file, or a file with the selected signature only.
     """
 
     module: Any
@@ -35,14 +35,14 @@ class OpenedModel:
 
 
 def opened(model: "Model", settings: Settings) -> OpenedModel:
-    """Return a model as a Relax module, and where it is from.
+    """Return a model as a Relax module, with its file.
 
-    Raises :class:`InputError` for sizes and a signature of what is no file.
+    Raises :class:`InputError` if sizes or a signature are given for a model that is not a file.
     """
     integers = OFF if settings.quantized == OFF else "tflite"
     name = str(model) if isinstance(model, str | os.PathLike) else None
     if name is not None and not name.startswith(ZOO):
-        # before TVM, whose import takes seconds
+        # before the import of TVM, which takes seconds
         model = load(name, settings.dims, settings.opaque, settings.signature)
     if format_of(model) is not None:
         file: ModelFile = cast("ModelFile", model)
@@ -53,11 +53,16 @@ def opened(model: "Model", settings: Settings) -> OpenedModel:
         made = to_relax(file, settings.dims, integers, stand_ins=True, dynamic_range=how)
         return OpenedModel(made, str(file.path), str(runtime_file(file)))
     if settings.dims:
-        raise InputError(f"{name or 'the model'}: only dimensions of a file have names")
+        raise InputError(
+            f"{name or 'the model'}: --dim is for model files only; this network has fixed "
+            "sizes, omit it"
+        )
     if settings.opaque:
-        raise InputError(f"{name or 'the model'}: --opaque is for operators of .tflite files")
+        raise InputError(
+            f"{name or 'the model'}: --opaque is for operators of .tflite files; omit it"
+        )
     if settings.signature is not None:
-        raise InputError(f"{name or 'the model'}: --signature is for .tflite files")
+        raise InputError(f"{name or 'the model'}: --signature is for .tflite files; omit it")
     import tvm
 
     from tvm_serenity import zoo
@@ -73,8 +78,8 @@ def _check_opaque(file: ModelFile, settings: Settings) -> None:
     told = file.opaque if isinstance(file, TakesOpaque) else {}
     if dict(told) != dict(settings.opaque):
         raise InputError(
-            f"{file.path}: load() was told that the user computes {_listed(told)}, Settings(opaque="
-            f"...) says {_listed(settings.opaque)}: give both the same"
+            f"{file.path}: load() was given opaque={_listed(told)}, but Settings has "
+            f"opaque={_listed(settings.opaque)}; give both the same operators"
         )
 
 

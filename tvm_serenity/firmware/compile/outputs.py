@@ -1,4 +1,4 @@
-"""Outputs of a program as the model lists them: some show what another one, or an input, holds."""
+"""Outputs of a program as the model lists them; some share memory with another tensor."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,10 +10,10 @@ from tvm_serenity.firmware.program import Tensor
 
 
 def with_every_output(made: Compiled, said: Interface, results: Sequence[int]) -> Compiled:
-    """Return ``made`` with an output for each of ``results``, tensors that may be listed twice.
+    """Return ``made`` with one output for each of ``results``, in which tensors may repeat.
 
-    A tensor is one output; another output of it is a tensor of its own at the same place, as is an
-    output that is an input of another name. States that a program keeps itself are no outputs.
+    A repeated tensor, or an output that is an input of another name, becomes an additional tensor
+    at the same place. States that the program keeps itself are not outputs.
     """
     program, kept = made.program, made.program.moving
     count = len(results) - (len(kept.states) if kept is not None else 0)

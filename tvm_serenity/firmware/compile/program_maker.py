@@ -1,4 +1,4 @@
-"""What every program is put together of: kernels and constants once, calls, tensors with names."""
+"""The parts that all programs share: kernels and constants stored once, calls, named tensors."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,16 +11,16 @@ from tvm_serenity.firmware.select.lowered import LoweredLayer
 
 
 class ProgramMaker:
-    """Collects the kernels and constants of a program while its steps are made."""
+    """Collects the kernels and constants of a program while its steps are created."""
 
     def __init__(self) -> None:
         self.constants = Constants()
         self.used: dict[str, Kernel] = {}
 
     def kernel(self, made: Kernel, shares: str = "") -> str:
-        """Return the name of a kernel in the program, which differs from those of all others.
+        """Return a name for the kernel that is unique in the program.
 
-        ``shares``: what its result does where its parameters share bytes ("in_place", "over").
+        ``shares`` is the suffix of a kernel whose parameters share bytes ("in_place", "over").
         """
         if shares and made.restrict:
             made = replace(made, name=f"{made.name}_{shares}", restrict=False)
@@ -31,7 +31,7 @@ class ProgramMaker:
         return name
 
     def passed(self, code: LoweredLayer) -> list[Any]:
-        """Return the constants that the kernels of a layer are called with."""
+        """Return the constant arguments of a layer's kernels."""
         return [Const(self.constants.number(array)) for array in code.constants]
 
     def unsplit_call(
@@ -41,7 +41,7 @@ class ProgramMaker:
         outputs: Sequence[int],
         scratch: Scratch | None,
     ) -> tuple[Argument, ...]:
-        """Return what a kernel of unsplit tensors is called with."""
+        """Return the arguments of a kernel of unsplit tensors."""
         arguments = self.passed(code)
         for position, tensor in zip(code.data, inputs, strict=True):
             arguments.insert(position, Data(tensor))
@@ -55,9 +55,10 @@ class ProgramMaker:
         known: Sequence[Known | None],
         **others: Any,
     ) -> Program:
-        """Return the program ``name`` of all that was collected; ``others``: its other fields.
+        """Return the program ``name`` with all collected parts; ``others`` are its other fields.
 
-        ``tensors``: name, shape and type of each; ``known``: what the model says of it.
+        ``tensors``: name, shape and type of each; ``known``: the model's description of each, or
+        None.
         """
         return Program(
             name=name,
@@ -69,6 +70,6 @@ class ProgramMaker:
 
 
 def meet(one: Place, one_bytes: int, two: Place, two_bytes: int) -> bool:
-    """Whether two blocks of memory share bytes."""
+    """Return whether two blocks of memory share bytes."""
     a, b = one.offset_bytes, two.offset_bytes
     return one.region == two.region and a < b + two_bytes and b < a + one_bytes

@@ -1,4 +1,4 @@
-"""A network compiled for a board as one step of a window that moves along a stream."""
+"""Compile a network for a board as one step of incremental inference."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,10 +24,11 @@ from tvm_serenity.sliding.choose import curve, within_bytes
 
 
 def in_steps(maker: NetworkCompiler) -> Compiled:
-    """Return the network as one step of a window that moves by ``settings.sliding`` rows.
+    """Return the network as one step of incremental inference of ``settings.sliding`` new rows.
 
-    All that can be is kept, or as much as leaves the least work within the board's memory.
-    All of its memory lies in one region. Raises :class:`InputError` where nothing stays.
+    It retains as many rows as possible, or as many as fit in the board's memory with the least
+    recomputation. All of its memory is in one region. Raises :class:`InputError` if no row can be
+    retained.
     """
     settings, kernels = maker.settings, maker.layers()
     assert settings.sliding is not None
@@ -44,7 +45,10 @@ def in_steps(maker: NetworkCompiler) -> Compiled:
     for f, made in found.steady.states:
         if known[made].name != f"{known[f].name}_next":
             name = known[made].name
-            raise InputError(f"{name}: is an output and a state; --sliding keeps states apart")
+            raise InputError(
+                f"{name}: is both an output and the new value of a state; --sliding does not "
+                "support this"
+            )
     given = {window.source: known[network.inputs[0]]}
 
     def program(taken: RowKernels, placement: BandPlacement) -> Program:
@@ -61,18 +65,18 @@ def in_steps(maker: NetworkCompiler) -> Compiled:
 def _fitting(
     window: MovedWindow, kernels: RowKernels, settings: Settings, most: int
 ) -> SlidingStep:
-    """The step of least work whose arena has ``most`` bytes; the smallest where none has."""
+    """Return the step of least work whose arena fits in ``most`` bytes, or else the smallest."""
     limits = Limits.within(settings.time_limit_s)
     found = sliding_step(window.steady(), limits)
     if found.arena_bytes <= most:
         return found
-    settings.notify("looking for what to make again")
+    settings.notify("searching for rows to recompute")
     points = curve(window, operations(kernels.rows), limits)
     return (within_bytes(points, most) or points[-1]).step
 
 
 def _placement(found: SlidingStep, room: Sequence[Room]) -> tuple[MemoryMap, BandPlacement]:
-    """A step in the first memory that holds all of it."""
+    """Return a step placed in the first memory that holds all of it."""
     best = found.streaming
     fitting = [one for one in room if best.arena_bytes <= one.arena_bytes]
     region = (fitting or list(room))[0].region.name
@@ -88,9 +92,9 @@ def _placement(found: SlidingStep, room: Sequence[Room]) -> tuple[MemoryMap, Ban
 
 
 def _in_all_rows(found: SlidingStep, placement: BandPlacement) -> BandPlacement:
-    """The same with a workspace for every row of a layer, where those that are made have one each.
+    """Return ``placement`` with a workspace entry for every row of layers that have one per row.
 
-    Rows that no step makes are given that of the first one: nothing looks for it.
+    Rows that the step does not compute get the entry of the first row, which is never read.
     """
     by_rows = {}
     for layer, places in placement.by_rows.items():
@@ -105,7 +109,7 @@ def _in_all_rows(found: SlidingStep, placement: BandPlacement) -> BandPlacement:
 
 
 class _StepMaker(BandedMaker):
-    """Rows that stay lie in blocks; rows that a step neither makes nor keeps lie nowhere."""
+    """Places retained rows in blocks, and other computed rows one by one."""
 
     def __init__(
         self,
@@ -124,12 +128,12 @@ class _StepMaker(BandedMaker):
         self.made = {(band.feature, band.first): t for t, band in enumerate(bands) if t not in kept}
 
     def fed(self) -> Fed:
-        """The window, by its rows: the last ones of it arrive."""
+        """Return the window as the input whose last rows arrive."""
         known = self.network.features[self.steady.source]
         return Fed(self.steady.source, known.height, known.row_bytes)
 
     def moving(self) -> Moving:
-        """The blocks, and how far their rows move."""
+        """Return the retained blocks, and how far their rows move in each step."""
         kept = []
         own = {state.tensor for state in self.states}
         for f in (f for f in self.found.blocks if f not in own):
@@ -138,10 +142,10 @@ class _StepMaker(BandedMaker):
         return Moving(self.steady.step, self.steady.steps_to_fill, tuple(kept), self.states)
 
     def bands(self, feature: int) -> Bands:
-        """A place for every row; of those that lie nowhere the arena's start, which none reads."""
+        """Return a place for every row; rows without a place get offset 0, which is never read."""
         root = self.found.shown.get(feature, feature)
         height, region = self.network.rows(feature), next(iter(self.placement.arena_bytes))
-        late = self.steady.spans[feature][0] > 0  # of an input whose first rows nothing reads
+        late = self.steady.spans[feature][0] > 0  # an input whose first rows are never read
         if (feature in self.network.contiguous and not late) or root != feature:
             block = self.found.blocks.get(root, self.made.get((root, 0)))
             place = Place(region, 0) if block is None else self.placement.tensors[block]
@@ -149,7 +153,7 @@ class _StepMaker(BandedMaker):
         return Bands(tuple(self.row(feature, y, region) for y in range(height)), height)
 
     def row(self, feature: int, y: int, region: str) -> Place:
-        """Where a row lies."""
+        """Return the place of a row."""
         first, end = self.steady.spans[feature]
         if first <= y < end:
             block = self.placement.tensors[self.found.blocks[feature]]

@@ -1,4 +1,4 @@
-"""The rows that a row kernel reads, as straight lines through them where there are such."""
+"""The rows that a row kernel reads, as linear functions of the result row where possible."""
 
 from functools import lru_cache
 
@@ -8,7 +8,7 @@ from tvm_serenity.rows.network import Layer, Network
 
 
 def slots_of(network: Network, layer: Layer, kernel: LayerKernel) -> list[Row]:
-    """Return the rows that a layer in rows reads to make a row."""
+    """Return the input rows that a layer in rows reads to compute a row."""
     assert kernel.rows is not None
     pairs = ((layer.inputs[kernel.data.index(s.parameter)], s.rows) for s in kernel.rows.slots)
     return [slot_of(f, rows, network.rows(f)) for f, rows in pairs]
@@ -16,7 +16,7 @@ def slots_of(network: Network, layer: Layer, kernel: LayerKernel) -> list[Row]:
 
 @lru_cache(maxsize=4096)
 def slot_of(feature: int, rows: tuple[int | None, ...], height: int) -> Row:
-    """Return what reads ``rows[y]`` of a tensor of ``height`` rows for each y."""
+    """Return the slot that reads row ``rows[y]`` of a tensor of ``height`` rows for each y."""
     known = [(y, row) for y, row in enumerate(rows) if row is not None]
     for divisor in (1, 2, 3, 4, 8):
         for step in _steps(known, divisor):

@@ -1,4 +1,4 @@
-"""From a Relax module to a program of whole tensors: quantise, rewrite, order, place, write."""
+"""Compile a Relax module to an unsplit program: quantise, rewrite, order, place, write."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,14 +32,14 @@ from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
 from tvm_serenity.relax.read import BoundGraph, read_function
 
 PLACE_STEPS, TRIAL_STEPS = 5_000_000, 50_000
-"""Of a placement with results over operands at most, and of one tried for faster kernels."""
+"""Planner steps for the placement with overlap, and for one tried for workspace upgrades."""
 
 
 def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
     """Return ``module`` quantised, rewritten and lowered, with lean kernels for a board.
 
-    Channels are last: so the kernel library reads images, and rows are cut. Constants that are
-    returned are copied: every output is what a kernel makes, or an input.
+    The layout is channels last, which the kernel library and rows need. Constants that are returned
+    are copied, so that every output is the result of a kernel, or an input.
     """
     steps = Steps(
         quantized=settings.quantized,
@@ -54,9 +54,9 @@ def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
 
 
 def in_registers(kernel: tirx.PrimFunc) -> Any:
-    """Return a lean kernel that sums up floats for some channels at once, and integers for one.
+    """Return a lean kernel: a register tile of several channels for floats, of one for integers.
 
-    Integers are the kernel library's for the most part; what is left of them is made in less code.
+    The kernel library covers most integer layers; the rest is optimised for code size.
     """
     floats = str(compat.buffer_dtype(kernel.params[-1])).startswith("float")
     return lean(kernel, MCU if floats else SCALAR)
@@ -67,8 +67,8 @@ def compiled(
 ) -> Compiled:
     """Return the program of ``module`` (Relax, fresh) for ``board``.
 
-    ``ready``: what :func:`kernels_of` made of it. Constants that are copied to RAM come before
-    workspace of faster kernels.
+    ``ready`` is the result of :func:`kernels_of`. If memory is short, constants copied to RAM have
+    priority over workspace upgrades.
     """
     made = _compiled(module, ready, name, board, settings)
     if not made.placed.fits and settings.grows and settings.constants == RAM:
@@ -117,7 +117,7 @@ def _compiled(
 
 
 def _unread(graph: Graph, ranges: Sequence[LiveRange]) -> list[LiveRange]:
-    """The inputs that no operator reads (a shape that was folded, say): live at no step."""
+    """Return the inputs that no operator reads (a folded shape, for example), live at no step."""
     live = {t for found in ranges for t in found.tensors}
     tensors = [(t, graph.tensors[t]) for t in graph.inputs if t not in live]
     return [LiveRange(found.name, found.size_bytes, 0, 0, (t,)) for t, found in tensors]
@@ -126,7 +126,7 @@ def _unread(graph: Graph, ranges: Sequence[LiveRange]) -> list[LiveRange]:
 def _check_weights(region: BoundGraph) -> None:
     for op in region.graph.ops:
         if op.view_of is None and op.kind.startswith("relax."):
-            raise UnsupportedError(f"op {op.name!r}: {op.kind} has no kernel for firmware")
+            raise UnsupportedError(f"op {op.name!r}: firmware has no kernel for {op.kind}")
 
 
 def _ordered(
@@ -146,7 +146,7 @@ def _ordered(
 def _overlapping(
     graph: Graph, found: Ordered, permissions: Permissions, how: PlanOptions
 ) -> Ordered:
-    """The same order placed with results over operands, or ``found`` where that is no larger."""
+    """Return the order placed with overlap, or ``found`` if overlap does not make it smaller."""
     order, ranges, whole, _, peak = found
     bound = least_need(graph, permissions)
     beside = ordered(graph, order, ranges, permissions)
@@ -157,7 +157,7 @@ def _overlapping(
 
 
 def _apart(graph: Graph, settings: Settings, alignment: int) -> Ordered:
-    """An order and its placement, nothing over what it reads in part."""
+    """Return an order and its placement without overlap."""
     if settings.order == "given":
         ranges, whole = place_order(graph, None, alignment)
         return tuple(range(len(graph.ops))), ranges, whole, 0, peak_bytes(graph)

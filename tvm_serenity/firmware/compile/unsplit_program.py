@@ -1,4 +1,4 @@
-"""The program of an unsplit network: tensors at their places, calls in order."""
+"""The program of an unsplit network: placed tensors, and calls in order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from tvm_serenity.relax.read import BoundGraph
 
 @dataclass(frozen=True)
 class Assembled:
-    """A program, what each of its steps computes, and the region's tensor of each of its own."""
+    """A program, the operator of each step, and the region's tensor of each program tensor."""
 
     program: Program
     sources: tuple[Source, ...]
@@ -43,9 +43,9 @@ def assembled(
     placed: MemoryMap,
     kernels: UnsplitKernels,
 ) -> Assembled:
-    """Return the program ``name`` that runs ``graph`` in ``order`` at the places of ``placed``.
+    """Return the program ``name`` that runs ``graph`` in ``order``, placed by ``placed``.
 
-    ``module`` is the network before quantisation: it knows scales and zero points.
+    ``module`` is the network before quantisation, which has the scales and zero points.
     """
     made = _UnsplitMaker(graph, placed, kernels)
     for op in order:
@@ -70,7 +70,7 @@ def assembled(
 
 
 class _UnsplitMaker(ProgramMaker):
-    """Collects tensors, constants and steps of a program."""
+    """Collects the tensors, constants and steps of a program."""
 
     def __init__(self, graph: Graph, placed: MemoryMap, kernels: UnsplitKernels) -> None:
         super().__init__()
@@ -96,7 +96,9 @@ class _UnsplitMaker(ProgramMaker):
             root = self.graph.storage[tensor]
             if root not in self.place and tensor not in self.place:
                 name = self.graph.tensors[tensor].name
-                raise UnsupportedError(f"tensor {name!r}: nothing makes or reads it")
+                raise UnsupportedError(
+                    f"tensor {name!r}: no operator computes or reads it; remove it from the model"
+                )
             self.index[tensor] = len(self.tensors)
             self.tensors.append(tensor)
             self.places.append(self.place.get(tensor) or self.place[root])
@@ -110,7 +112,9 @@ class _UnsplitMaker(ProgramMaker):
         inputs = tuple(self.read(described, value) for value in self.source.data(op))
         outputs = [t for t in described.outputs if self.graph.tensors[t].size_bytes]
         writes = tuple(self.tensor(t) for t in outputs)
-        added = writes if described.view_of is None else ()  # else an argument is overwritten
+        added = (
+            writes if described.view_of is None else ()
+        )  # else the kernel overwrites an argument
         arguments = self.unsplit_call(code, inputs, added, self.scratch.get(op))
         over = self.overlapped(op, arguments, writes)
         in_place = self.is_in_place(arguments, writes)
@@ -119,15 +123,18 @@ class _UnsplitMaker(ProgramMaker):
         self.sources.append(Source(op, inputs))
 
     def read(self, op: Op, value: int | None) -> int:
-        """The tensor that an argument is."""
+        """Return the program's tensor for an argument."""
         if value is None:
-            raise UnsupportedError(f"op {op.name!r}: an argument is not one tensor")
+            raise UnsupportedError(f"op {op.name!r}: an argument is not a single tensor")
         if self.graph.tensors[value].role is Role.CONSTANT:
-            raise UnsupportedError(f"op {op.name!r}: weights are parameters; bind them")
+            raise UnsupportedError(
+                f"op {op.name!r}: its weights are function parameters; bind them to constants "
+                "before the build"
+            )
         return self.tensor(value)
 
     def is_in_place(self, arguments: Sequence[Any], writes: Sequence[int]) -> bool:
-        """Whether a result that is a parameter lies on another one."""
+        """Return whether a result that is passed as a parameter shares its place with an input."""
         data = [a.tensor for a in arguments if isinstance(a, Data)]
         return any(
             self.places[read] == self.places[made]
@@ -140,9 +147,9 @@ class _UnsplitMaker(ProgramMaker):
     def overlapped(
         self, op: int, arguments: Sequence[Any], writes: Sequence[int]
     ) -> tuple[tuple[int, Passage], ...]:
-        """What a result lies on in part, and how the kernel goes over it.
+        """Return the inputs that a result overlaps in part, with the kernel's access pattern.
 
-        An operand that it overwrites element by element (``is_in_place``) is not among these.
+        Inputs that are overwritten elementwise (``is_in_place``) are not included.
         """
         permitted = {self.index[t]: w for t, w in self.permissions.get(op, {}).items()}
         read = [a.tensor for a in arguments if isinstance(a, Data) and a.tensor not in writes]
@@ -156,6 +163,6 @@ class _UnsplitMaker(ProgramMaker):
         return tuple((r, permitted[r]) for r in sorted(pairs) if r in permitted)
 
     def meets(self, one: int, two: int) -> bool:
-        """Whether two tensors share bytes."""
+        """Return whether two tensors share bytes."""
         first, second = (self.graph.tensors[self.tensors[t]].size_bytes for t in (one, two))
         return meet(self.places[one], first, self.places[two], second)

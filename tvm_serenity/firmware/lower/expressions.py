@@ -1,7 +1,7 @@
-"""TIR expressions as C, without implicit conversions.
+"""Write TIR expressions as C without implicit conversions.
 
-C computes on ``int`` where TIR computes on 8 or 16 bits, so narrow arithmetic is cast back. Signed
-left shifts go through unsigned, where C defines them.
+C computes on ``int`` where TIR computes on 8 or 16 bits, so the result of narrow arithmetic is cast
+back. Signed left shifts are done on unsigned integers, because C leaves signed overflow undefined.
 """
 
 from collections.abc import Callable
@@ -62,7 +62,7 @@ _MATH = {
 
 _EXACT = {"nearbyint", "round", "trunc", "floor", "ceil", "fabs", "sqrt", "fmod"}
 APPROXIMATED = frozenset(_MATH) - _EXACT | {"sigmoid", "rsqrt"}
-"""Functions that one library rounds otherwise than another."""
+"""Functions whose result differs in rounding between math libraries."""
 
 
 def dtype_of(expr: tirx.Expr) -> str:
@@ -72,14 +72,14 @@ def dtype_of(expr: tirx.Expr) -> str:
 
 
 def c_type(dtype: str, where: str) -> str:
-    """Return C's name of a type; :class:`UnsupportedError` where C has none."""
+    """Return the C name of a type; raise :class:`UnsupportedError` if C has no such type."""
     if dtype not in C_TYPES:
         raise UnsupportedError(f"{where}: type {dtype} has no counterpart in C")
     return C_TYPES[dtype]
 
 
 def literal(value: float, dtype: str) -> str:
-    """Return a number as C writes it, exactly."""
+    """Return the C literal whose value is exactly ``value``."""
     if dtype.startswith("float"):
         return _real(float(value), dtype)
     value = int(value)
@@ -105,10 +105,10 @@ def _real(value: float, dtype: str) -> str:
 
 
 class Expressions:
-    """Writes expressions of the kernel ``where``.
+    """Writes TIR expressions of the kernel named ``where`` as C.
 
-    ``name`` gives variables and buffers their C names; ``is_scalar`` tells buffers that are held
-    in a local variable.
+    ``name`` returns the C name of a variable or buffer; ``is_scalar`` returns whether a buffer is
+    held in a local variable.
     """
 
     def __init__(
@@ -150,7 +150,9 @@ class Expressions:
             return self._choice(e, e.condition, e.true_value, e.false_value)
         if kind is Call:
             return self._call(e)
-        raise UnsupportedError(f"{self.where}: expression {kind.__name__} has no form in C")
+        raise UnsupportedError(
+            f"{self.where}: TIR expression {kind.__name__} cannot be written in C"
+        )
 
     def _load(self, e: tirx.Expr) -> str:
         if self.is_scalar(e.source):
@@ -165,7 +167,7 @@ class Expressions:
         return f"({c_type(dtype, self.where)}){self._operand(e.value)}"
 
     def _operand(self, e: tirx.Expr) -> str:
-        """An expression that a cast in front applies to as a whole."""
+        """Return ``e`` in C, in parentheses unless a cast in front applies to all of it."""
         text = self(e)
         simple = text.startswith("(") or isinstance(e, tirx.Var | TensorLoad | tirx.IntImm)
         return text if simple else f"({text})"
@@ -204,7 +206,7 @@ class Expressions:
         if name == "sigmoid":
             x = self(args[0])
             return f"(1.0f / (1.0f + expf(-{x})))"
-        raise UnsupportedError(f"{self.where}: {name or e.op} has no form in C")
+        raise UnsupportedError(f"{self.where}: a call of {name or e.op} cannot be written in C")
 
     def _shift_left(self, e: tirx.Expr, args: list[Any]) -> str:
         dtype = dtype_of(e)
@@ -229,7 +231,7 @@ def _float_suffix(dtype: str) -> str:
 
 
 def bare(text: str) -> str:
-    """Without the parentheses that enclose all of it."""
+    """Return ``text`` without a pair of parentheses that encloses all of it."""
     if not text.startswith("(") or not text.endswith(")"):
         return text
     depth = 0

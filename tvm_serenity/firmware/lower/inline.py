@@ -1,4 +1,4 @@
-"""A kernel written inside of another one: its body in a block, its parameters local pointers."""
+"""One C kernel inlined into another: its body in a block, its parameters as local pointers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,13 +9,16 @@ from tvm_serenity.firmware.program import Kernel
 
 @dataclass(frozen=True)
 class Inlined:
-    """A kernel inside of another one, and the names of its constants there."""
+    """A kernel that is inlined into another kernel, and the outer names of its constants."""
 
     kernel: Kernel
     constants: tuple[str, ...]
 
     def called(self, given: Mapping[str, str], depth: int) -> list[str]:
-        """The kernel's body in a block of its own; ``given``: its other parameters in C."""
+        """Return the lines of the kernel's body as a block, indented by ``depth`` levels.
+
+        ``given`` maps the other parameters to C expressions.
+        """
         constants, lines = iter(self.constants), ["{"]
         for param in self.kernel.params:
             value = given[param.name] if param.name in given else next(constants)

@@ -25,7 +25,7 @@ OBJECT = "kernels_llvm.o"
 
 @dataclass(frozen=True)
 class CompiledKernels:
-    """The kernels as the program calls them, and the object file."""
+    """The compiled kernels by name, as a program calls them, and their object file."""
 
     kernels: dict[str, Written]
     object: bytes
@@ -47,13 +47,13 @@ def llvm_target(board: Board) -> dict[str, Any]:
 
 
 def check_core(board: Board) -> None:
-    """Raise :class:`UnsupportedError` where TVM's LLVM does not know the core of ``board``."""
+    """Raise :class:`UnsupportedError` if TVM's LLVM does not know the core of ``board``."""
     target = tvm.target.Target({"kind": "llvm", "mtriple": board.llvm_triple})
     known = {str(name) for name in tvm.get_global_func("target.llvm_get_cpu_archlist")(target)}
     if board.core.name not in known:
         raise UnsupportedError(
-            f"TVM's LLVM does not compile for {board.core.name}, the core of {board.name}; build "
-            "with --codegen c, whose kernels the C compiler makes"
+            f"TVM's LLVM cannot compile for {board.core.name}, the core of {board.name}; "
+            "build with --codegen c, which uses the C compiler"
         )
 
 
@@ -101,7 +101,10 @@ def _owner(data: tirx.Expr) -> Any:
 
 
 def _unpacked(name: str, function: tirx.PrimFunc, alignment: int) -> tuple[Any, int]:
-    """``function`` with pointers for parameters; large buffers lie in a trailing workspace."""
+    """Return ``function`` with pointer parameters, and the bytes of its workspace.
+
+    Buffers above ``STACK_LIMIT_BYTES`` are placed in the workspace, which is the last parameter.
+    """
     found = [statement.buffer for statement in parts(function.body, tirx.AllocBuffer)]
     large = [b for b in found if buffer_bytes(b) > STACK_LIMIT_BYTES]
     placed = plan([Buffer(f"{i}", 0, 1, buffer_bytes(b), alignment) for i, b in enumerate(large)])
@@ -123,7 +126,7 @@ def _unpacked(name: str, function: tirx.PrimFunc, alignment: int) -> tuple[Any, 
     params, head = [], []
     for param in function.params:
         if not compat.is_buffer_param(param):
-            raise UnsupportedError(f"{name}: parameter {param.name} is no tensor")
+            raise UnsupportedError(f"{name}: parameter {param.name} is not a tensor")
         pointer = tirx.Var(param.name, ir.PointerType(ir.PrimType(compat.buffer_dtype(param))))
         params.append(pointer)
         head.append(tirx.DeclBuffer(param, data=pointer))

@@ -1,10 +1,10 @@
-"""Constants in fewer bytes that stand for the very same numbers.
+"""Store constants in fewer bytes without changing their values.
 
-Files hold weights as float16 or as 8-bit integers and scales, and importers widen them. A constant
-of float32 whose every value a float16 is, or an 8-bit integer times a scale (one, or one for each
-index of an axis), is stored so again; one of int8 whose every value has 4 bits is stored two to a
-byte. The kernel widens what it loads (``widen``). Whether a constant is such is seen from its
-values, wherever they come from, and proved on all of them.
+Model files hold weights as float16, or as 8-bit integers with scales, and importers widen them to
+float32. A float32 constant is narrowed again if each of its values is a float16, or an 8-bit
+integer times a scale (one scale, or one for each index of an axis). An int8 constant whose values
+fit in 4 bits is stored with two values in a byte. The kernel widens what it loads (``widen``). The
+decision depends on the values only and is verified for every element.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,20 +19,20 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
 LEAST_ELEMENTS = 256
-"""Smaller constants stay as they are."""
+"""Constants with fewer elements are not narrowed."""
 HALVES, NIBBLES = "uint16", "uint8"
-"""Types by which stored float16, and pairs of 4-bit integers, are known."""
+"""Stored types that mark float16 values, and pairs of 4-bit integers."""
 _LARGEST = 127
 _NEAR = 4
-"""Steps of float32 around a quotient in which a scale is looked for."""
+"""Number of float32 neighbours of a quotient that are tried as a scale, on each side."""
 
 
 @dataclass(frozen=True, eq=False)
 class Narrow:
-    """A constant as it is stored: ``stored`` of uint16 (float16's bits), int8, or uint8.
+    """A narrowed constant; ``stored`` is uint16 (float16 bits), int8, or uint8.
 
-    uint8: integers of 4 bits, two to a byte, the second above the first.
-    ``scales``: what 8-bit values are multiplied by, along ``axis`` (-1: all by one).
+    A uint8 array holds 4-bit integers, two in a byte, the first in the low half. ``scales`` are the
+    factors of 8-bit values along ``axis`` (-1: one scale for all values).
     """
 
     stored: npt.NDArray[Any]
@@ -41,19 +41,19 @@ class Narrow:
 
     @property
     def form(self) -> tuple[str, int]:
-        """What a kernel must know to widen it."""
+        """The stored type and the axis of the scales, which tell a kernel how to widen it."""
         return str(self.stored.dtype), self.axis
 
     @property
     def arrays(self) -> list[npt.NDArray[Any]]:
-        """What is stored."""
+        """The arrays that are stored: the values, and the scales if there are any."""
         return [self.stored] if self.scales is None else [self.stored, self.scales]
 
 
 def narrow(array: Array) -> Narrow | None:
-    """Return how a constant of float32 or int8 is stored in fewer bytes; None: it is the least.
+    """Return a float32 or int8 constant in fewer bytes, or None if it cannot be narrowed.
 
-    The result stands for exactly the values of ``array``.
+    The result represents exactly the values of ``array``.
     """
     if array.dtype == np.int8:
         small = array.size >= LEAST_ELEMENTS and array.min() >= -8 and array.max() <= 7
@@ -71,18 +71,18 @@ def narrow(array: Array) -> Narrow | None:
 
 
 def _nibbles(array: Array) -> npt.NDArray[np.uint8]:
-    """Integers of 4 bits, two to a byte; one of an odd number stands alone."""
+    """Pack 4-bit integers, two in a byte; an odd last one has zero as its neighbour."""
     bits = array.reshape(-1).astype(np.uint8) & 15
     pairs = np.append(bits, np.zeros(bits.size % 2, np.uint8)).reshape(-1, 2)
     return np.asarray(pairs[:, 0] | pairs[:, 1] << 4, np.uint8)
 
 
 def _in_steps(array: Floats, axis: int) -> Narrow | None:
-    """``array`` as integers of 8 bits times a scale each index of ``axis`` has."""
+    """Return ``array`` as int8 times a scale per index of ``axis``; None if that is not exact."""
     lines = array.reshape(1, -1) if axis < 0 else np.moveaxis(array, axis, 0)
     lines = lines.reshape(len(lines), -1)
     if lines.size < LEAST_ELEMENTS * (axis >= 0) + 8 * len(lines):
-        return None  # scales that take as much as they save
+        return None  # the scales take as many bytes as int8 saves
     found = list(takewhile(bool, map(_scale, lines)))
     if len(found) < len(lines):
         return None
@@ -100,7 +100,7 @@ def _in_steps(array: Floats, axis: int) -> Narrow | None:
 
 
 def _scale(line: Floats) -> np.float32:
-    """The scale whose multiples of up to 127 the values are; 0 where there is none."""
+    """Return a scale of which each value is a multiple of up to 127; 0 if there is none."""
     largest = np.abs(line).max()
     if largest == 0:
         return np.float32(1)
@@ -121,10 +121,10 @@ def _scale(line: Floats) -> np.float32:
 def narrow_constants(
     calls: Mapping[int, tuple[str, Sequence[Array | None]]],
 ) -> dict[int, dict[int, Narrow]]:
-    """Return which constants fewer bytes can hold, by call and position.
+    """Return the constants that can be narrowed, by call and argument position.
 
-    ``calls``: the kernel and the constants (None for other arguments) of each. A parameter is
-    narrow where it is of one form in every call of a kernel.
+    ``calls`` gives the kernel of each call and its constants (None for other arguments). A
+    parameter is narrowed only if its constant has the same form in every call of the kernel.
     """
     known: dict[bytes, Narrow | None] = {}
     found = {call: _of_call(arrays, known) for call, (_, arrays) in calls.items()}

@@ -1,4 +1,4 @@
-"""Constants of layers, unsplit or in rows, in fewer bytes."""
+"""Narrow the constants of layers that run unsplit or by rows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,9 +11,9 @@ from tvm_serenity.relax.rows_read import LayerKernel
 
 
 def narrowed(kernels: Sequence[LayerKernel | None]) -> list[LayerKernel | None]:
-    """Return layers whose constants take the fewest bytes, and whose kernels widen them.
+    """Return ``kernels`` with narrowed constants and with TIR that widens them on load.
 
-    The constants of a layer, and where its tensors stand among them, change; slots do not.
+    Constants, and the positions of tensors among the arguments, change; row slots do not.
     """
     known = [k for k in kernels if k is not None]
     calls = {i: (k.name, _passed(k)) for i, k in enumerate(known)}
@@ -24,7 +24,7 @@ def narrowed(kernels: Sequence[LayerKernel | None]) -> list[LayerKernel | None]:
 
 
 def _passed(kernel: LayerKernel) -> list[Array | None]:
-    """The constants by position among the parameters of the layer's kernels, None for others."""
+    """Return the constant of each kernel parameter by position, None where there is none."""
     passed: list[Array | None] = list(kernel.constants)
     if kernel.rows is not None:
         return [*[None] * len(kernel.rows.slots), *passed]
@@ -58,7 +58,7 @@ def _narrow(
 
 
 def _widened(kernel: LayerKernel, forms: dict[int, tuple[str, int]]) -> LayerKernel:
-    """``kernel`` with kernels that widen constants of ``forms``."""
+    """Return ``kernel`` with TIR that widens the constants of ``forms``."""
     if kernel.rows is None:
         return replace(kernel, whole=widening(kernel.whole, forms))
     rows = kernel.rows

@@ -1,4 +1,4 @@
-"""TIR kernels, lowered to loops over flat buffers, as C functions."""
+"""Write TIR kernels, lowered to loops over flat buffers, as C functions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,22 +17,22 @@ from tvm_serenity.kernels.opaque import opaque
 from tvm_serenity.plan import Buffer, plan
 
 STACK_LIMIT_BYTES = 64
-"""Buffers of a kernel up to this size are its local variables; larger ones are workspace."""
+"""Buffers up to this size are local variables of the kernel; larger ones are in its workspace."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """A kernel in C, and the bytes of workspace it takes as its last parameter."""
+    """A kernel in C, and the bytes of workspace that it takes as its last parameter."""
 
     kernel: Kernel
     workspace_bytes: int
 
 
 def write(name: str, function: tirx.PrimFunc, alignment: int = 16) -> Written:
-    """Return a lowered kernel as C.
+    """Return a lowered TIR kernel as C.
 
-    Parameters become pointers, ``const`` where nothing is stored through them; buffers above
-    ``STACK_LIMIT_BYTES`` share one workspace passed as the last parameter.
+    Parameters become pointers, ``const`` if nothing is stored through them. Buffers above
+    ``STACK_LIMIT_BYTES`` share one workspace, which is passed as the last parameter.
     """
     what = opaque(function)
     if what is not None:
@@ -65,7 +65,7 @@ class _Writer:
         self._collect(alignment)
 
     def _collect(self, alignment: int) -> None:
-        """Find aliases, what is used and stored, and which buffers need workspace."""
+        """Collect aliases, buffers that are read or stored, and buffers in workspace."""
         self.base = {s.buffer: s.data for s in parts(self.body, tirx.DeclBuffer)}
         self.stored = {s.buffer for s in parts(self.body, tirx.BufferStore)}
         self.used = self.stored | {s.source for s in parts(self.body, TensorLoad)}
@@ -78,16 +78,19 @@ class _Writer:
         self.scalars = {b for b in [*allocated, *self.base] if self._is_scalar(b, set(allocated))}
 
     def _root(self, buffer: tirx.Var) -> Any:
-        """The parameter or allocation whose bytes ``buffer`` shows."""
+        """Return the parameter or allocation that ``buffer`` is an alias of."""
         for _ in range(len(self.base) + 1):
             data = self.base.get(buffer)
             if data is None:
                 return buffer
             owner = _data_owner(data)
             if owner is None:
-                raise UnsupportedError(f"{self.where}: a buffer inside of another has no form in C")
+                raise UnsupportedError(
+                    f"{self.where}: a buffer that aliases part of another buffer cannot be "
+                    "written in C"
+                )
             buffer = owner
-        raise UnsupportedError(f"{self.where}: buffers declared on each other")
+        raise UnsupportedError(f"{self.where}: buffer declarations alias each other in a cycle")
 
     def name(self, var: tirx.Var) -> str:
         root = self._root(var) if var in self.base else var
@@ -121,7 +124,9 @@ class _Writer:
         if kind is tirx.DeclBuffer:
             return self._nested(s, depth)
         if kind is tirx.AllocBuffer:
-            held = s.buffer in {self._root(b) for b in self.used}  # else it has no elements
+            held = s.buffer in {
+                self._root(b) for b in self.used
+            }  # an unused buffer has no elements
             return [*(self._allocation(s.buffer, pad) if held else ()), *self._nested(s, depth)]
         if kind is tirx.BufferStore:
             return [f"{pad}{self._target(s)} = {bare(self.expression(s.value))};"]
@@ -142,15 +147,17 @@ class _Writer:
         if kind is tirx.Evaluate and isinstance(s.value, tirx.IntImm):
             return []
         if kind is tirx.Evaluate:
-            raise UnsupportedError(f"{self.where}: {_called(s.value)} has no form in C")
-        raise UnsupportedError(f"{self.where}: statement {kind.__name__} has no form in C")
+            raise UnsupportedError(f"{self.where}: {_called(s.value)} cannot be written in C")
+        raise UnsupportedError(
+            f"{self.where}: TIR statement {kind.__name__} cannot be written in C"
+        )
 
     def _nested(self, s: tirx.Stmt, depth: int) -> list[str]:
         body = getattr(s, "body", None)
         return [] if body is None else self.statement(body, depth)
 
     def _block(self, s: tirx.Stmt, depth: int) -> list[str]:
-        """The statements between braces; names declared there are free again after it."""
+        """Return the statements between braces; names declared there are free again afterwards."""
         taken, names = set(self.taken), dict(self.names)
         lines = self.statement(s, depth + 1)
         self.taken, self.names = taken, names
@@ -174,11 +181,11 @@ class _Writer:
             at = f"workspace + {self.offsets[buffer]}" if self.offsets[buffer] else "workspace"
             return [f"{pad}{ctype} *const {name} = ({ctype} *)(void *)({at});"]
         if buffer in self.scalars:
-            return [f"{pad}{ctype} {name} = 0;"]  # a sum may begin under a condition
+            return [f"{pad}{ctype} {name} = 0;"]  # its first assignment may be conditional
         return [f"{pad}{ctype} {name}[{_elements(buffer)}];"]
 
     def _is_scalar(self, buffer: tirx.Var, allocated: set[Any]) -> bool:
-        """Whether a local variable holds ``buffer``: it and all that show it are one element."""
+        """Return whether a local variable can hold ``buffer`` and its aliases: one element."""
         root = self._root(buffer)
         shown = [root, *(b for b in self.base if self._root(b) in {root})]
         return root in allocated and all(
@@ -193,14 +200,14 @@ class _Writer:
 
 
 def _data_owner(data: tirx.Expr) -> Any:
-    """The buffer whose ``data`` pointer an expression is, or None."""
+    """Return the buffer whose ``data`` pointer is ``data``, or None."""
     if isinstance(data, tirx.Var):
         return data
     return data.args[0] if hasattr(data, "args") and len(data.args) else None
 
 
 def _called(value: tirx.Expr) -> str:
-    """What a statement calls, in words."""
+    """Return what the statement ``value`` calls, in words."""
     held = [getattr(argument, "value", None) for argument in getattr(value, "args", [])]
     named = [name for name in held if isinstance(name, str)]
     return f"a call of {named[0]!r}" if named else f"statement {value}"

@@ -1,4 +1,4 @@
-"""Kernels that read constants in fewer bytes, and widen what they load."""
+"""Rewrite TIR kernels so that they read narrowed constants and widen what they load."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -13,14 +13,14 @@ from tvm_serenity.firmware.lower.narrow import HALVES, NIBBLES
 from tvm_serenity.kernels.nodes import mapped
 
 _HALF_STEP = 112
-"""Float32 has a bias larger by this than float16."""
+"""The exponent bias of float32 minus the bias of float16."""
 
 
 def widening(kernel: tirx.PrimFunc, forms: Mapping[int, tuple[str, int]]) -> Any:
-    """Return ``kernel`` with constants that are narrow, widened where they are loaded.
+    """Return ``kernel`` with narrowed constants as parameters, widened on load.
 
-    ``forms``: of ``narrow.Narrow`` by position; the scales of 8-bit integers are a parameter of
-    their own after them.
+    ``forms`` gives ``narrow.Narrow.form`` by parameter position. The scales of an int8 constant
+    become a parameter after it.
     """
     params: list[Any] = []
     widened: dict[Any, Callable[[tuple[Any, ...]], Any]] = {}
@@ -60,9 +60,9 @@ def _of_steps(stored: tirx.Var, scales: tirx.Var, axis: int, indices: tuple[Any,
 
 
 def _of_half(stored: tirx.Var, indices: tuple[Any, ...]) -> Any:
-    """The value of a float16: its bits in the places of a float32's, times what the biases differ.
+    """Return a float16 element as float32: its bits shifted into place, times the bias difference.
 
-    Exact for subnormal numbers as well; there are no infinities among constants.
+    This is exact for subnormal numbers too; constants contain no infinities.
     """
     bits = stored[indices].astype("uint32")
     sign = tirx.shift_left(tirx.bitwise_and(bits, _u32(0x8000)), _u32(16))
@@ -76,7 +76,7 @@ def _u32(value: int) -> Any:
 
 
 def _of_nibble(stored: tirx.Var, shape: Sequence[int], indices: tuple[Any, ...]) -> Any:
-    """An integer of 4 bits: of two in a byte the second stands above the first."""
+    """Return a 4-bit element as int8; the odd element of a pair is in the high half of the byte."""
     flat = indices[0]
     for extent, index in zip(shape[1:], indices[1:], strict=True):
         flat = flat * extent + index

@@ -1,1 +1,1 @@
-"""Where tensors, bands and workspace lie in the memories of a board."""
+"""Place tensors, bands and workspace in the memories of a board."""

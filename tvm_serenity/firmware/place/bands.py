@@ -1,4 +1,4 @@
-"""Where the bands of a split network lie in the memories of a board."""
+"""Place the bands of a split network in the memories of a board."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,10 +14,10 @@ from tvm_serenity.rows.stream import Streaming
 
 @dataclass(frozen=True)
 class BandPlacement:
-    """Where the bands of a split network lie: its tensors, and the workspace of its operators.
+    """The places of a split network's bands (``tensors``) and of the workspace of operators.
 
-    ``by_rows``: the workspace of layers whose kernels make rows, in one place or in one each band,
-    that of faster kernels among them.
+    ``by_rows``: the workspace of layers with row kernels, including workspace upgrades: one place
+    for all bands, or one for each band.
     """
 
     tensors: Mapping[int, Place]
@@ -27,7 +27,7 @@ class BandPlacement:
 
 
 def in_region(streaming: Streaming, region: str) -> BandPlacement:
-    """Return the bands in one arena, that of ``region``, as they were planned."""
+    """Return the bands as they were planned, in one arena in ``region``."""
     regions = (region,) * len(streaming.ranges)
     arena = {region: streaming.arena_bytes}
     placed = MemoryMap(streaming.ranges, regions, streaming.plan.offsets, arena, True)
@@ -40,10 +40,10 @@ def in_region(streaming: Streaming, region: str) -> BandPlacement:
 def on_board(
     streaming: Streaming, room: Sequence[Room], alignment: int, time_limit_s: float
 ) -> tuple[MemoryMap, BandPlacement]:
-    """Return the bands in the first memory that holds all of them, else spread over all.
+    """Return the bands in the first memory that holds all of them, else spread over all memories.
 
-    An input is one block, also where it is spread. Where nothing fits, the one arena is reported
-    as placement in the main memory.
+    An input remains one block also if the bands are spread. If nothing fits, the result is a single
+    arena in the main memory.
     """
     whole = [one for one in room if streaming.arena_bytes <= one.arena_bytes]
     if not whole and len(room) > 1:
@@ -61,7 +61,7 @@ def on_board(
 
 
 def _with_whole_inputs(streaming: Streaming) -> list[LiveRange]:
-    """The live ranges of the bands, those of an input together as long as one of them lives."""
+    """Return the live ranges with the bands of each input merged into one range."""
     banded = streaming.banded
     network, found = banded.network, list(streaming.ranges)
     for feature in banded.resident:
@@ -84,14 +84,16 @@ def _placement(banded: Banded, placed: MemoryMap) -> BandPlacement:
         first = min((banded.bands[t].first for t in stored), default=0)
         for tensor in stored:
             band, at = banded.bands[tensor], offset
-            if band.feature not in banded.network.contiguous:  # the bands of a whole input
+            if (
+                band.feature not in banded.network.contiguous
+            ):  # the bands of an unsplit input follow each other
                 at += (band.first - first) * banded.network.features[band.feature].row_bytes
             tensors[tensor] = Place(region, at)
     return BandPlacement(tensors, scratch, placed.arena_bytes, _of_bands(banded, scratch))
 
 
 def _of_bands(banded: Banded, scratch: Mapping[int, Place]) -> dict[int, tuple[Place, ...]]:
-    """The workspace of layers in rows: one place where that of all bands is one, else of each."""
+    """Return the workspace of layers in rows: one place if all bands share it, or one per band."""
     found: dict[int, dict[int, Place]] = {}
     for op, place in scratch.items():
         call = banded.calls[op]

@@ -1,8 +1,8 @@
-"""A board's memory as firmware uses it, and arenas planned on it.
+"""A board's data memory as firmware uses it, and arenas placed in it.
 
-The largest region of data memory is the *main* one: it holds the stack and the C library's data
-beside its arena. An arena lies in the main region, else whole in another one, else its tensors are
-spread over all of them.
+The largest region is the *main* one: beside its arena it holds the stack and the C library's data.
+An arena is placed in the main region, else in one other region, else its tensors are spread over
+all regions.
 """
 
 from collections.abc import Sequence
@@ -16,19 +16,19 @@ from tvm_serenity.plan import Buffer, Plan, PlanOptions, Region, plan
 from tvm_serenity.search.outcome import Outcome
 
 NO_DATA = ("flash", "itcm", "psram")
-"""Kinds of memory that hold no tensors."""
+"""Kinds of memory in which no tensors are placed."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """One region, and the bytes an arena may take there."""
+    """A region, and the bytes that an arena may take in it."""
 
     region: MemoryRegion
     arena_bytes: int
 
 
 def rooms(board: Board, stack_bytes: int = STACK_BYTES) -> tuple[Room, ...]:
-    """Return the regions of ``board`` that tensors may live in, the main one first."""
+    """Return the regions of ``board`` in which tensors may be placed, the main one first."""
     usable = [r for r in board.regions if r.kind not in NO_DATA]
     ordered = sorted(usable, key=lambda r: (-r.size_bytes, r.address))
     main, *others = ordered
@@ -37,15 +37,15 @@ def rooms(board: Board, stack_bytes: int = STACK_BYTES) -> tuple[Room, ...]:
 
 
 def largest(room: Sequence[Room]) -> int:
-    """Return the bytes that one arena may take at most."""
+    """Return the most bytes that one arena may take."""
     return max(one.arena_bytes for one in room)
 
 
 @dataclass(frozen=True)
 class MemoryMap:
-    """Where every live range is: a region's name and an offset each; ``fits`` if all have room.
+    """The region name and the offset of every live range; ``fits``: each arena fits its region.
 
-    ``proved``: they have, or no other placement gives them room.
+    ``proved``: the ranges fit, or no placement of them fits.
     """
 
     ranges: tuple[LiveRange, ...]
@@ -63,9 +63,9 @@ def place(
     alignment: int,
     time_limit_s: float | None = 10.0,
 ) -> MemoryMap:
-    """Return ``ranges`` placed on ``room``; ``whole`` is their plan in one arena.
+    """Return ``ranges`` placed in ``room``; ``whole`` is their plan in one arena.
 
-    Where nothing fits, the one arena is reported as placement in the main region.
+    If no placement fits, the result is the single arena in the main region.
     """
     kept = tuple(ranges)
     for one in room:
@@ -86,7 +86,7 @@ def spread(
     alignments: Sequence[int],
     time_limit_s: float | None,
 ) -> MemoryMap | None:
-    """Return ``ranges`` placed over all of ``room``, None where no such place was found."""
+    """Return ``ranges`` spread over all of ``room``; None if no placement was found."""
     return _over_all(ranges, _planned(ranges, room, alignments, time_limit_s))
 
 
@@ -118,10 +118,10 @@ def with_unread(
     main: Room,
     alignment: int,
 ) -> MemoryMap:
-    """Return ``placed`` with a place for inputs that nothing reads.
+    """Return ``placed`` with places for inputs that no operator reads.
 
-    They are in place with the other inputs, the tensors ``given``, and may be overwritten from the
-    first step on: only a network of little else needs more memory for them.
+    They are written together with the other inputs (the tensors ``given``) and may be overwritten
+    from the first step on, so they enlarge the arena only if the network is small.
     """
     name = main.region.name
     found = zip(placed.ranges, placed.regions, placed.offsets, strict=True)

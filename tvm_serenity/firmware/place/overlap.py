@@ -1,4 +1,4 @@
-"""Live ranges of which one may overlap another: a result and an operand that dies as it is made."""
+"""Live ranges that may overlap: a result, and an operand that is not read after the operator."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from tvm_serenity.memory import LiveRange
 from tvm_serenity.plan import Buffer, Overlap
 
 Permissions = Mapping[int, Mapping[int, Passage]]
-"""For each operator, the tensors that its result may lie on, and how its kernel goes over them."""
+"""For each operator, the tensors that its result may overlap, and the kernel's access pattern."""
 
 
 @dataclass(frozen=True)
 class Overlaid:
-    """Live ranges under an order, and which may overlap another one: ``over[i]`` is (j, how)."""
+    """Live ranges of an order; ``over[i]``: the range that range i may overlap, and how."""
 
     ranges: tuple[LiveRange, ...]
     over: Mapping[int, tuple[int, Passage]]
 
     def buffers(self, alignment: int) -> list[Buffer]:
-        """Return the ranges as buffers, each with what it may overlap."""
+        """Return the ranges as planner buffers, each with the buffer that it may overlap."""
         made = []
         for i, r in enumerate(self.ranges):
             other, overlap, distance = None, Overlap.START, 0
@@ -48,7 +48,7 @@ class Overlaid:
 def ordered(
     graph: Graph, order: Sequence[int], ranges: Sequence[LiveRange], allowed: Permissions
 ) -> Overlaid:
-    """Return what may overlap under ``order``: operands that die where they are read."""
+    """Return the overlaps possible under ``order``: operands whose last reader is the operator."""
     step_of = {op: step for step, op in enumerate(order)}
     home = {t: i for i, r in enumerate(ranges) for t in r.tensors}
     kept = {home[t] for t in graph.outputs if t in home}
@@ -71,15 +71,15 @@ def ordered(
 
 
 def _fills(graph: Graph, found: LiveRange, tensor: int) -> bool:
-    """Whether a tensor is all of a range."""
+    """Return whether a tensor fills its live range."""
     return graph.tensors[tensor].size_bytes == found.size_bytes
 
 
 def least_need(graph: Graph, permissions: Permissions) -> int:
-    """Return bytes that every order and placement needs: the largest need of one operator.
+    """Return a lower bound of the bytes of every order and placement: the largest operator's need.
 
-    Its operands, results and workspace are in memory together, less the most that one permission
-    saves; a result lies over one operand at most.
+    The operands, results and workspace of an operator are live together, minus the most that one
+    permission saves; a result overlaps at most one operand.
     """
     most = 0
     for op, found in enumerate(graph.ops):

@@ -1,5 +1,5 @@
-"""Which kernel makes each layer: of the library or from TIR, with how much workspace, over what."""
+"""Choose the kernel of each layer: from the library or from TIR, its workspace, and its overlap."""
 
 from tvm_serenity import tvm_installed
 
-tvm_installed.require_relax()  # before anything that fails without
+tvm_installed.require_relax()  # before imports that fail without it

@@ -1,9 +1,10 @@
-"""The kernel of a chain of layers that are made as one in tiles of columns (``rows.tiles``).
+"""Write the kernel of a chain of layers that run together in column tiles (``rows.tiles``).
 
-The kernels that it is written of are the library's kernels of rows, for other widths: the head's
-and the tail's for any number of pixels, the window's for the pixels of a tile. With a head it reads
-rows that the head has made, borders of zero points included; without, the rows themselves, and the
-border is left to as many forms of its kernel as tiles differ in it.
+It is composed of the library's row kernels for other widths: the 1x1 convolutions before (head) and
+after (tail) for any number of pixels, the windowed convolution for the pixels of a tile. With a
+head, the window reads rows that the head has computed, including padding with zero points. Without
+a head it reads the input rows themselves, and a variant of its kernel exists for each kind of
+border among the tiles.
 """
 
 from collections.abc import Sequence
@@ -28,13 +29,13 @@ from tvm_serenity.relax.rows_read import LayerKernel
 from tvm_serenity.rows.tiles import Columns, Tiled
 
 MOST_BORDERS = 7
-"""Forms of a kernel without a head: more tiles that differ are not written."""
+"""Largest number of border variants of a chain without a head; chains with more are not tiled."""
 OUT, SOURCES = "out", "x"
-"""The result of the library's kernels of rows, and what the rows under a window begin with."""
+"""The result parameter of row kernels, and the name prefix of the rows that they read."""
 
 
 class Chained:
-    """A chain's kernel, being written."""
+    """The kernel of a chain while it is being written."""
 
     def __init__(self, kernels: RowKernels, one: Tiled) -> None:
         self.kernels, self.chain, self.tile = kernels, one.chain, one.tile
@@ -45,12 +46,12 @@ class Chained:
 
     @property
     def between(self) -> tuple[int, ...]:
-        """The features between the chain's layers, first to last."""
+        """The features between the chain's layers, from first to last."""
         layers = (self.kernels.network.layers[i] for i in self.chain.layers[:-1])
         return tuple(layer.outputs[0] for layer in layers)
 
     def layer(self) -> LayerKernel:
-        """How the chain runs: the rows it reads are those that its window reads."""
+        """Return the chain as one layer, which reads the rows that its window reads."""
         last, window = self._known(self.chain.layers[-1]), self._known(self.chain.window).rows
         assert window is not None
         slots = tuple(RowParam(0, slot.rows) for slot in window.slots)
@@ -59,7 +60,7 @@ class Chained:
         return LayerKernel(name, (0,), (), rows=last.rows if self._sums else rows)
 
     def code(self) -> LoweredLayer:
-        """The chain's kernel. Raises :class:`NotCovered`."""
+        """Return the chain's kernels in C; raise :class:`NotCovered` if the library lacks one."""
         head = self._plain(self.chain.head)
         borders = self._borders() if head is None else ((0, 0),)
         windows = [self._window(border) for border in borders]
@@ -92,7 +93,7 @@ class Chained:
 
     @property
     def _sums(self) -> bool:
-        """Whether the chain's result are sums."""
+        """Whether the chain's result is a tensor of sums that are not requantized yet."""
         return self.kernels.network.layers[self.chain.layers[-1]].sums
 
     def _result_type(self) -> str:
@@ -100,7 +101,7 @@ class Chained:
         return self.kernels.network.features[last.outputs[0]].dtype
 
     def _tails(self) -> list[list[str]]:
-        """What the tail does with a tile, in each kernel of the chain; nothing without a tail."""
+        """Return the lines by which each kernel of the chain processes a tile after the window."""
         if self.chain.tail is None:
             return [[]]
         if self._sums:
@@ -117,7 +118,7 @@ class Chained:
         return [[f"    pixels = {self.tile};", *tail.called(given, 1)]]
 
     def _sums_of_tiles(self) -> tuple[list[str], list[str]]:
-        """The kernels from TIR that begin sums with a tile, and that add one."""
+        """Return the lines of the TIR kernels that begin sums with a tile and that add a tile."""
         assert self.chain.tail is not None
         found = sums_of(self.kernels.rows, self.chain.tail, self.tile)
         assert found is not None
@@ -125,7 +126,7 @@ class Chained:
         for name, function in flattened({"begin": found.begin, "add": found.add}).items():
             made = write(name, function)
             if made.workspace_bytes:
-                raise NotCovered("has no sums that take workspace")
+                raise NotCovered("has no kernel of sums that needs workspace")
             read, sums = made.kernel.params
             given = {read.name: "between", sums.name: "result"}
             lines.append(
@@ -150,11 +151,11 @@ class Chained:
     def _borders(self) -> tuple[tuple[int, int], ...]:
         found = self.columns.borders(self.tile)
         if len(found) > MOST_BORDERS:
-            raise NotCovered(f"has at most {MOST_BORDERS} forms of tiles at borders")
+            raise NotCovered(f"has at most {MOST_BORDERS} variants of tiles at borders")
         return found
 
     def _plain(self, layer: int | None) -> Inlined | None:
-        """The kernel of a 1x1 convolution, for any number of pixels."""
+        """Return the kernel of a 1x1 convolution for any number of pixels."""
         if layer is None:
             return None
         spec = self._spec(layer)
@@ -163,7 +164,7 @@ class Chained:
         return self._part(self._cheapest(layer, _of_width(spec, 1), form))
 
     def _window(self, border: tuple[int, int]) -> Inlined:
-        """The window's kernel of a tile, with so many pixels outside of the row at its sides."""
+        """Return the window's kernel for a tile with ``border`` padded pixels left and right."""
         spec, (before, behind) = self._spec(self.chain.window), border
         (top, _, bottom, _) = spec.padding
         width = self.columns.span(self.tile) - before - behind
@@ -173,12 +174,12 @@ class Chained:
     def _cheapest(
         self, layer: int, spec: Convolution, form: KernelForm | None = None
     ) -> LibraryCall:
-        """The library's cheapest kernel of a row without workspace, or the one of a ``form``."""
+        """Return the library's cheapest row kernel without workspace, or that of ``form``."""
         kernel = self._known(layer)
         for one in of_rows(kernel.name, spec, kernel.constants, self.kernels.core):
             if not one.workspace_bytes and form in (None, one.form):
                 return one
-        raise NotCovered("has no kernel of such rows without workspace")
+        raise NotCovered("has no kernel without workspace for rows of this width")
 
     def _part(self, made: LibraryCall) -> Inlined:
         self.support |= dict.fromkeys(made.kernel.support)
@@ -186,7 +187,7 @@ class Chained:
         return Inlined(made.kernel, names)
 
     def _number(self, array: Array) -> int:
-        """The number of a constant; forms of one kernel share theirs."""
+        """Return the number of a constant; equal constants have one number."""
         for number, known in enumerate(self.constants):
             if known.dtype == array.dtype and np.array_equal(known, array):
                 return number
@@ -196,7 +197,7 @@ class Chained:
     def _lines(
         self, head: Inlined | None, windows: Sequence[Inlined], tail: Sequence[str]
     ) -> list[str]:
-        """The body of the kernel; ``tail``: what follows the windows of a tile."""
+        """Return the body of the kernel; ``tail`` is appended after the windows of a tile."""
         columns, tile = self.columns, self.tile
         spec, rows = self._spec(self.chain.window), ", ".join(self._sources())
         made, read = C_TYPES[spec.requantise.dtype], C_TYPES[self._spec(self.chain.layers[0]).dtype]
@@ -219,7 +220,7 @@ class Chained:
         return [*lines, *tail, "}"]
 
     def _read_lines(self) -> list[str]:
-        """The rows under the windows of a tile, where they lie."""
+        """Return the lines that point to the input rows under the windows of a tile."""
         channels = self._spec(self.chain.window).pieces[0][3]
         return [
             f"        under[line] = sources[line] == NULL ? NULL\n"
@@ -227,7 +228,7 @@ class Chained:
         ]
 
     def _made_lines(self, head: Inlined) -> list[str]:
-        """The rows under the windows of a tile, as the head makes them."""
+        """Return the lines with which the head computes the rows under the windows of a tile."""
         spec, before, columns = self._spec(self.chain.window), self.chain.head, self.columns
         assert before is not None
         span, n, ctype = columns.span(self.tile), spec.pieces[0][3], C_TYPES[spec.dtype]
@@ -278,7 +279,7 @@ class Chained:
         return [" " * 8 + line for line in lines]
 
     def _window_lines(self, windows: Sequence[Inlined], result: str) -> list[str]:
-        """The window's pixels of a tile, by the form of its kernel for the tile's border."""
+        """Return the lines that compute the window's pixels of a tile, by its border variant."""
         given = {f"{SOURCES}{i}": f"under[{i}]" for i in range(self.chain.kernel_rows)}
         given |= {OUT: result, COUNT: "&pixels"}
         lines = ["    pixels = 1;"] if _counts(windows) else []
@@ -298,11 +299,11 @@ class Chained:
 
 
 def _counts(parts: Sequence[Inlined]) -> bool:
-    """Whether kernels are told how many rows follow each other."""
+    """Return whether a kernel has a parameter for the number of consecutive rows."""
     return any(param.name == COUNT for part in parts for param in part.kernel.params)
 
 
 def _of_width(spec: Convolution, width: int) -> Convolution:
-    """The same convolution of rows of ``width`` pixels."""
+    """Return the same convolution for rows of ``width`` pixels."""
     n, height, _, channels = spec.pieces[0]
     return replace(spec, pieces=((n, height, width, channels),))

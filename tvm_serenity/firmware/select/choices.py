@@ -1,8 +1,8 @@
-"""Which kernel makes each operator, what stood beside it, and why that was not taken.
+"""The kernel chosen for each operator, its alternatives, and why each was not chosen.
 
-The kernel library goes before kernels from TIR, which are not priced. Of its candidates the one of
-least cost is taken, in the units of the core's prices, for whose workspace the arena does not grow,
-but for kernels that are not worth their code.
+Library kernels have priority over kernels from TIR, which have no cost estimate. Among the
+library's candidates the cheapest (in the core's cost units) is chosen whose workspace does not
+enlarge the arena, unless its code size is not worth the time it saves.
 """
 
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ UNPRICED = "comes after it"
 
 @dataclass(frozen=True)
 class KernelCandidate:
-    """A kernel of the library that could make an operator; ``reason``: "" of the one taken.
+    """A library kernel that can compute an operator; ``reason`` is "" for the chosen one.
 
-    ``cost``: of one run of the network, in ``unit``, None where it has no price.
+    ``cost`` is the estimate for one run of the network in ``unit``, None if it has no estimate.
     """
 
     form: str
@@ -40,7 +40,7 @@ class KernelCandidate:
 
     @property
     def text(self) -> str:
-        """The candidate in words."""
+        """The candidate in words: form, cost, workspace and reason."""
         cost = "" if self.cost is None else f", {self.cost:,} {self.unit}"
         size = f", {self.workspace_bytes:,} bytes of workspace" * (self.workspace_bytes > 0)
         return f"{self.form}{cost}{size}" + (f": {self.reason}" if self.reason else "")
@@ -48,10 +48,11 @@ class KernelCandidate:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelChoice:
-    """The kernel of an operator and who made it; ``others``: what was not taken, with reasons.
+    """The kernel chosen for an operator, and the source of the kernel (``made_by``).
 
-    ``candidates``: those of the library, the cheapest first. What it takes is known once it is
-    linked: JSON has places for that.
+    ``candidates`` are the library's kernels, the cheapest first; ``others`` are the rejected
+    kernels with reasons. Instructions and cycles are known only after linking; JSON has keys for
+    them.
     """
 
     operator: str
@@ -62,7 +63,7 @@ class KernelChoice:
     others: tuple[str, ...]
 
     def json(self) -> dict[str, Any]:
-        """Return the choice as JSON has it."""
+        """Return the choice as a JSON object."""
         return {
             "operator": self.operator,
             "kernel": self.kernel,
@@ -76,16 +77,16 @@ class KernelChoice:
 
 
 def as_called(choices: Sequence[KernelChoice], program: Program) -> tuple[KernelChoice, ...]:
-    """Return the choices with the names their kernels have in a program, one choice a step.
+    """Return the choices, one per step, with the kernel names that ``program`` uses.
 
-    A kernel whose result lies over what it reads is a function of its own.
+    A kernel whose result overlaps its input is a separate function with its own name.
     """
     pairs = zip(choices, program.steps, strict=True)
     return tuple(replace(one, kernel=step.kernels[0]) for one, step in pairs)
 
 
 def of_unsplit(taken: UnsplitKernels, order: Sequence[int]) -> tuple[KernelChoice, ...]:
-    """Return the choices of an unsplit network, in the ``order`` in which it runs."""
+    """Return the choices of an unsplit network in execution ``order``."""
     return tuple(_of_operator(taken, i) for i in order if i in taken.code)
 
 
@@ -109,7 +110,7 @@ def _of_operator(taken: UnsplitKernels, index: int) -> KernelChoice:
 def of_rows(least: RowKernels, taken: RowKernels, tuned: bool) -> tuple[KernelChoice, ...]:
     """Return the choices of a network that runs by rows, in the order of its layers.
 
-    ``least``: the kernels with the least workspace, from which ``taken`` were made.
+    ``least`` are the kernels with the least workspace, from which ``taken`` was derived.
     """
     found = []
     layers = zip(least.network.layers, least.code, taken.code, least.rows.kernels, strict=True)
@@ -153,7 +154,7 @@ def _of_library(
 def _beside(
     found: Sequence[LibraryCall], taken: LibraryCall, unit: str, no_room: str, calls: int = 1
 ) -> tuple[KernelCandidate, ...]:
-    """The candidates of an operator, each with why it was not taken."""
+    """Return the candidates of an operator, each with the reason why it was not chosen."""
     at = [made.form for made in found].index(taken.form)
     candidates = []
     for i, made in enumerate(found):

@@ -1,6 +1,6 @@
-"""Fewer kernels of the library in a program, where what they win is not worth their code.
+"""Leave out library kernels whose speed does not justify their code size.
 
-The code of a function counts once a program, so this is seen for all layers together.
+A program contains a function only once, so the decision considers all layers together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from tvm_serenity.firmware.kernels.record import LibraryCall
 
 WORTH = 8e-6
-"""Of what all layers cost together: a byte of code. 1 KB is taken for 0.8 % of the time."""
+"""Cost of a byte of code, as a share of the total cost: 1 KB must save 0.8 % of the time."""
 
 
 @dataclass(frozen=True)
 class LayerOptions:
-    """The candidates of a layer that could be taken, the one taken first, and its calls."""
+    """The kernels that a layer can use, the preferred one first, and the number of its calls."""
 
     options: Sequence[LibraryCall]
     calls: int = 1
@@ -24,10 +24,10 @@ Form = tuple[str, ...]
 
 
 def without_little_use(layers: Mapping[int, LayerOptions]) -> dict[int, LibraryCall]:
-    """Return what each layer takes, by its number, of kernels that are worth their code.
+    """Return the kernel of each layer after leaving out those not worth their code.
 
-    One after the other the kernel is left out whose absence saves most, until none does. Layers
-    whose candidates have no prices keep theirs.
+    Greedy: repeatedly leaves out the function whose removal lowers time plus code the most, until
+    no removal does. Layers with a candidate without a cost keep their preferred kernel.
     """
     known = {i: layer for i, layer in layers.items() if all(_known(t) for t in layer.options)}
     taken = {i: layer.options[0] for i, layer in layers.items()}
@@ -49,7 +49,7 @@ def without_little_use(layers: Mapping[int, LayerOptions]) -> dict[int, LibraryC
 
 
 def _without(layers: Mapping[int, LayerOptions], out: set[Form]) -> dict[int, LibraryCall] | None:
-    """The cheapest of each layer without some kernels, None where a layer has no other."""
+    """Return the cheapest kernel of each layer outside of ``out``; None if a layer has no other."""
     found = {}
     for i, layer in layers.items():
         left = [made for made in layer.options if _form(made) not in out]
@@ -62,7 +62,7 @@ def _without(layers: Mapping[int, LayerOptions], out: set[Form]) -> dict[int, Li
 def _worth(
     layers: Mapping[int, LayerOptions], taken: Mapping[int, LibraryCall], total: float
 ) -> float:
-    """What layers cost, with that of their code."""
+    """Return the cost of the layers plus the cost of their code."""
     code: dict[str, int] = {}
     for i in layers:
         code |= taken[i].code

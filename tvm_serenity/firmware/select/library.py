@@ -1,10 +1,10 @@
-"""Which kernel of the library (``firmware/kernels``) serves an operator, or why none does.
+"""Match an operator with kernels of the library (``firmware/kernels``), or say why none covers it.
 
-The spec that a kernel carries says which convolution or dense layer it is. The library makes lines
-of the result from rows that may lie anywhere: a kernel of a whole tensor passes it the rows of its
-inputs, a row kernel those it is called with. What the library does not cover stays as TIR says it:
-other layouts, grouped and wide depthwise convolutions, weights that do not fit into 8 bits once
-their zero point is subtracted, rounding in float.
+The spec attached to a TIR kernel states which convolution or dense layer it computes. Library
+kernels compute rows of the result from input rows at any address: a kernel of an unsplit tensor
+passes all rows of its inputs, a row kernel passes the rows that it is called with. Not covered, and
+left to TIR: other layouts, grouped and wide depthwise convolutions, weights that do not fit in 8
+bits after their zero point is subtracted, and rounding in float.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.quantize.fixed import Multiplier
 
 FEW_PRODUCTS = 512
-"""A network of fewer takes less code, and no more instructions, without the library."""
+"""Networks with fewer multiply-accumulates are smaller, and no slower, without the library."""
 
 
 def library_calls(
@@ -44,11 +44,11 @@ def library_calls(
     rows: RowKernel | None = None,
     core: Extensions = PLAIN,
 ) -> tuple[LibraryCall, ...]:
-    """Return the library's forms of a kernel and their calls, the fastest first.
+    """Return the library's kernels for ``function`` with their constants, the fastest first.
 
-    ``arguments`` are those of the whole kernel's call, as arrays where they are constants, else
-    None. ``rows``: the kernel makes one row at a time, or several that follow each other.
-    Raises :class:`NotCovered` with the condition that is not met.
+    ``arguments`` are those of the call of the unsplit kernel: arrays for constants, else None.
+    ``rows``: the kernel computes one row at a time, or several consecutive rows. Raises
+    :class:`NotCovered` with the condition that does not hold.
     """
     spec = spec_of(function, arguments) or max_pool_of(function)
     constants = [a for a in arguments if a is not None]
@@ -81,16 +81,16 @@ def of_rows(
 def plain_layer(
     spec: Sum | AveragePool | MaxPool, rows: RowKernel | None, core: Extensions
 ) -> PlainLayer:
-    """Return a layer without weights as kernels of the library see it."""
+    """Return the library's description of a layer without weights."""
     shape = spec.pair.output_shape if isinstance(spec, Sum) else spec.shape
     if rows is not None and len(rows.variants) > 1:
-        raise NotCovered("has one kernel for all rows")
+        raise NotCovered("has only kernels with one variant for all rows")
     slots = () if rows is None else tuple(slot.parameter for slot in rows.slots)
     return PlainLayer(spec, shape, slots, rows is not None, core.vectors)
 
 
 def _as_convolution(spec: Dense) -> Convolution:
-    """A dense layer as a convolution of 1x1 over one row."""
+    """Return a dense layer as a 1x1 convolution over one row."""
     return Convolution(
         "NHWC",
         ((1, 1, spec.rows, spec.inputs),),
@@ -108,20 +108,20 @@ def _as_convolution(spec: Dense) -> Convolution:
 
 
 def _check_layout(spec: Convolution, rows: RowKernel | None) -> None:
-    """Raise :class:`NotCovered` unless these are 8-bit integers, stored by rows."""
+    """Raise :class:`NotCovered` unless the data are 8-bit integers in NHWC layout."""
     if not {spec.dtype, spec.requantise.dtype} <= {"int8", "uint8"}:
         types = f"{spec.dtype} to {spec.requantise.dtype}"
-        raise NotCovered(f"has 8-bit integers only, not {types}")
+        raise NotCovered(f"has kernels for 8-bit integers only, not for {types}")
     slots = len(spec.pieces) * spec.weight_shape[0]
     in_rows = rows is None or (len(rows.variants) == 1 and len(rows.slots) == slots)
     if spec.layout != "NHWC" or spec.pieces[0][0] != 1 or not in_rows:
-        raise NotCovered("reads whole rows with channels last, of one image")
+        raise NotCovered("covers NHWC layout and batch size 1 only")
 
 
 def _lying(spec: Convolution) -> Convolution:
-    """Return the same layer with one row under its windows, where they are as wide as the image.
+    """Return the layer reshaped to one row if its windows are as wide as the image.
 
-    Then its rows may be joined to one: the windows move along it.
+    The rows of the image become consecutive pixels of one row, and the windows move along it.
     """
     (_, _, width, _), (kh, kw) = spec.pieces[0], spec.weight_shape[:2]
     top, left, bottom, right = spec.padding
@@ -140,24 +140,24 @@ def _lying(spec: Convolution) -> Convolution:
 
 
 def _layer(spec: Convolution, weights: Array, bias: Array) -> RoundedConvolution:
-    """The layer with its numbers as the library wants them."""
+    """Return the layer with centred weights and the library's rounding."""
     small = centred(weights.reshape(spec.weight_shape), spec.weight_zero)
     if small is None:
-        raise NotCovered("weights less their zero point do not fit into 8 bits")
+        raise NotCovered("weights do not fit in 8 bits after their zero point is subtracted")
     if spec.requantise.rounding == "tflite":
         spec, small, bias = _in_small_numbers(spec, small, bias)
     finish = spec.requantise
     largest = largest_sums(small, bias, spec.dtype)
     how = rounding(finish.rounding, finish.multiplier.value, finish.multiplier.shift, largest)
     if how is None:
-        raise NotCovered(f"does not round as {finish.rounding} with such sums")
+        raise NotCovered(f"cannot round as {finish.rounding} with sums of this size")
     return RoundedConvolution(spec, small, bias, how, narrow=narrow(small, largest))
 
 
 def _in_small_numbers(
     spec: Convolution, weights: Array, bias: Array
 ) -> tuple[Convolution, Any, Array]:
-    """The same layer with its constant channels in small numbers (``pack.settled``)."""
+    """Return the layer with its constant channels in small numbers (``pack.settled``)."""
     m = spec.requantise.multiplier
     made = settled(Channels(weights, bias, m.value, m.shift), spec.dtype)
     finish = replace(spec.requantise, multiplier=Multiplier(made.values, made.shifts, ()))

@@ -1,7 +1,7 @@
-"""The layers of a network, lowered: the C kernels of each, the library's where it has them.
+"""Lower the layers of a network to C kernels: the library's where it covers them, else TIR's.
 
-A layer is a call of a kernel of a whole tensor or one of rows (``LayerKernel``). An unsplit network
-and one in bands of rows are lowered alike.
+A layer is a call of an unsplit kernel or of a row kernel (``LayerKernel``). Unsplit networks and
+networks in bands are lowered by the same code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,21 +19,21 @@ from tvm_serenity.firmware.select.library import library_calls
 from tvm_serenity.relax.rows_read import LayerKernel
 
 Layers = Sequence[LayerKernel | None]
-"""The layers of a network; None: a view, or one that has no kernel."""
+"""The layers of a network; None for a view or a layer without a kernel."""
 Write = Callable[[Mapping[str, Any]], Mapping[str, Written]]
-"""Kernels from TIR by name, as they are written or compiled."""
+"""Maps TIR kernels by name to kernels in C or to compiled kernels."""
 
 
 @dataclass(frozen=True, eq=False)
 class LoweredLayer:
-    """The kernels of a layer, one a variant, and the constants they take, in C.
+    """The C kernels of a layer, one for each variant, and their constants.
 
-    ``data`` are the positions of tensors among tensors and constants: before all constants where
-    ``library`` says that the kernel is the library's, which knows rows outside of a tensor as NULL;
-    ``not_covered`` why it is not, or not one for the board's core alone; ``call``: which of the
-    library's. ``candidates``: all there are in its place, the cheapest first. ``passages``: how it
-    goes over each input (of a layer in rows over a row of it), where its result may lie over what
-    it is made of. ``joined``: the layers that a chain in tiles is made of.
+    ``data``: the positions of tensors among the arguments. ``library``: whether it is a library
+    kernel; those take all tensors before the constants, and NULL for rows outside of a tensor.
+    ``not_covered``: why the library, or its kernels for the board's core, do not cover the layer.
+    ``call``: the chosen library kernel. ``candidates``: all library kernels, the cheapest first.
+    ``passages``: the access pattern over each input (for a row kernel over a row of it), where the
+    result may overlap the input. ``joined``: the layers of a chain in column tiles.
     """
 
     kernels: tuple[Kernel, ...]
@@ -50,10 +50,10 @@ class LoweredLayer:
 
 @dataclass(frozen=True, kw_only=True)
 class Lowering:
-    """How layers are lowered: for which core, and which of them the library may make.
+    """Options of lowering: how TIR is written, the core, and whether the library is used.
 
-    ``spread``: bytes that a call of a layer needs beside its workspace, which count where that is
-    the same. ``named``: the name of a layer's kernel in C, "whole" or "row" given.
+    ``spread`` returns the bytes that a call needs beside its workspace, to break ties. ``named``
+    returns the C name of a layer's kernel from its name and "whole" or "row".
     """
 
     write: Write
@@ -62,19 +62,19 @@ class Lowering:
     spread: Callable[[int, LibraryCall], int] = lambda _layer, _call: 0
     named: Callable[[str, str], str] = lambda name, form: f"{name}_{form}"
     least_products: int = 0
-    """A network of fewer products has no kernel of the library."""
+    """Networks with fewer multiply-accumulates do not use the library."""
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """Layers as they were lowered, and the kernels from TIR among them, by layer."""
+    """The lowered layers, and the kernels that come from TIR, by layer."""
 
     layers: tuple[LoweredLayer | None, ...]
     from_tir: Mapping[int, LayerKernel] = field(repr=False)
 
 
 def in_c(alignment: int) -> Write:
-    """Return what writes kernels from TIR as C sources."""
+    """Return a function that writes TIR kernels as C."""
 
     def written(functions: Mapping[str, Any]) -> dict[str, Written]:
         flat = flattened(functions) if functions else {}
@@ -84,7 +84,7 @@ def in_c(alignment: int) -> Write:
 
 
 def lower(layers: Layers, how: Lowering) -> Lowered:
-    """Return ``layers`` with their kernels in C: the library's of the least workspace, or TIR's."""
+    """Return ``layers`` in C: the library's kernel with the least workspace, or else TIR's."""
     found, reasons = _from_library(layers, how)
     others = narrowed([None if i in found else kernel for i, kernel in enumerate(layers)])
     from_tir = {i: kernel for i, kernel in enumerate(others) if kernel is not None}
@@ -105,7 +105,7 @@ def lower(layers: Layers, how: Lowering) -> Lowered:
 
 
 def _from_library(layers: Layers, how: Lowering) -> tuple[dict[int, LoweredLayer], dict[int, str]]:
-    """What the library makes, by layer, and why it does not make the others."""
+    """Return the library's kernels by layer, and why it does not cover the other layers."""
     found: dict[int, LoweredLayer] = {}
     reasons: dict[int, str] = {}
     products = 0
@@ -125,19 +125,19 @@ def _from_library(layers: Layers, how: Lowering) -> tuple[dict[int, LoweredLayer
         products += calls[0].products
     if products >= how.least_products:
         return found, reasons
-    little = f"serves networks of {how.least_products} products or more"
+    little = f"is used for networks of {how.least_products} multiply-accumulates or more"
     return {}, {**reasons, **dict.fromkeys(found, little)}
 
 
 def of_call(call: LibraryCall, data: tuple[int, ...]) -> LoweredLayer:
-    """Return a layer that a call of the library makes."""
+    """Return the layer that a library call computes."""
     return LoweredLayer(
         (call.kernel,), call.constants, data, call.workspace_bytes, True, call.refused, call
     )
 
 
 def _functions(kernel: LayerKernel) -> tuple[Any, ...]:
-    """The kernels in TIR that a layer calls."""
+    """Return the TIR kernels that a layer calls."""
     if kernel.rows is None:
         return (kernel.whole,)
     numbered = kernel.rows.numbered

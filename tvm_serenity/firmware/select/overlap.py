@@ -1,10 +1,10 @@
-"""Where the result of a kernel may overlap what the kernel reads, and how far.
+"""Whether, and at which distance, the result of a kernel may overlap the kernel's input.
 
-This follows from the kernel that is called. Records of the library's kernels say in which order
-these go over pixels; of kernels from TIR those do that make the lines of an unsplit result one
-after the other (``by_lines``), and those of a row that read an element where they write it
-(``of_elements``); others stay apart. What is allowed here is placed by ``tvm_serenity.plan``,
-replayed byte by byte by ``firmware.check`` and run, overlapping, by the comparisons of the build.
+This depends on the chosen kernel. Library kernels declare in which order they access pixels.
+Kernels from TIR may overlap if they compute the rows of an unsplit result in order (``by_lines``),
+or if a row kernel reads each element where it writes it (``of_elements``); other kernels may not.
+``tvm_serenity.plan`` places these overlaps, ``firmware.check`` replays them byte by byte, and the
+comparisons of the build run them.
 """
 
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ from tvm_serenity.rows.network import Network
 
 
 def by_lines(kernel: Any) -> Passage | None:
-    """Return how a whole kernel from TIR goes over its first parameter, None where not by lines.
+    """Return how an unsplit TIR kernel accesses its first parameter; None if not row by row.
 
-    ``kernel`` has not been lowered. Its outermost loop must make the rows of its result in order
-    (``row_kernel``); within a row any element may be read and written at any time.
+    ``kernel`` has not been lowered. Its outermost loop must compute the rows of its result in order
+    (``row_kernel``); within a row, elements may be read and written in any order.
     """
     shapes = [compat.buffer_shape(p) for p in _ends(kernel)]
     try:
@@ -64,16 +64,16 @@ def _ends(kernel: Any) -> tuple[Any, Any]:
 
 
 def _straight(rows: Sequence[Sequence[int | None]]) -> int | None:
-    """The step from line to line that all rows have in common, None where they have none."""
+    """Return the row step from one result row to the next if all slots share it, else None."""
     steps = {b - a for slot in rows for a, b in pairwise(slot) if a is not None and b is not None}
     return steps.pop() if len(steps) == 1 else None
 
 
 def of_elements(rows: RowKernel, network: Network, layer: int) -> Passages:
-    """Return how a row kernel from TIR goes over rows: known where it is elementwise.
+    """Return how a row kernel from TIR accesses its input rows, known if it is elementwise.
 
-    Elements of one size are each read where they are written; of others, one is of one byte, which
-    C lets alias, and the loops ascend.
+    Elements of equal size are read where they are written. For different sizes, one of them must be
+    one byte, because C lets byte types alias, and the loops must ascend.
     """
     found = network.layers[layer]
     made = network.features[found.outputs[0]]
@@ -94,9 +94,9 @@ def of_elements(rows: RowKernel, network: Network, layer: int) -> Passages:
 
 
 def elementwise(kernel: tirx.PrimFunc, parameter: int, *, ascending: bool = False) -> bool:
-    """Whether each element of the result is written once, and read of ``parameter`` there alone.
+    """Return whether each result element is stored once, from the same index of ``parameter``.
 
-    ``kernel`` is lowered to loops. ``ascending``: in the order in which elements lie.
+    ``kernel`` is lowered to loops. ``ascending``: elements must also be visited in memory order.
     """
     taken, stores = kernel.params[parameter], parts(kernel.body, tirx.BufferStore)
     if len(stores) != 1 or not stores[0].buffer.same_as(kernel.params[-1]):
@@ -119,12 +119,12 @@ def elementwise(kernel: tirx.PrimFunc, parameter: int, *, ascending: bool = Fals
 
 
 def distances(passages: Passages) -> tuple[int | None, ...]:
-    """Return how far below a row of each input a row of the result must begin; None: apart."""
+    """Return how far below each input row a result row must begin; None if they may not overlap."""
     return tuple(None if p is None else least_distance(p) for p in passages)
 
 
 def farther(one: Sequence[int | None], two: Sequence[int | None]) -> tuple[int | None, ...] | None:
-    """Return distances that do for both, None where one stays apart from what the other does."""
+    """Return distances that suffice for both kernels; None if only one may overlap."""
     if any((a is None) != (b is None) for a, b in zip(one, two, strict=True)):
         return None
     return tuple(

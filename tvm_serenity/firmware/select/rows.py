@@ -1,4 +1,4 @@
-"""The kernels of a network that runs by rows: which make rows, and what these may lie over."""
+"""The row kernels of a network that runs by rows, and the inputs that their results may overlap."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ NEEDS_WORKSPACE = "its row kernel needs workspace"
 
 
 class UncutError(UnsupportedError):
-    """Layers that have rows, but none that calls for rows can make: their ``kernels``, and why."""
+    """Layers that have rows but no row kernel that can run; ``kernels`` maps names to reasons."""
 
     def __init__(self, kernels: Mapping[str, str]) -> None:
         super().__init__("; ".join(f"{name}: {reason}" for name, reason in kernels.items()))
@@ -25,9 +25,9 @@ class UncutError(UnsupportedError):
 
 @dataclass(frozen=True)
 class RowKernels:
-    """The kernels of a module's layers in C; ``network`` knows the workspace they need.
+    """The C kernels of a module's layers; the layers of ``network`` state their workspace.
 
-    ``joined``: of layers that are chains in tiles, the features between their own layers.
+    ``joined`` maps a layer that is a chain in tiles to the features between the chain's layers.
     """
 
     rows: RowModule
@@ -45,11 +45,10 @@ def row_kernels(
     core: Extensions = PLAIN,
     overlap: bool = False,
 ) -> RowKernels:
-    """Return the kernels of ``rows`` in C; ``tuned``: of the kernel library where it has them.
+    """Return the kernels of ``rows`` in C; with ``tuned``, from the library where it covers them.
 
-    ``overlap``: rows may lie over rows that die as they are made.
-
-    Raises :class:`UncutError` where row kernels need workspace.
+    ``overlap``: rows may overlap input rows that are not read again. Raises :class:`UncutError` if
+    row kernels need workspace.
     """
     lowered = lower(rows.kernels, Lowering(write=in_c(alignment), core=core, library=tuned))
     uncut: dict[str, str] = {}
@@ -75,9 +74,9 @@ def row_kernels(
 def _overlapping(
     made: LoweredLayer, rows: RowModule, index: int
 ) -> tuple[LoweredLayer, tuple[int | None, ...]]:
-    """The kernels of a layer that say how they go over rows, and how far apart these must be.
+    """Return a layer with its access pattern over rows, and the distances that overlap requires.
 
-    Others than that with the least workspace are left out where they stay apart and it does not.
+    Candidates that may not overlap are left out if the kernel with the least workspace may.
     """
     layer, kernel = rows.network.layers[index], rows.kernels[index]
     assert kernel is not None
@@ -100,7 +99,7 @@ def _overlapping(
 
 
 def _known(made: LoweredLayer) -> LoweredLayer:
-    """The kernel with how it goes over rows, as its record says."""
+    """Return the layer with the access pattern that its library kernel declares."""
     assert made.call is not None
     return replace(made, passages=made.call.passages)
 

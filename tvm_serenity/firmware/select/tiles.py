@@ -1,4 +1,4 @@
-"""Networks whose layers are made as one in tiles of columns, with their kernels."""
+"""Networks with chains of layers that are computed together in column tiles."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from tvm_serenity.rows.tiles import Chain, Tiled, tiled
 
 
 def tileable(kernels: RowKernels) -> tuple[Chain, ...]:
-    """Return the chains of a network whose layers the library has kernels of rows for."""
+    """Return the chains of a network that can be composed of the library's row kernels."""
     found = []
     for chain in chains(kernels.rows):
         try:
@@ -26,9 +26,9 @@ def tileable(kernels: RowKernels) -> tuple[Chain, ...]:
 
 
 def in_tiles(kernels: RowKernels, tiles: Sequence[Tiled]) -> RowKernels:
-    """Return the kernels of a network with chains that are made in tiles.
+    """Return the kernels of a network whose chains run in ``tiles``.
 
-    Raises :class:`NotCovered` where a part has no kernel of the library.
+    Raises :class:`NotCovered` if a part of a chain has no library kernel.
     """
     if not tiles:
         return kernels

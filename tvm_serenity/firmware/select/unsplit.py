@@ -1,4 +1,4 @@
-"""The kernels of an unsplit network: a layer is an operator of its region."""
+"""The kernels of an unsplit network, one layer for each operator of its region."""
 
 from collections.abc import Iterable, Mapping
 from copy import copy
@@ -29,7 +29,7 @@ from tvm_serenity.relax.rows_read import LayerKernel
 
 
 class UnsplitKernels:
-    """The C kernels of a region by operator (``code``), with the workspace they need."""
+    """The C kernels of a region by operator (``code``), and their workspace."""
 
     def __init__(
         self, lean: tvm.IRModule, region: BoundGraph, settings: Settings, board: Board, prefix: str
@@ -67,13 +67,13 @@ class UnsplitKernels:
         return {i: (ops[i].kind, made) for i, made in layers.items() if made is not None}
 
     def taking(self, chosen: Mapping[int, LoweredLayer]) -> "UnsplitKernels":
-        """Return the same kernels with these candidates of some operators."""
+        """Return a copy in which some operators use the candidates ``chosen``."""
         made = copy(self)
         made.code = _named(self._kinds({**self.code, **chosen}))
         return made
 
     def graph(self) -> Graph:
-        """The region's graph with the workspace of the kernels as they are written."""
+        """Return the region's graph with the workspace and in-place inputs of the kernels."""
         ops = []
         for i, op in enumerate(self.region.graph.ops):
             if i in self.code:
@@ -88,7 +88,7 @@ class UnsplitKernels:
         return graph
 
     def permissions(self) -> Permissions:
-        """Return what each operator's result may lie on, by the kernels that are called."""
+        """Return the tensors that each operator's result may overlap with the chosen kernels."""
         if not self.settings.overlap:
             return {}
         known: dict[str, Passage | None] = {}
@@ -104,7 +104,7 @@ class UnsplitKernels:
         return found
 
     def _passages(self, op: int, made: LibraryCall) -> dict[int, Passage]:
-        """How a kernel of the library goes over the tensors that it reads, where that is known."""
+        """Return the access pattern of a library kernel over each tensor it reads, where known."""
         data, whole = self.data(op), made.passages
         one = len(self.region.graph.ops[op].outputs) == 1
         if not one or not len(whole) == len(data) == len(set(data)):
@@ -113,7 +113,7 @@ class UnsplitKernels:
         return {t: w for t, w in known if t is not None and w is not None}
 
     def _spread(self, op: int, made: LibraryCall) -> int:
-        """How far its result lies below what it is written over, at most; all of it if apart."""
+        """Return how far below an input the result must begin, in bytes; its size if apart."""
         if not self.settings.overlap:
             return 0
         graph, far = self.region.graph, 0
@@ -127,7 +127,7 @@ class UnsplitKernels:
     def _by_lines(
         self, index: int, made: LoweredLayer, known: dict[str, Passage | None]
     ) -> dict[int, dict[int, Passage]]:
-        """The same of a kernel from TIR that reads one tensor: pools, pads, what else has rows."""
+        """Return the access pattern of a TIR kernel with one tensor input, if it runs by rows."""
         op, layer, data = self.region.graph.ops[index], self.layers[index], self.data(index)
         plain = op.view_of is None and len(op.outputs) == 1 and not made.workspace_bytes
         if not plain or layer is None or layer.data != (0,) or data[0] is None:
@@ -142,7 +142,10 @@ class UnsplitKernels:
         return {index: {data[0]: passage}}
 
     def data(self, op: int) -> list[int | None]:
-        """Return the tensors among the arguments of an operator's call, in order."""
+        """Return the tensor of each non-constant argument of an operator's call, in order.
+
+        An argument that is not a single tensor is None.
+        """
         arguments = compat.kernel_arguments(self.region.bindings[self.region.run[op]].value)
         values = [self.region.values.get(a) for a in arguments if not compat.is_constant(a)]
         return [v if isinstance(v, int) else None for v in values]
@@ -169,7 +172,7 @@ class UnsplitKernels:
 
 
 def _layer(lean: tvm.IRModule, region: BoundGraph, index: int) -> LayerKernel | None:
-    """The call of an operator as a layer; one that overwrites an argument is TIR's alone."""
+    """Return an operator's call as a layer; only TIR covers one that overwrites an argument."""
     call, op = region.bindings[region.run[index]].value, region.graph.ops[index]
     variable = compat.called_kernel(call)
     if variable is None:
@@ -183,9 +186,9 @@ def _layer(lean: tvm.IRModule, region: BoundGraph, index: int) -> LayerKernel | 
 
 
 def _named(chosen: Mapping[int, tuple[str, LoweredLayer]]) -> dict[int, LoweredLayer]:
-    """The layers, each with its operator's kind: kernels of the library that are equal share names.
+    """Return the layers with kernel names; equal library kernels share a name.
 
-    Kernels from TIR are named by their kinds.
+    Kernels from TIR have the name of their operator's kind.
     """
     names: dict[Kernel, str] = {}
     found = {}
@@ -200,7 +203,7 @@ def _named(chosen: Mapping[int, tuple[str, LoweredLayer]]) -> dict[int, LoweredL
 
 
 def _next(name: str, taken: Iterable[str]) -> str:
-    """``name``, with a number where it is taken."""
+    """Return ``name`` with suffix ``_t``, and a number if that name is taken."""
     used, made, count = set(taken), f"{name}_t", 1
     while made in used:
         count += 1

@@ -1,9 +1,9 @@
-"""Workspace upgrades: faster kernels where the arena has room for their workspace.
+"""Workspace upgrades: choose faster kernels where the arena has free bytes for their workspace.
 
-The arena stays as small as it was without them to the byte, or grows within a limit (``--fast``).
-An unsplit network is ordered and placed again with each upgrade that is tried. Bands stay where
-they are: a call's workspace lies where no band does that lives while it runs, that of all calls of
-a layer at one place, or else that of each at its own, which stands in the tables.
+The arena keeps its size, or grows within a limit (``--workspace grow``). An unsplit network is
+ordered and placed again for each upgrade that is tried. Bands keep their places: the workspace of a
+call is placed where no live band is, at one offset for all calls of a layer or else at an offset
+for each call, which is stored in the tables.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from tvm_serenity.rows.stream import Streaming
 from tvm_serenity.search.deadline import seconds_left
 
 Ordered = tuple[tuple[int, ...], tuple[LiveRange, ...], Plan, int, int]
-"""An order, its live ranges and their plan, the bound of the arena and the order's peak."""
+"""An order, its live ranges, their plan, the lower bound of the arena, and the peak."""
 
 
 def _worth_their_code(
@@ -30,10 +30,10 @@ def _worth_their_code(
     known: Mapping[int, LoweredLayer | None],
     runs: Mapping[int, int],
 ) -> dict[int, LoweredLayer]:
-    """What layers take of kernels that are worth their code, in no more workspace.
+    """Return the kernels of layers without those not worth their code, with no more workspace.
 
-    ``taken``: what each would take without; ``known`` have the candidates. ``runs``: how often the
-    kernel of a layer runs.
+    ``taken`` are the kernels chosen so far; ``known`` has their candidates. ``runs`` is the number
+    of calls of each layer's kernel.
     """
     candidates = {i: found.candidates for i, found in known.items() if found is not None}
     layers = {}
@@ -52,19 +52,19 @@ def upgraded(
     ordered: Callable[[UnsplitKernels, int | None], Ordered],
     limit_bytes: int = 0,
 ) -> tuple[UnsplitKernels, Ordered]:
-    """Return the fastest of ``kernels`` that take no larger arena than the smallest, and the order.
+    """Return the fastest kernels whose arena is no larger than the smallest arena, and their order.
 
-    ``limit_bytes``: nor one above this, where that is more.
-
-    A kernel's workspace lies beside what is live while it runs: the fastest where both are within
-    the arena are tried together, and where those do not fit after all, one after the other, until
-    the deadline.
+    ``limit_bytes``: the arena may grow to this size. For each operator, the fastest kernel is
+    selected whose workspace fits beside the live tensors. All of these are tried together. If their
+    arena is too large, they are tried one by one until the deadline.
     """
     graph = kernels.graph()
     least = ordered(kernels, None)
     arena_bytes = max(least[2].arena_bytes, limit_bytes)
     live = dict(zip(least[0], live_bytes(graph, least[0]), strict=True))
-    over = kernels.settings.overlap  # then less is live than the sum of sizes
+    over = (
+        kernels.settings.overlap
+    )  # overlapping tensors need fewer bytes than the sum of their sizes
     wanted: dict[int, list[LoweredLayer]] = {}
     for i, made in kernels.least.items():
         room = arena_bytes if over else arena_bytes - live[i] + made.workspace_bytes
@@ -97,7 +97,7 @@ def _leaner(
     placed: Ordered,
     ordered: Callable[[UnsplitKernels, int | None], Ordered],
 ) -> tuple[UnsplitKernels, Ordered]:
-    """The same without kernels that are not worth their code, in no larger arena."""
+    """Return the kernels without those not worth their code, if the arena does not grow."""
     taken = {i: made for i, made in kernels.code.items() if made.call is not None}
     chosen = _worth_their_code(taken, kernels.least, dict.fromkeys(taken, 1))
     if all(made.call is taken[i].call for i, made in chosen.items()):
@@ -109,16 +109,16 @@ def _leaner(
 
 @dataclass(frozen=True)
 class _FreeSpace:
-    """Live ranges with their places, and the bytes that an arena may have in each region."""
+    """Placed live ranges, and the bytes that the arena of each region may have."""
 
     placed: MemoryMap
     alignment: int
     room: Mapping[str, int]
 
     def places(self, bands: Sequence[Sequence[int]], size_bytes: int) -> tuple[Place, ...] | None:
-        """Return a place that is free in all ``bands``, or else one for each; None without.
+        """Return one place that is free in all ``bands``, or else one per band, or None.
 
-        ``bands``: the steps in which each is made.
+        ``bands`` gives the steps in which each band is computed.
         """
         one = self._place([step for steps in bands for step in steps], size_bytes)
         if one is not None:
@@ -128,7 +128,7 @@ class _FreeSpace:
         return tuple(found) if len(found) == len(each) else None
 
     def _place(self, steps: Sequence[int], size_bytes: int) -> Place | None:
-        """The first place that is free while these steps run."""
+        """Return the first place that is free during ``steps``."""
         live = [i for i, r in enumerate(self.placed.ranges) if _meets(r, steps)]
         for region in self.placed.arena_bytes:
             at = self._free(live, region, size_bytes)
@@ -137,7 +137,7 @@ class _FreeSpace:
         return None
 
     def _free(self, live: Sequence[int], region: str, size_bytes: int) -> int | None:
-        """The lowest free offset in a region."""
+        """Return the lowest free offset in a region, or None."""
         taken = sorted(
             (self.placed.offsets[i], self.placed.offsets[i] + self.placed.ranges[i].size_bytes)
             for i in live
@@ -159,9 +159,9 @@ def upgraded_in_bands(
     alignment: int,
     room: Mapping[str, int],
 ) -> tuple[RowKernels, MemoryMap, BandPlacement]:
-    """Return ``kernels`` with the faster ones that find room among the bands, and their places.
+    """Return ``kernels`` with faster ones whose workspace fits among the bands, and its placement.
 
-    ``room``: the bytes that arenas of regions may have, where that is more than they have.
+    ``room`` gives the bytes to which the arena of each region may grow.
     """
     most = {name: max(held, room.get(name, 0)) for name, held in placed.arena_bytes.items()}
     calls: dict[int, dict[int, list[int]]] = {}
@@ -203,7 +203,7 @@ def upgraded_in_bands(
 
 
 def _rows(kernels: RowKernels, layer: int) -> int:
-    """How often the kernel of a layer runs."""
+    """Return how often the kernel of a layer runs."""
     return (
         kernels.network.rows(kernels.network.layers[layer].outputs[0])
         if _in_rows(kernels, layer)
@@ -221,7 +221,7 @@ def _meets(live: LiveRange, positions: Sequence[int]) -> bool:
 
 
 def _shared(code: Sequence[LoweredLayer | None]) -> tuple[LoweredLayer | None, ...]:
-    """The same with one kernel where several do the same."""
+    """Return the layers with equal kernels replaced by one."""
     known: dict[object, Kernel] = {}
 
     def one(kernel: Kernel) -> Kernel:

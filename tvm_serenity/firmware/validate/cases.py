@@ -1,9 +1,9 @@
-"""The kernels of a program as it calls them, each beside TVM's own: what is validated.
+"""The kernels of a program as it calls them, each with TVM's kernel for the same operators.
 
-A case is a step with its constants. Whole tensors are blocks of memory, rows a block each, so that
-they lie apart; a kernel that makes rows which follow each other also makes all of them in one call.
-Tensors that share bytes in the program share a block. Sums over rows are made row by row, then
-finished: TVM's kernel does both.
+A case is a step with its constants. Unsplit tensors are one block of memory. Rows are a block each,
+so they are not contiguous; a kernel for consecutive rows is also called once for all rows. Tensors
+that share bytes in the program share a block. Sums over rows are computed row by row, then
+finished; TVM's kernel does both.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from tvm_serenity.firmware.validate.kernel_reference import Reference, reference
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel as the program calls it; ``trials`` makes its calls for inputs."""
+    """A kernel as the program calls it; ``trials`` returns its calls for given inputs."""
 
     operator: str
     kernel: str
@@ -30,7 +30,7 @@ class Case:
 
 
 def cases(made: Compiled) -> list[Case]:
-    """Return every distinct step of a program with the constants it is called with."""
+    """Return a case for every distinct step of a program with its constants."""
     program = made.program
     sums = {step.writes[0]: step for step in program.steps if step.adds}
     found: dict[Any, Case] = {}
@@ -47,7 +47,7 @@ def cases(made: Compiled) -> list[Case]:
 
 
 def _reference(made: Compiled, source: Source) -> Reference:
-    """TVM's kernels of what a step computes."""
+    """Return TVM's kernels for the operators that a step computes."""
     found: list[Reference] = []
     for op in (*source.before, source.op):
         call = made.region.bindings[made.region.run[op]].value
@@ -58,7 +58,7 @@ def _reference(made: Compiled, source: Source) -> Reference:
 
 
 class _Blocks:
-    """Blocks of a trial, made as they are asked for; ``given`` are arrays by memory."""
+    """The blocks of a trial, created on demand; ``given`` maps memory to arrays."""
 
     def __init__(self, program: Program, given: dict[Any, Array]) -> None:
         self.program = program
@@ -67,7 +67,7 @@ class _Blocks:
         self.known: dict[Any, int] = {}
 
     def add(self, block: Block, key: Any = None) -> int:
-        """The number of a new block, of the one with the same ``key`` if there is one."""
+        """Return the number of a new block, or of the existing block with the same ``key``."""
         if key is not None and key in self.known:
             return self.known[key]
         self.blocks.append(block)
@@ -76,14 +76,14 @@ class _Blocks:
         return len(self.blocks) - 1
 
     def tensor(self, tensor: int) -> int:
-        """A block for a whole tensor, aligned as the program aligns all of them."""
+        """Return the block of an unsplit tensor, with the program's alignment."""
         memory, size = self.program.memory(tensor), self.program.tensors[tensor].size_bytes
         return self.add(
             Block(size, _alignment(self.program, tensor), self.given.get(memory)), memory
         )
 
     def row(self, tensor: int, row: int) -> int:
-        """A block for a row."""
+        """Return the block of a row."""
         memory, height = self.program.memory(tensor), self.program.bands[tensor].height
         held = self.given.get(memory)
         if held is not None:
@@ -92,12 +92,12 @@ class _Blocks:
         return self.add(Block(self.program.row_bytes(tensor), item, held), (memory, row))
 
     def writable(self, block: int) -> None:
-        """What a block holds may be changed."""
+        """Mark a block as writable."""
         self.blocks[block] = replace(self.blocks[block], writable=True)
 
 
 def _alignment(program: Program, tensor: int) -> int:
-    """The alignment of whole tensors: the arena's, if all have it, else that of an element."""
+    """Return the alignment of unsplit tensors: the arena's if all have it, else the element's."""
     places = (place for bands in program.bands for place in bands.places)
     if all(place.offset_bytes % program.alignment_bytes == 0 for place in places):
         return program.alignment_bytes
@@ -106,7 +106,7 @@ def _alignment(program: Program, tensor: int) -> int:
 
 @dataclass(frozen=True)
 class _Case:
-    """The last of ``steps``, after those that sum up what it finishes."""
+    """The last of ``steps``, after the steps that add up the sums that it finishes."""
 
     program: Program
     steps: tuple[Step, ...]
@@ -115,7 +115,7 @@ class _Case:
 
     @property
     def key(self) -> Any:
-        """What is equal for steps that call the same kernels in the same way."""
+        """A key that is equal for steps that call the same kernels in the same way."""
         numbers: dict[Any, int] = {}
         found: list[Any] = [one.name for one in self.reference.all]
         for step in self.steps:
@@ -134,15 +134,15 @@ class _Case:
         return argument
 
     def _tensor(self, tensor: int, numbers: dict[Any, int]) -> Any:
-        """A tensor by the order in which its memory is first named."""
+        """Return a key of a tensor: the order in which its memory is first used, shape and type."""
         known = self.program.tensors[tensor]
         number = numbers.setdefault(self.program.memory(tensor), len(numbers))
         return number, known.shape, known.dtype, self.program.bands[tensor].height
 
     def trials(self, arrays: Sequence[Array], number: int) -> Sequence[Trial]:
-        """Return the trials that make the step's result of ``arrays``.
+        """Return the trials that compute the step's result from ``arrays``.
 
-        By rows every other time from the last row to the first.
+        If ``number`` is odd, rows are computed from the last to the first.
         """
         step = self.steps[-1]
         drawn = iter(n for n in self.reference.all[0].given if isinstance(n, int))
@@ -162,7 +162,7 @@ class _Case:
         return Trial(tuple(memory.blocks), tuple(calls), tuple(results))
 
     def _written(self, memory: _Blocks, step: Step) -> list[int]:
-        """The blocks that a step writes, which may then be written."""
+        """Return the blocks that a step writes, and mark them as writable."""
         if step.made is None:
             blocks = [memory.tensor(t) for t in step.writes]
         else:
@@ -172,7 +172,7 @@ class _Case:
         return blocks
 
     def _call(self, memory: _Blocks, step: Step, y: int) -> Call:
-        """The call that makes row y, of rows that lie apart."""
+        """Return the call that computes row y, with each row in a separate block."""
         passed = []
         for argument in step.arguments:
             if isinstance(argument, Row):
@@ -190,7 +190,7 @@ class _Case:
         return Call(symbol(self.program, step.kernels[step.variants[y]]), tuple(passed))
 
     def _outside(self, memory: _Blocks, step: Step) -> int:
-        """What stands for a row outside of a tensor."""
+        """Return the block that replaces a row outside of a tensor."""
         if step.outside is None:
             return NOWHERE
         array = self.program.constants[step.outside].array
@@ -210,7 +210,7 @@ class _Case:
         return memory.add(Block.of(np.array([count], np.uint32), 4), ("count", count))
 
     def _together(self, memory: _Blocks) -> Trial:
-        """One call for all rows, which follow each other in memory."""
+        """Return one call for all rows, which are contiguous."""
         step = self.steps[-1]
         passed = [self._passed(memory, a, step.height) for a in step.arguments]
         results = [memory.tensor(t) for t in step.writes]

@@ -1,4 +1,4 @@
-"""How the sums of each channel of a program become stored values, and the edges of its network."""
+"""The requantization of each channel of a program, and the inputs and outputs of its network."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,12 +15,12 @@ from tvm_serenity.validation.ranges import parameters_of
 
 
 def spec_in(reference: Reference) -> Any:
-    """Return the record that TVM's kernel was made from, None where it was not made from one."""
+    """Return the spec that TVM's kernel was made from, None if there is none."""
     return spec_of(reference.source, reference.given)
 
 
 def channels_in(found: Sequence[Case]) -> Iterator[tuple[str, Channel]]:
-    """Yield each channel whose sums are requantised, with the name of its operator."""
+    """Yield each distinct requantized channel with the name of its operator."""
     for case in found:
         finish = getattr(spec_in(case.reference), "requantise", None)
         if isinstance(finish, Requantise):
@@ -31,7 +31,7 @@ def channels_in(found: Sequence[Case]) -> Iterator[tuple[str, Channel]]:
 
 
 def edges_of(made: Compiled) -> tuple[list[Edge], list[Edge]]:
-    """Return the inputs that TVM's own network takes, and the outputs that it makes."""
+    """Return the inputs and the outputs of TVM's own network."""
     main = made.lowered["main"]
     inputs = [Edge(shape, dtype) for _, shape, dtype in parameters_of(main)]
     return inputs, [_edge(ty) for ty in _parts(main.ret_ty)]

@@ -1,4 +1,4 @@
-"""Everything that ``build`` compares before it writes: constants, kernels, macros, the network."""
+"""Run all comparisons of ``build`` before it writes: constants, kernels, macros, network."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -28,9 +28,9 @@ from tvm_serenity.validation.kernels import Checked
 
 @dataclass(frozen=True)
 class Compared:
-    """A program that is compared: its project's ``texts``, the model's ``file`` if it is known.
+    """A program to compare, its project's ``texts``, and the model's ``file`` if known.
 
-    ``loose``: why outputs may be further from the model's runtime than its rule says, or "".
+    ``loose``: why outputs may differ from the model's runtime by more than the tolerance, or "".
     """
 
     made: Compiled
@@ -40,7 +40,7 @@ class Compared:
     loose: str
 
     def done(self) -> tuple[CheckReport, dict[str, Array]]:
-        """Return what was compared, and what every tensor must be.
+        """Return the report, and the expected value of every tensor.
 
         Raises :class:`WrongResultError` at the first difference.
         """
@@ -61,7 +61,7 @@ class Compared:
             told = compare_macros(library, program, macros)
             self.settings.notify("computing the reference")
             expected = reference(self.made, model=self.file)
-            self.settings.notify("comparing the whole network")
+            self.settings.notify("comparing the network")
             ran, more = self._network(started, expected, steps_together(found))
         report = CheckReport(
             counted.kernels,
@@ -83,7 +83,7 @@ class Compared:
     def _network(
         self, started: Compilation, expected: Mapping[str, Array], steps: int
     ) -> tuple[Rehearsed, Runs]:
-        """Compare the whole network, which takes so many innermost steps, on several inputs."""
+        """Compare the network, which has ``steps`` innermost loop steps, on several inputs."""
         program = self.made.program
         ran = rehearse(started.library, self.texts, expected)
         if program.moving is not None or program.users:

@@ -1,4 +1,4 @@
-"""TVM's own kernel of a call, and what it is called with."""
+"""TVM's own kernel for a call, and its arguments."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Reference:
-    """TVM's kernel ``source`` called ``name``, and what it is called with.
+    """TVM's kernel ``source`` named ``name``, and its arguments.
 
-    ``given``: by position the input that is drawn (its number) or a constant; ``written`` are
-    the positions of its results. ``before``: kernels that are called first, each on what the one
-    before makes, the first on what is drawn.
+    ``given`` has for each argument the number of a randomly drawn input, or a constant; ``written``
+    are the positions of the results. ``before``: kernels that are called first; each reads the
+    result of the previous one, the first reads the drawn inputs.
     """
 
     name: str
@@ -36,19 +36,19 @@ class Reference:
 
     @property
     def all(self) -> "tuple[Reference, ...]":
-        """All kernels, in the order in which they are called."""
+        """All kernels in the order of their calls."""
         return (*self.before, self)
 
     def shape(self, position: int) -> tuple[int, ...]:
-        """The shape of a parameter."""
+        """Return the shape of a parameter."""
         return tuple(compat.buffer_shape(self.source.params[position]))
 
     def dtype(self, position: int) -> str:
-        """The type of a parameter's elements, as numpy names it."""
+        """Return the numpy name of a parameter's element type."""
         return str(compat.buffer_dtype(self.source.params[position]))
 
     def parameters(self) -> list[Parameter]:
-        """Return what is known of each input that is drawn."""
+        """Return shape, type and range of each drawn input."""
         if self.before:
             return self.before[0].parameters()
         allowed, zero = parameter_ranges(self.source), zero_of(self.source)
@@ -63,18 +63,18 @@ class Reference:
         ]
 
     def read(self, functions: Mapping[str, Function], inputs: Sequence[Array]) -> Sequence[Array]:
-        """Return what the kernel reads: what those before it make of ``inputs``."""
+        """Return the kernel's inputs: the results of the kernels before it, from ``inputs``."""
         for one in self.before:
             inputs = one.results(functions[one.name], inputs)
         return inputs
 
     def arrays(self, inputs: Sequence[Array]) -> list[Array]:
-        """Return all parameters but the results: ``inputs``, and constants."""
+        """Return all arguments but the results: ``inputs`` and constants."""
         given = [inputs[n] if isinstance(n, int) else n for n in self.given]
         return [array.reshape(self.shape(i)) for i, array in enumerate(given)]
 
     def results(self, function: Function, inputs: Sequence[Array]) -> list[Array]:
-        """Return what TVM's kernel makes of ``inputs``, which it reads."""
+        """Return the results of TVM's kernel for the ``inputs`` that it reads."""
         arrays = self.arrays(inputs)
         count = len(self.source.params)
         arrays += [np.zeros(self.shape(i), self.dtype(i)) for i in range(len(arrays), count)]
@@ -84,9 +84,10 @@ class Reference:
 
 
 def _stored_range(source: tirx.PrimFunc) -> Range | None:
-    """What floats must lie within that are stored as 8 or 16 bits without being clamped.
+    """Return the range of floats that are stored in 8 or 16 bits without a clamp, or None.
 
-    Beyond it a conversion is undefined in C: networks keep to it (an average of stored values).
+    Beyond it the conversion is undefined in C; networks stay within it (an average of stored
+    values).
     """
     found = None
     for cast in parts(source.body, prim.Cast):
@@ -103,9 +104,9 @@ def _dtype(expr: tirx.Expr) -> Any:
 
 
 def reference_of(lowered: tvm.IRModule, call: relax.Call, memory: Sequence[Hashable]) -> Reference:
-    """Return TVM's kernel of a call.
+    """Return TVM's kernel for a call.
 
-    ``memory``: where each argument lies that is no constant; the same place is drawn once.
+    ``memory``: a key of the memory of each non-constant argument; equal keys share one input.
     """
     name = compat.called_kernel(call).name_hint
     source = next(f for g, f in lowered.functions.items() if g.name_hint == name)

@@ -1,4 +1,4 @@
-"""What a program must compute: every tensor as stock TVM computes it, outputs also by LiteRT."""
+"""Compute what a program must compute: every tensor by stock TVM, outputs also by LiteRT."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -28,13 +28,13 @@ from tvm_serenity.validation.network_inputs import allowed_inputs, random_inputs
 
 
 def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[str, Array]:
-    """Return seeded inputs, ``step<i>`` for all that is shown, in the order written, and outputs.
+    """Return seeded inputs, the expected tensors as ``step<i>`` in order of writing, and outputs.
 
-    The kernels are TVM's (before our schedules), compiled by LLVM and called by the Relax VM on
-    memory of its own; each result is copied right after the call that made it. Rows are cut out of
-    whole tensors. States have their first values. What the runtime of a ``model`` file computes is
-    there, too: its outputs as ``litert<i>``, the steps whose tensors it has as ``litert_steps``
-    (``firmware.check.reference_runtime``).
+    The kernels are TVM's (without our schedules), compiled by LLVM and called by the Relax VM on
+    its own memory; each result is copied right after its call. Expected rows are slices of unsplit
+    tensors. States have their initial values. The results also contain the outputs of the runtime
+    of a ``model`` file as ``litert<i>``, and the steps whose tensors the runtime confirms as
+    ``litert_steps`` (``firmware.check.reference_runtime``).
     """
     program = made.program
     if program.moving is not None:
@@ -59,10 +59,10 @@ def reference(made: Compiled, seed: int = 0, model: str | None = None) -> dict[s
 def more_references(
     made: Compiled, model: str | None, count: int
 ) -> list[tuple[list[Array], Recorded | dict[str, Array]]]:
-    """Return other inputs up to ``count`` in all, with what the model's runtime makes of them.
+    """Return inputs for ``count`` runs in all, each with the reference runtime's outputs.
 
-    Inputs the runtime has no answer to have TVM's outputs, as ``reference`` has them; so have all
-    without a ``model``.
+    Inputs without an answer of the runtime, and all inputs without a ``model``, have TVM's outputs
+    by the keys of ``reference``.
     """
     drawn = [first_inputs(made.lowered, made.program, seed) for seed in range(1, count)]
     if model is None:
@@ -76,13 +76,13 @@ def more_references(
 
 
 def _own_outputs(made: Compiled, inputs: Sequence[Array]) -> dict[str, Array]:
-    """The outputs of TVM's kernels, by their keys in a reference."""
+    """Return the outputs of TVM's kernels by their keys in a reference."""
     _, outputs = tensors_of(made, inputs)
     return {f"output{i}": array for i, array in enumerate(outputs)}
 
 
 def drawn_from(made: Compiled) -> dict[str, Any]:
-    """Return how inputs are drawn, as ``metadata.json`` says (``check.drawn_inputs``)."""
+    """Return how inputs are drawn, for ``metadata.json`` (``check.drawn_inputs``)."""
     tensors = [made.program.tensors[t] for t in made.program.given]
     allowed = allowed_inputs(made.lowered)
     return {
@@ -92,9 +92,10 @@ def drawn_from(made: Compiled) -> dict[str, Any]:
 
 
 def _on_windows(made: Compiled, seed: int, model: str | None) -> dict[str, Array]:
-    """The same of windows that move along a stream, one after the other; outputs are stacked.
+    """Return the reference of incremental inference on a stream; outputs are stacked.
 
-    ``input0`` is the stream, row by row. What is shown of a window is what a step makes anew.
+    ``input0`` is the stream, row by row. The expected tensors of a window are those that a step
+    computes anew.
     """
     program, shown = made.program, [tensor for tensor, _ in written(made.program)]
     distinct = list(dict.fromkeys(shown))
@@ -126,7 +127,7 @@ def _on_windows(made: Compiled, seed: int, model: str | None) -> dict[str, Array
 
 
 def stream_of(made: Compiled, seed: int) -> tuple[Array, list[Array]]:
-    """Return seeded rows as they arrive, and the windows that they make, as the network has it."""
+    """Return seeded rows in order of arrival, and the windows of them that the network sees."""
     program = made.program
     assert program.moving is not None
     assert program.fed is not None
@@ -142,7 +143,7 @@ def stream_of(made: Compiled, seed: int) -> tuple[Array, list[Array]]:
 
 
 def _runs(made: Compiled, windows: Sequence[Array]) -> list[tuple[dict[int, Array], list[Array]]]:
-    """The tensors and outputs of each window; states are what the window before has made."""
+    """Return the tensors and outputs of each window; states come from the previous window."""
     program, found = made.program, []
     assert program.moving is not None
     known = [(program.tensors[s.tensor], s.initial) for s in program.moving.states]
@@ -155,7 +156,7 @@ def _runs(made: Compiled, windows: Sequence[Array]) -> list[tuple[dict[int, Arra
 
 
 def tensors_of(made: Compiled, inputs: Sequence[Array]) -> tuple[dict[int, Array], list[Array]]:
-    """Return the array of each tensor of a program that is given or made, and the outputs."""
+    """Return the array of each input and computed tensor of a program, and the outputs."""
     arrays, outputs = made_by_tvm(made.library, made.lowered, made.region, inputs)
     found = {i: arrays[t] for i, t in enumerate(made.tensors) if t is not None and t in arrays}
     states = () if made.program.moving is None else made.program.moving.states
@@ -169,7 +170,7 @@ def made_by_tvm(
     region: BoundGraph,
     inputs: Sequence[Array],
 ) -> tuple[dict[int, Array], list[Array]]:
-    """Return the array of each tensor of ``region`` that a kernel makes, and the outputs."""
+    """Return the array of each tensor of ``region`` that a kernel computes, and the outputs."""
     graph = region.graph
     by_op, outputs = watched(library, lowered, region, inputs)
     found: dict[int, Array] = {}
@@ -180,7 +181,7 @@ def made_by_tvm(
 
 
 def first_inputs(lowered: tvm.IRModule, program: Program, seed: int) -> list[Array]:
-    """Return seeded inputs of ``program``; states have their first values."""
+    """Return seeded inputs of ``program``; states have their initial values."""
     tensors = [program.tensors[t] for t in program.given]
     return [
         array if t.initial is None else np.full_like(array, t.initial)
@@ -192,7 +193,9 @@ def _check_sizes(program: Program, arrays: Mapping[int, Array]) -> None:
     for tensor, _ in written(program):
         size = program.tensors[tensor].size_bytes
         if tensor not in arrays or arrays[tensor].nbytes != size:
-            raise CheckError(f"{program.name}: the VM called other kernels than the program has")
+            raise CheckError(
+                f"{program.name}: the kernels that the VM called differ from those of the program"
+            )
 
 
 def watched(
@@ -201,9 +204,9 @@ def watched(
     region: BoundGraph,
     inputs: Sequence[Array],
 ) -> tuple[dict[int, list[Array]], list[Array]]:
-    """Results of every op of ``region``, which was read off ``lowered``, and the outputs.
+    """Return the results of every op of ``region``, and the outputs.
 
-    ``library`` is ``lowered`` compiled for this machine.
+    ``region`` was read from ``lowered``; ``library`` is ``lowered`` compiled for this machine.
     """
     machine = relax.VirtualMachine(library, tvm.cpu())
     names = {f.name_hint for f in lowered.get_global_vars()}
@@ -221,13 +224,13 @@ def watched(
 
 
 def _call(region: BoundGraph, op: int) -> Any:
-    """The call of a kernel that an operator is, None for a view."""
+    """Return the kernel call of an operator, None for a view."""
     value = region.bindings[region.run[op]].value
     return value if compat.called_kernel(value) is not None else None
 
 
 def _results(region: BoundGraph, op: int, count: int) -> Sequence[int]:
-    """Which of a call's arguments it writes: the last ones, or the one it overwrites."""
+    """Return the positions of the arguments that a call writes: the last, or an overwritten one."""
     call = _call(region, op)
     taken = compat.overwritten(call)
     if taken is not None:

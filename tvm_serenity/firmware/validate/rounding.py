@@ -1,9 +1,8 @@
-"""What a kernel's result may be off where the functions that it takes are rounded otherwise.
+"""Bound the difference of a kernel's result that the rounding of math functions causes.
 
-Libraries round exponentials and their like in different ways, each within a unit or two in the last
-place. What becomes of that is the kernel's: a difference of two numbers that are nearly equal
-(``x - tanh(x)``) holds little else. So each function of TVM's own kernel is moved a little, and
-what the result moves says how much of it is rounding.
+Libraries round exponentials and similar functions differently, within a unit or two in the last
+place. The kernel may amplify this: ``x - tanh(x)`` for small x consists of little else. Therefore
+each function in TVM's own kernel is perturbed, and the change of the result is measured.
 """
 
 from collections.abc import Sequence
@@ -19,25 +18,29 @@ from tvm_serenity.firmware.validate.kernel_reference import Reference
 from tvm_serenity.kernels.nodes import mapped, parts
 
 MOVED = 2.0**-12
-"""The part of its result that a function is moved by: well above what is rounded behind it."""
+"""Relative perturbation of a function's result, well above the rounding of later operations."""
 UNIT = 2.0**-23
-"""A unit in the last place of float32, in parts of a number."""
+"""A unit in the last place of float32, as a relative error."""
 ABSOLUTE = {"tanh": 2.0**-3}
-"""Units of 1 that TVM's functions are off however small the result: its tanh is a quotient of
-exponentials, 1.5e-8 off near 0 (measured; of the others none is off by more than two units)."""
+"""Absolute error of TVM's functions for small results.
+
+Its tanh is a quotient of exponentials with an error of 1.5e-8 near 0 (measured); the others are
+within two units in the last place.
+"""
 
 
 def approximated(source: tirx.PrimFunc) -> int:
-    """Return how many functions a kernel takes of which libraries round the results differently."""
+    """Return the number of calls in a kernel of functions that libraries round differently."""
     return sum(map(_is_approximated, parts(source.body, Call)))
 
 
 def rounding(
     reference: Reference, inputs: Sequence[Array], expected: Sequence[Array]
 ) -> list[Array]:
-    """Return what ``expected`` moves, in float64, where each function is a unit off.
+    """Return how much ``expected`` changes if each function is one unit off, in float64.
 
-    The parts of all functions add up. ``expected`` are the results of TVM's kernel for ``inputs``.
+    The changes of all functions add up. ``expected`` are the results of TVM's kernel for
+    ``inputs``.
     """
     totals: list[Array] = [np.zeros(want.shape, np.float64) for want in expected]
     for number in range(approximated(reference.source)):
@@ -52,7 +55,7 @@ def rounding(
 
 
 def moved(source: tirx.PrimFunc, number: int) -> tirx.PrimFunc:
-    """Return a kernel whose function of this number gives a little more."""
+    """Return the kernel with the result of its function ``number`` slightly enlarged."""
     seen = -1
 
     def change(call: Call) -> tirx.Expr:
@@ -67,7 +70,7 @@ def moved(source: tirx.PrimFunc, number: int) -> tirx.PrimFunc:
         if not off:
             return more
         zero, far = tirx.const(0, dtype), tirx.const(off, dtype)
-        return more + tirx.Select(call < zero, zero - far, far)  # both away from 0
+        return more + tirx.Select(call < zero, zero - far, far)  # both terms move away from 0
 
     return source.with_body(mapped(source.body, Call, change))
 

@@ -1,8 +1,8 @@
-"""Translation validation: every C kernel of a program against TVM's own for the same operators.
+"""Translation validation: compare every C kernel of a program with TVM's own kernel.
 
-The text that is written, compiled for this machine, runs on fresh inputs in guarded, poisoned
-memory, in place where the program does; TVM's kernel is the one before any schedule of ours,
-compiled by LLVM. Each kernel is run once with the constants, and in the way, it is called with.
+The C sources are compiled for this machine and run on fresh inputs in guarded, poisoned memory, in
+place where the program works in place. TVM's kernel is compiled by LLVM without our schedules. Each
+kernel is run once for each combination of constants and arguments in the program.
 """
 
 import ctypes
@@ -41,11 +41,11 @@ from tvm_serenity.validation.steps import reads_table, steps_of
 from tvm_serenity.validation.sweeps import sweeps
 
 LIMIT_S = 300.0
-"""Seconds one kernel may take for its checks."""
+"""Seconds that the checks of one kernel may take."""
 POISONS = (0xA5, 0x5A)
 EXACTLY = "the operator in exact integers"
 FEW_STEPS, MANY_STEPS = 300_000, 30_000_000
-"""Innermost steps of a kernel up to which it runs on all sets of inputs, and on three of them."""
+"""Innermost steps up to which a kernel runs on all sets of inputs, and on three of them."""
 
 
 def validate(
@@ -57,9 +57,9 @@ def validate(
     folder: Path,
     seed: int = 0,
 ) -> Checked:
-    """Compare all kernels with TVM's in ``plain``; return how much was compared.
+    """Compare all kernels with TVM's in ``plain``; return the number of comparisons.
 
-    The first that differs is written as a reproducer into ``folder`` and raised as
+    The first kernel that differs is written to ``folder`` as a reproducer and raised as
     :class:`WrongResultError`.
     """
     functions = {
@@ -88,7 +88,7 @@ def validate(
 
 
 def fills_of(*sources: tirx.PrimFunc) -> tuple[str, ...]:
-    """Return the sets of inputs that kernels run on together: fewer where they take long."""
+    """Return the sets of inputs to run kernels on; slow kernels have fewer."""
     steps = sum(map(steps_of, sources))
     if steps <= FEW_STEPS:
         return FILLS
@@ -96,13 +96,13 @@ def fills_of(*sources: tirx.PrimFunc) -> tuple[str, ...]:
 
 
 def steps_together(found: Sequence[Case]) -> int:
-    """Return the innermost steps of distinct kernels together: about the work of a network."""
+    """Return the innermost steps of all distinct kernels, about the work of a network."""
     return sum(steps_of(one.source) for case in found for one in case.reference.all)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What was wrong in which trial, what it should have left, and what says so."""
+    """A difference, its trial and poison, the expected results, and the reference."""
 
     what: Difference | str
     trial: Trial
@@ -118,7 +118,7 @@ def checked(
     limit_ulp: int,
     seed: int,
 ) -> tuple[int, Failure | None]:
-    """Return the sets that were compared, and the first failure; ``functions``: TVM's by name."""
+    """Return the number of sets compared, and the first failure; ``functions``: TVM's by name."""
     count, spec = 0, spec_in(case.reference)
     for count, inputs in enumerate(_sets(case, seed), 1):
         read = case.reference.read(functions, inputs)
@@ -142,7 +142,7 @@ def checked(
 
 
 def _sets(case: Case, seed: int) -> Iterator[list[Array]]:
-    """The inputs a kernel runs on: drawn ones, and for tables those that read every entry."""
+    """Yield the inputs of a kernel: random ones, and for tables those that read every entry."""
     parameters = case.reference.parameters()
     yield from input_sets(parameters, seed, fills_of(*(one.source for one in case.reference.all)))
     if any(map(reads_table, (one.source for one in case.reference.all))):
@@ -155,9 +155,10 @@ def difference(
     limit_ulp: int,
     units: Sequence[Array] | None = None,
 ) -> Difference | None:
-    """Return the first difference; floats may be ``limit_ulp`` units in the last place off.
+    """Return the first difference; floats may differ by ``limit_ulp`` units in the last place.
 
-    Of their own last place, of that of the result's largest number, or of ``units`` for each.
+    The unit is that of the number itself, of the largest number of the result, or ``units`` of
+    each.
     """
     got = split(outcome.result, expected)
     for index, want in enumerate(expected):
@@ -171,7 +172,7 @@ def difference(
 
 
 def _refuse(case: Case, failure: Failure, compilation: Compilation, folder: Path) -> None:
-    """Leave a reproducer and raise :class:`WrongResultError`."""
+    """Write a reproducer and raise :class:`WrongResultError`."""
     here = compilation.directory
     texts = {f.name: f.read_text("utf-8") for f in sorted(here.glob("*_kernels.[ch]"))}
     described, arrays = recorded(failure.trial, failure.poison, failure.expected)
@@ -183,7 +184,7 @@ def _refuse(case: Case, failure: Failure, compilation: Compilation, folder: Path
 
 
 def host_object(made: Compiled) -> dict[str, bytes]:
-    """Return the kernels that LLVM compiled for the board, compiled by it for this machine."""
+    """Return the kernels that LLVM compiled for the board, compiled for this machine."""
     if not made.compiled_here:
         return {}
     program = made.program
