@@ -24,7 +24,7 @@ Target = int | Kept | None
 
 @dataclass
 class Prefix:
-    """The new bytes, and the offsets to set at the end."""
+    """The bytes of the prefix, and the offsets that :meth:`before` sets."""
 
     data: bytearray = field(default_factory=bytearray)
     offsets: list[tuple[int, Target]] = field(default_factory=list)
@@ -39,9 +39,11 @@ class Prefix:
         self.offsets.append((place, target))
 
     def table(self, offsets: Sequence[int], words: dict[int, int], small: dict[int, int]) -> int:
-        """Write a table of offset fields, 32-bit fields and bytes; return its position.
+        """Write a FlatBuffers table; return its position.
 
-        Fields have the schema's numbers; :meth:`place` returns the position of one.
+        ``offsets``, ``words`` and ``small`` give the schema's field numbers of offsets, 32-bit
+        fields and bytes, with the values of the latter two. :meth:`place` returns the position of a
+        field.
         """
         fields = sorted((*offsets, *words, *small))
         count = max(fields, default=-1) + 1

@@ -80,9 +80,11 @@ def _moved(binding: relax.VarBinding, known: dict[Any, Any]) -> Any:
     source = known.get(call.args[0], call.args[0])
     if move is None or not isinstance(source, tvm.ir.GenericConst):
         return None
-    if not isinstance(call.ty, relax.TensorType):  # a split into one part
+    if not isinstance(call.ty, relax.TensorType):  # a split into one part returns a tuple
         return None
     if str(source.ty.dtype.dtype) not in _PLAIN:
         return None
     moved = np.ascontiguousarray(move(source.value.numpy(), call))
-    return relax.const(moved, str(moved.dtype))  # without it 64-bit integers become 32-bit ones
+    return relax.const(
+        moved, str(moved.dtype)
+    )  # the dtype argument keeps 64-bit integers, which become 32-bit without it
