@@ -11,7 +11,7 @@ SHIFT = 19
 
 
 def finish_of(source: Stored, result: Stored, rounding: str) -> Requantise:
-    """Return the conversion of shifted sums to stored values."""
+    """Return the requantization of sums that were shifted left by ``SHIFT``."""
     m = multiplier(2 * source.scale / ((1 << (SHIFT + 1)) * result.scale))
     how = "tflite" if rounding == "float" else rounding
     return Requantise(m, result.zero, *result.params.limits, result.dtype, how)

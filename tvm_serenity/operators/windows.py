@@ -1,4 +1,4 @@
-"""Windows over images, as the options of pools describe them."""
+"""Pooling windows over images."""
 
 from dataclasses import dataclass
 
@@ -44,7 +44,7 @@ def read_windows(scene: Scene) -> Windows:
     size = (options.i32(_FILTER_H), options.i32(_FILTER_W))
     strides = (options.i32(_STRIDE_H), options.i32(_STRIDE_W))
     if min(*size, *strides) < 1:
-        raise UnsupportedError(f"windows of {size} at strides of {strides}")
+        raise UnsupportedError(f"its window {size} and strides {strides} must be at least 1")
     same = options.u8(_PADDING) == SAME
     top, bottom = around(shape[1], made[1], size[0], strides[0], same)
     left, right = around(shape[2], made[2], size[1], strides[1], same)
@@ -53,11 +53,11 @@ def read_windows(scene: Scene) -> Windows:
 
 
 def around(extent: int, made: int, size: int, stride: int, same: bool) -> tuple[int, int]:
-    """Return the padding before and after an axis under SAME; none otherwise."""
+    """Return the padding before and after an axis: zeros unless the padding is SAME."""
     count = -(-extent // stride) if same else (extent - size) // stride + 1
     if count != made:
         raise UnsupportedError(
-            f"windows that give {count} results on an axis of {extent}, not {made}"
+            f"its windows give {count} results on an axis of {extent}, but its result has {made}"
         )
     missing = max((count - 1) * stride + size - extent, 0) if same else 0
     return missing // 2, missing - missing // 2
@@ -69,7 +69,7 @@ def cut(
     strides: tuple[int, int],
     padding: tuple[int, int, int, int],
 ) -> tuple[Array, Array]:
-    """Return the elements of each window, along two last axes, and a mask of those in the image.
+    """Return the elements of each window in two last axes, and a mask of those in the image.
 
     ``x`` is NHWC; elements outside of the image are 0.
     """
