@@ -170,7 +170,11 @@ Rule = Callable[[Rewriter, ClampedResult], Any]
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules for regions, ``by_operator`` of their value, and for any ``other``."""
+    """The rules that convert regions.
+
+    ``by_operator`` has the rules by the operator of a region's value, ``other`` the rule of all
+    others.
+    """
 
     by_operator: Mapping[str, Rule]
     other: Rule
@@ -183,7 +187,7 @@ def _is_operator(expr: relax.Expr) -> bool:
 def _clip_limits(clip: relax.Call) -> tuple[float, float]:
     low, high = (compat.scalar(argument) for argument in clip.args[1:3])
     if low is None or high is None:
-        raise RefusedError("a clip whose limits are not numbers")
+        raise RefusedError("the limits of a clip are not numbers")
     return low, high
 
 
