@@ -10,7 +10,7 @@ STATED = {1: 4_704, 2: 4_704, 3: 5_216, 4: 4_160, 5: 1_280, 6: 1_024, 7: 1_024}
 
 
 def compute(_budget: Budget) -> Sequence[PaperCell]:
-    """Return the memory while each operator runs."""
+    """Return the live memory at each operator beside the paper's."""
     return steps(STATED)
 
 
