@@ -135,7 +135,7 @@ def test_names_that_are_not_there(tmp_path: Path) -> None:
 def test_nothing_else_runs_a_stand_in(tmp_path: Path) -> None:
     from tvm_serenity.frontends.relax import to_relax
 
-    with pytest.raises(UnsupportedError, match=r"operator mixer .* the user computes it"):
+    with pytest.raises(UnsupportedError, match=r"operator mixer .* it is opaque"):
         to_relax(load(mixed(tmp_path), opaque={"mixer": 0}))
 
 

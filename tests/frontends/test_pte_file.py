@@ -120,7 +120,7 @@ REFUSED: dict[str, tuple[bytes, type[SerenityError], str]] = {
     "kernel": (
         program(calls=((KERNEL, 5, (0,)),)),
         InputError,
-        "calls a function that does not exist",
+        "calls function 5, which does not exist",
     ),
     "value": (program(calls=((KERNEL, 0, (9,)),)), InputError, "value 9 does not exist"),
     "output": (program(outputs=(77,)), InputError, "value 77 does not exist"),

@@ -140,7 +140,7 @@ def test_integers_of_four_bits_are_constants(tmp_path: Path, stored: bool) -> No
     if stored:
         to_relax(path)
         return
-    with pytest.raises(UnsupportedError, match="integers of 4 bits that are no constants"):
+    with pytest.raises(UnsupportedError, match="4-bit integers are supported in constants only"):
         to_relax(path)
 
 

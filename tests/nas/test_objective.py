@@ -132,7 +132,7 @@ def test_a_module_of_pytorch(branches: Any) -> None:
 
 def test_modules_that_cannot_be_exported(branches: Any) -> None:
     torch = pytest.importorskip("torch")
-    with pytest.raises(InputError, match="Branches: cannot be exported"):
+    with pytest.raises(InputError, match=r"Branches: torch\.export failed"):
         peak_bytes(branches, (torch.zeros(1, 4, 16, 16),))
     with pytest.raises(InputError, match="neither a Graph nor"):
         peak_bytes({}, (torch.zeros(1),))
