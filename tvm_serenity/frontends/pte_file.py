@@ -162,8 +162,8 @@ class _Method:
                 CallKind.FREE: "frees",
             }
             raise UnsupportedError(
-                f"instruction {index} {what.get(kind, 'is unknown')}: only methods "
-                "without control flow are supported"
+                f"instruction {index} {what.get(kind, 'is unknown')}: "  # type: ignore[call-overload]
+                "only methods without control flow are supported"
             )
         number, arguments = table.i32(CallField.INDEX), table.ints(CallField.ARGUMENTS)
         known = self.kernels if kind == CallKind.KERNEL else self.backends
