@@ -127,7 +127,7 @@ WRONG = [
     ("error_percent = 20\n", "", r"\[timing\]: 'error_percent' is missing"),
     ('class = "modelled"', 'class = "good"', "'class' is 'good'; choose one of checked, modelled"),
     ('region = "flash"', 'region = "rom"', "'region' is 'rom'; choose one of flash, sram"),
-    ("read_bytes = 8", 'read_bytes = "8"', "'read_bytes' is '8', not of type int"),
+    ("read_bytes = 8", 'read_bytes = "8"', "'read_bytes' is '8'; expected a value of type int"),
     ("[[100, 2], [200, 9]]", "[[200, 9], [100, 2]]", "its clocks must ascend"),
     ("[[100, 2], [200, 9]]", "[100]", r"list of \[maximum MHz, wait states\]"),
     ("read_bytes = 8", 'read_bytes = 8\ndata_cache = "l1"', "'data_cache' is 'l1'"),
@@ -149,12 +149,12 @@ def test_a_malformed_board_is_one_line(tmp_path: Path, old: str, new: str, reaso
 
 CORE = [
     ('kind = "divide"', 'kind = "slow"', "'kind' is 'slow'; choose one of alu"),
-    ("fetch_words = 3", "fetch_words = 99", "'fetch_words' is 99, not in 1..7"),
-    ("refill = [1, 2]", "refill = [2, 1]", r"'refill' is not \[least, most\]"),
+    ("fetch_words = 3", "fetch_words = 99", "'fetch_words' is 99; expected 1 to 7"),
+    ("refill = [1, 2]", "refill = [2, 1]", r"'refill' must be two integers \[least, most\]"),
     ('names = "sdiv udiv"', 'names = "sdiv udiv add"', "'add' is in two groups"),
     ("issue = 1", "issue = 1\nwidth = 2", r"\[pipeline\]: unknown key 'width'"),
     ('model = "m4"', 'model = "m99"', "'model' is 'm99'"),
-    ("folds_it = true", "folds_it = 1", "'folds_it' is 1, not of type bool"),
+    ("folds_it = true", "folds_it = 1", "'folds_it' is 1; expected a value of type bool"),
 ]
 
 

@@ -129,7 +129,7 @@ WRONG = {
     "scratch outside": (scratched(22), "its workspace is outside"),
     "scratch between words": (scratched(18), "its workspace is not aligned"),
     "a call left out": (without(0, whole()), r"call 0 \(second\): tensor 'a' is overwritten by"),
-    "other parameters": (whole(kernels=(Kernel("first", (X, OUT), ""),)), "does not fit"),
+    "other parameters": (whole(kernels=(Kernel("first", (X, OUT), ""),)), "its kernel takes"),
     "a row left out": (without(1, rows()), r"call 1 \(copied\): row 1 of tensor 'a'"),
     "a row on one that is needed": (
         moved(rows(), 1, 8, 4),

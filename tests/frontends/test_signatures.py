@@ -95,7 +95,7 @@ def test_firmware_of_a_signature(name: str, two: Path) -> None:
 
 def test_commands_say_the_others_and_take_one(two: Path) -> None:
     finished = serenity("schedule", two)
-    assert "signature 'encode' is read, not decode; --signature NAME" in finished.stderr
+    assert "signature 'encode' was read, not decode; --signature NAME" in finished.stderr
     assert "not decode" not in serenity("schedule", two, "--signature", "encode").stderr
     found = answer("explain", two, "--signature", "decode")
     assert found["ops"] == 3
@@ -148,7 +148,7 @@ def test_an_open_batch_has_the_size_that_is_given(tmp_path: Path) -> None:
     found = firmware.build(path, "mps2-an386", Settings(dims={"x:0:0": 4}))
     assert [t["shape"] for t in found.outputs] == [[4, 3]]
     assert found.facts["check"]["reference_runtime"]
-    with pytest.raises(InputError, match=r"called 'x:0:1' .*inputs have: x:0:0"):
+    with pytest.raises(InputError, match=r"named 'x:0:1' .*inputs are: x:0:0"):
         load(path, {"x:0:1": 4})
     with pytest.raises(InputError, match="at least 1"):
         load(path, {"x:0:0": 0})
@@ -179,5 +179,5 @@ def test_unnamed_dimensions_of_onnx(tmp_path: Path) -> None:
     assert ends(path, dims={"N": 2, "x:1": 3})[1] == ("y", (2, 3, 4))
     found = answer("compile", path, "--dim", "N=2", "--dim", "x:1=3")
     assert found["checks"]["reference_runtime"]["outcome"] == "identical"
-    with pytest.raises(InputError, match="inputs name: N, x:1"):
+    with pytest.raises(InputError, match="inputs are: N, x:1"):
         load(path, {"x:0": 2})

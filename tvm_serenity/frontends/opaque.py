@@ -67,13 +67,9 @@ def with_workspaces(
         if name not in kinds:
             custom = [kind for kind in kinds if kind not in BUILTIN_OPERATORS]
             listed = (
-                (
-                    f"custom operators are: {', '.join(custom)}"
-                    if custom
-                    else f"operators are: {', '.join(kinds)}"
-                )
+                f"custom operators are: {', '.join(custom)}"
                 if custom
-                else f"ones: {', '.join(kinds)}"
+                else f"operators are: {', '.join(kinds)}"
             )
             raise InputError(f"--opaque {name}: the model has no such operator; its {listed}")
     unknown = [
