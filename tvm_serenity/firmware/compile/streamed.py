@@ -200,7 +200,7 @@ class _StreamedMaker(UnsplitMaker):
             self.ranges.append((LiveRange(name, size, now, now + 1, (), op), place))
         self.step(op)
         written = {self.graph.storage[t] for t in self.graph.ops[op].outputs}
-        for root in written & addresses.keys():  # in place: what it was written over is gone
+        for root in written & addresses.keys():  # in place: the overwritten tensor is gone
             for other, held in list(self.resident.items()):
                 if other != root and held.place == self.resident[root].place:
                     self.leave(other)
