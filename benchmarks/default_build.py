@@ -140,9 +140,9 @@ def line(said: dict[str, Any]) -> str:
     slower = ratio(said["fast"], said.get("best_fast"), "time")
     larger = ratio(said["small"], said.get("best_small"), "ram")
     fast, small, best = said["fast"], said["small"] or {"ram": 0}, said.get("best_fast")
-    took = "" if best is None or best["time"] is None else f"{best['time']:,.4g}"
+    took = "" if best is None or best["time"] is None else f"{best['time']:,.2f}"
     least = said.get("best_small", {"ram": 0})["ram"]
-    mine = "" if fast["time"] is None else f"{fast['time']:,.4g}"
+    mine = "" if fast["time"] is None else f"{fast['time']:,.2f}"
     cells = (
         *(said["model"], said["board"], mine, took, f"{slower:.3f}", f"{fast['ram']:,}"),
         *(f"{small['ram']:,}", f"{least:,}", f"{larger:.3f}", ", ".join(map(str, said["seconds"]))),

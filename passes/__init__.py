@@ -1,12 +1,13 @@
 """The passes for the installed TVM, available as ``tvm_serenity.passes``.
 
-With a TVM that has Relay (up to 0.19) they are Relay passes, otherwise passes for Relax of
-apache-tvm 0.27. Each class is an adapter of a function in ``tvm_serenity.relax`` or
-``tvm_serenity.relay``, which the library calls directly.
+With a TVM that has Relay (up to 0.19), they are Relay passes; with apache-tvm 0.27, Relax passes.
+Each class adapts a function of ``tvm_serenity.relax`` or ``tvm_serenity.relay``.
 """
 
 if __name__ == "passes":
-    raise ImportError("import tvm_serenity.passes instead: the classes would exist twice")
+    raise ImportError(
+        "import tvm_serenity.passes instead of passes, because each class would exist twice"
+    )
 
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ else:
 
 
 def __getattr__(name: str) -> object:
-    """Raise an error that names a missing pass and the version of TVM that it needs."""
+    """Raise an error that names the missing pass and the version of TVM that has it."""
     if name in (
         "LeanKernels",
         "SerenityChannelsLast",

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the native searches in place, for work on the checkout: scripts/build_core.sh [order|place|offchip|sparse]
+# Builds the native searches in the checkout: scripts/build_core.sh [order|place|offchip|sparse]
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# A TVM with Relay (0.17, LLVM 10, CPU) in a virtual environment of its own: Linux x86-64 only.
+# Installs a TVM with Relay (0.17, LLVM 10, CPU) in a new virtual environment; Linux x86-64 only.
 #
 #   scripts/install_relay_tvm.sh VENV [PYTHON]
 #
-# For people without a TVM <= 0.19 of their own; who has one needs none of this (docs/relay.md).
-# 1. Makes VENV with PYTHON (default python3) where there is none, and installs what TVM imports.
-# 2. Downloads the wheel bitblas 0.1.0.post1 (MIT; 81.7 MB), which carries TVM 0.17 (Apache-2.0),
-#    checks its SHA-256 and takes the package tvm and libtvm.so out of it; bitblas is not installed.
-# 3. libtvm.so links against three CUDA libraries that a CPU never calls: gcc makes empty ones.
-# 4. Imports it and checks that it can build and run.
-# Done already: it says so and does nothing. Interrupted: run it again. Needs gcc, nm; 284 MB.
+# It is not needed if a TVM up to 0.19 is installed (docs/relay.md).
+# 1. Creates VENV with PYTHON (default python3) if it does not exist, and installs TVM's imports.
+# 2. Downloads the wheel bitblas 0.1.0.post1 (MIT; 81.7 MB), which contains TVM 0.17 (Apache-2.0),
+#    checks its SHA-256 and extracts the package tvm and libtvm.so. bitblas is not installed.
+# 3. libtvm.so links against three CUDA libraries that a CPU never calls: gcc builds empty ones.
+# 4. Imports TVM, then builds and runs a module as a check.
+# If TVM is already installed in VENV, the script does nothing. After an interrupt, run it again.
+# It needs gcc, nm and 284 MB.
 set -euo pipefail
 
 wheel=bitblas==0.1.0.post1

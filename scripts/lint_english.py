@@ -1,10 +1,10 @@
-"""Checks the English that a program can check: words that are not used, and names.
+"""Checks pages, docstrings, messages and names for words that the glossary excludes.
 
-    python scripts/lint_english.py [--update]
+    python scripts/lint_english.py [--update] [--list]
 
-Pages must have none of the words below, but for the glossary. Python packages are counted, strings
-and docstrings, and compared with ``scripts/lint_english.toml``: a count may only fall. ``--update``
-writes the counts of today.
+Pages other than the glossary must not contain any of these words. In each Python package, the words
+in strings and docstrings are counted and compared with ``scripts/lint_english.toml``: a count may
+only decrease. ``--update`` writes the current counts to this file.
 """
 
 import argparse
@@ -33,21 +33,21 @@ WORDS = {
     r"settled": "proved",
     r"rivals?": "other planners, runtimes",
 }
-"""What is not written, as a pattern of whole words, and what is written instead."""
+"""Maps an excluded word (a pattern of whole words) to the term to use instead."""
 ALLOWED = {
-    ("ways", "tvm_serenity/cycles"),  # a cache has ways
+    ("ways", "tvm_serenity/cycles"),  # A cache has ways.
     ("ways", "docs/results/latency.md"),
 }
-"""A word, and where it has its own meaning in the field."""
+"""Pairs of a word and a path in which the word is a term of the field."""
 EXEMPT = ("docs/glossary.md",)
-"""Pages that list the words themselves."""
+"""Pages that are not checked, because they list the excluded words."""
 NAMES = ("found", "made", "how", "what", "whole", "apart", "lying", "over")
-"""What no function, class or file is called."""
+"""Names that no function, class or file may have."""
 FENCE = re.compile(r"^(```|    )")
 
 
 def pattern(words: str) -> re.Pattern[str]:
-    """Return a pattern of whole words, in any case."""
+    """Return a case-insensitive regular expression that matches ``words`` as whole words."""
     return re.compile(rf"(?<![\w-])(?:{words})(?![\w-])", re.IGNORECASE)
 
 
@@ -55,7 +55,7 @@ PATTERNS = [(pattern(words), instead) for words, instead in WORDS.items()]
 
 
 def words_in(text: str, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the words of a text that are not used, and what is written instead."""
+    """Yield pairs of an excluded word in ``text`` and the term to use instead."""
     for known, instead in PATTERNS:
         for match in known.finditer(text):
             word = match.group().lower()
@@ -64,14 +64,14 @@ def words_in(text: str, path: str) -> Iterator[tuple[str, str]]:
 
 
 def pages() -> list[Path]:
-    """Return the pages that must be clean."""
+    """Return the pages to check."""
     listed = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
     listed += sorted((ROOT / "docs").rglob("*.md"))
     return [p for p in listed if p.relative_to(ROOT).as_posix() not in EXEMPT]
 
 
 def of_page(path: Path) -> list[str]:
-    """Return a line for each word of a page that is not used, code blocks left out."""
+    """Return a message for each excluded word of a page, without its code blocks."""
     name, fenced, wrong = path.relative_to(ROOT).as_posix(), False, []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line.startswith("```"):
@@ -86,26 +86,26 @@ def of_page(path: Path) -> list[str]:
 
 
 def package_of(path: Path) -> str:
-    """Return the package that a file is counted with."""
+    """Return the name of the package to which the words of a file are counted."""
     parts = path.relative_to(ROOT).parts
     return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
 
 
 def of_source(path: Path) -> Iterator[str]:
-    """Yield a line for each word in a file's strings, and each name, that is not used."""
+    """Yield a message for each excluded word in a file's strings and for each excluded name."""
     name = path.relative_to(ROOT).as_posix()
     if path.stem in NAMES:
-        yield f"{name}: the file is called {path.stem!r}"
+        yield f"{name}: {path.stem!r} does not name a concept; rename the file"
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name.lower() in NAMES:
-            yield f"{name}:{node.lineno}: {node.name!r} is a name without a noun"
+            yield f"{name}:{node.lineno}: {node.name!r} does not name a concept; rename it"
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             for word, instead in words_in(node.value, name):
                 yield f"{name}:{node.lineno}: {word!r}: {instead}"
 
 
 def sources() -> list[Path]:
-    """Return the Python files that are counted."""
+    """Return the Python files to check."""
     folders = ("tvm_serenity", "passes", "benchmarks", "scripts", "docs")
     files = [p for folder in folders for p in sorted((ROOT / folder).rglob("*.py"))]
     return [
@@ -114,25 +114,25 @@ def sources() -> list[Path]:
 
 
 def counts() -> tuple[Counter[str], list[str]]:
-    """Return how many lines each package has, and the lines."""
-    found, lines = Counter[str](), []
+    """Return the number of messages per package, and the messages."""
+    totals, lines = Counter[str](), []
     for path in sources():
         wrong = list(of_source(path))
-        found[package_of(path)] += len(wrong)
+        totals[package_of(path)] += len(wrong)
         lines += wrong
-    return found, lines
+    return totals, lines
 
 
 def baseline() -> dict[str, int]:
-    """Return how many each package may have."""
+    """Return the allowed number of messages per package."""
     return {k: int(v) for k, v in tomllib.loads(BASELINE.read_text())["packages"].items()}
 
 
 def main() -> int:
-    """Print what is wrong; return 1 if anything is."""
+    """Print the violations; return 1 if there are any, else 0."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--update", action="store_true", help="write the counts of today")
-    parser.add_argument("--list", action="store_true", help="print every line of the packages")
+    parser.add_argument("--update", action="store_true", help="write the current counts")
+    parser.add_argument("--list", action="store_true", help="print the messages of all packages")
     asked = parser.parse_args()
     today, lines = counts()
     if asked.update:
@@ -146,10 +146,11 @@ def main() -> int:
     for name, count in sorted(today.items()):
         if count > allowed.get(name, 0):
             wrong += [line for line in lines if package_of(ROOT / line.split(":")[0]) == name]
-            wrong.append(f"{name}: {count} words or names, at most {allowed.get(name, 0)}")
+            limit = allowed.get(name, 0)
+            wrong.append(f"{name}: {count} excluded words or names, at most {limit}; see --list")
     lower = [n for n, most in allowed.items() if today[n] < most]
     if lower:
-        print(f"fewer than the baseline, lower it with --update: {', '.join(lower)}")
+        print(f"below the baseline, which --update lowers: {', '.join(lower)}")
     print("\n".join(wrong) if wrong else "English: clean")
     return 1 if wrong else 0
 

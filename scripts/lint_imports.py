@@ -1,7 +1,7 @@
 """Runs import-linter on the sources, with the contracts of pyproject.toml.
 
-An editable installation announces the package in several folders, which import-linter would read
-as so many packages: its finder is left out.
+An editable installation registers the package in several folders, which import-linter would read as
+several packages. So the installation's import finder is removed first.
 """
 
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Off-chip traffic of orders over capacities: ``serenity offchip`` as a script.
+"""Computes the off-chip traffic of orders for several capacities, as ``serenity offchip`` does.
 
 python scripts/offchip.py MODEL... --capacities 32K:1M:x2 --orders given,serenity,traffic --json
 """

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the native searches with ASan and UBSan and runs their tests on them:
+# Builds the native searches with ASan and UBSan, and runs their tests:
 # scripts/sanitize.sh [pytest arguments]
 set -eu
 cd "$(dirname "$0")/.."
@@ -7,7 +7,7 @@ python=${PYTHON:-.venv/bin/python}
 python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python")
 PATH=$(dirname "$python"):$PATH
 if ! command -v g++ >/dev/null; then
-  echo "sanitize: skipped, there is no g++"
+  echo "sanitize: skipped, because g++ is not installed"
   exit 0
 fi
 site=$PWD/build/sanitize/site
@@ -16,14 +16,14 @@ rm -rf "$site" && mkdir -p "$site"
 for part in tvm_serenity tests benchmarks; do cp -R "$part" "$site/$part"; done
 rm "$site/tvm_serenity/passes" && cp -R passes "$site/tvm_serenity/passes"
 find "$site" -name '*.so' -delete
-[ ! -d ../shared ] || ln -sfn "$(cd ../shared && pwd)" build/sanitize/shared  # data that tests read
+[ ! -d ../shared ] || ln -sfn "$(cd ../shared && pwd)" build/sanitize/shared  # Test data.
 PYTHONPATH=$packages cmake -S tvm_serenity/cpp -B build/sanitize/core -DCMAKE_BUILD_TYPE=Debug \
   -DPython_EXECUTABLE="$("$python" -c 'import sys; print(sys.executable)')" \
   -DCMAKE_CXX_FLAGS='-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1' \
   -DCMAKE_LIBRARY_OUTPUT_DIRECTORY="$site/tvm_serenity" >/dev/null
 cmake --build build/sanitize/core --parallel 2 --target _schedule _plan _sparse >/dev/null
-# The interpreter itself is not instrumented: the runtime is preloaded, its leaks are not ours, and
-# -S keeps an editable installation from putting the plain build first.
+# The interpreter is not instrumented, so the sanitizers' runtime is preloaded and leaks of the
+# interpreter are ignored. With -S, an editable installation does not put the plain build first.
 cd "$site"
 LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so)" \
   SERENITY_SANITIZED=1 ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \

@@ -1,8 +1,9 @@
-"""The build backend: scikit-build-core's, in a checkout whose links are links.
+"""The build backend: scikit-build-core, after a repair of symbolic links.
 
-`tvm_serenity/passes` and `tvm_serenity/targets` are links to the folders of these names, through
-which an editable installation finds them. Git writes a small text file in place of each where
-`core.symlinks` is false. It becomes a link here, or on Windows a junction, which needs no rights.
+`tvm_serenity/passes` and `tvm_serenity/targets` are symbolic links to the folders `passes` and
+`targets`, which an editable installation needs. If `core.symlinks` is false, Git checks out a text
+file in place of each link. This backend replaces it by a link, or on Windows by a junction, which
+needs no special rights.
 """
 
 import os
@@ -22,7 +23,7 @@ LINKS = ("passes", "targets")
 
 
 def relink(root: Path) -> None:
-    """Make links of the text files that git wrote in their place."""
+    """Replace the text files that Git checked out in place of links by links."""
     for name in LINKS:
         link = root / "tvm_serenity" / name
         target = f"../{name}"
@@ -47,6 +48,6 @@ def build_wheel(*arguments: Any, **named: Any) -> str:
 
 
 def build_editable(*arguments: Any, **named: Any) -> str:
-    """Build what an editable installation consists of."""
+    """Build an editable wheel."""
     relink(Path.cwd())
     return _backend.build_editable(*arguments, **named)

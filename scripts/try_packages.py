@@ -1,11 +1,12 @@
-"""Builds the source package and its wheels and tries each in clean environments.
+"""Builds the source package and its wheels, and tests each in a clean environment.
 
     python scripts/try_packages.py [PYTHON ...]
 
-PYTHON are interpreters, by default 3.11, 3.12 and 3.13 as far as they are found (on PATH, or as
-pyenv has them). Of each, in an environment of its own: the wheel (that of 3.12 serves all later
-ones), and once the source package where there is no compiler. Tried are an order with proof, the
-import, and a network compiled by TVM and run. Exit status 1 where one fails.
+PYTHON are interpreters; the default is 3.11, 3.12 and 3.13 if they are on PATH or installed by
+pyenv. For each interpreter, the wheel is tested in a new environment (the wheel of 3.12 is also for
+later versions). The source package is tested once, without a compiler. A test imports the package,
+computes an order with its proof, and compiles and runs a network with TVM. The exit status is 1 if
+a test fails.
 """
 
 import json
@@ -32,10 +33,10 @@ print(json.dumps({"file": tvm_serenity.__file__, "core": core.origin if core els
 
 
 def main(asked: Sequence[str]) -> int:
-    """Try every interpreter; return the exit status."""
+    """Test the packages with each interpreter; return the exit status."""
     pythons = list(asked) or list(_found())
     if not pythons:
-        print("no interpreter was found", file=sys.stderr)
+        print("no Python interpreter was found; pass the paths of interpreters", file=sys.stderr)
         return 1
     failed = 0
     with tempfile.TemporaryDirectory(prefix="serenity-packages-") as name:
@@ -52,7 +53,7 @@ def main(asked: Sequence[str]) -> int:
                 print(f"{_version(python)}: {said} ({time.monotonic() - start:.0f} s)", flush=True)
     missing = [v for v in VERSIONS if v not in map(_version, pythons)]
     if missing and not asked:
-        print(f"not tried, no interpreter at hand: {', '.join(missing)}")
+        print(f"not tested, because the interpreter was not found: {', '.join(missing)}")
     return int(failed > 0)
 
 
@@ -72,7 +73,7 @@ def _version(python: str) -> str:
 
 
 def _source(folder: Path, python: str) -> Path:
-    """The source package, made by an environment that has nothing but the build's front end."""
+    """Build the source package in an environment with only the build front end; return its path."""
     front = _environment(folder / "front", python)
     _run(front, "-m", "pip", "install", "--quiet", "build")
     _run(front, "-m", "build", "--sdist", "--outdir", str(folder / "source"), str(ROOT))
@@ -81,36 +82,36 @@ def _source(folder: Path, python: str) -> Path:
 
 
 def _tried(folder: Path, python: str, source: Path, compiler: bool) -> str:
-    """Install and use the package; what was tried, in words."""
+    """Install and test the package in a new environment; return a summary of the test."""
     wheels = folder / ("wheels" if compiler else "pure")
     wheels.mkdir(exist_ok=True)
     clean = _environment(folder / f"{_version(python)}-{compiler}", python)
     wheel = _wheel(clean, wheels, source, compiler)
     _run(clean, "-m", "pip", "install", "--quiet", f"{wheel}[run]")
     _run(clean, "-m", "pip", "check")
-    found = json.loads(_run(clean, "-c", IMPORTED))
-    assert found["file"].startswith(found["prefix"]), found
-    assert bool(found["core"]) == compiler, f"the core is {found['core'] or 'missing'}"
-    assert not found["tvm"], "the import loads TVM"
+    facts = json.loads(_run(clean, "-c", IMPORTED))
+    assert facts["file"].startswith(facts["prefix"]), facts
+    assert bool(facts["core"]) == compiler, f"the core is {facts['core'] or 'missing'}"
+    assert not facts["tvm"], "import tvm_serenity loads TVM"
     command = str(Path(clean).parent / "serenity")
     graph = folder / "graph.txt"
     graph.write_text("graph g\ninput x[64]i8\na RELU: x -> y[64]i8\noutput y\n")
     order = json.loads(_run(command, "schedule", str(graph), "--check", "--json"))
     assert order["schedule"]["outcome"] == "optimal", order
     built = json.loads(_run(command, "compile", NETWORK, "--json", cwd=folder))
-    assert built["tuned"]["source"] == "shipped", "the measured kernels are not in the package"
+    assert built["tuned"]["source"] == "shipped", "the package lacks the measured kernels"
     return f"{wheel.name}: installed, ordered, compiled and run"
 
 
 def _wheel(clean: str, wheels: Path, source: Path, compiler: bool) -> Path:
-    """The wheel for this interpreter: one that is there already, if it serves, or a new one."""
+    """Return the wheel for this interpreter, built unless an existing wheel is compatible."""
     for wheel in sorted(wheels.glob("*.whl")):
         serves = [clean, "-m", "pip", "install", "--no-deps", "--dry-run", str(wheel)]
         if subprocess.run(serves, capture_output=True).returncode == 0:
             return wheel
-    made = {} if compiler else NO_COMPILER
+    environment = {} if compiler else NO_COMPILER
     pip = ("-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels))
-    _run(clean, *pip, str(source), env=made)
+    _run(clean, *pip, str(source), env=environment)
     return max(wheels.glob("*.whl"), key=lambda path: path.stat().st_mtime_ns)
 
 
@@ -120,7 +121,7 @@ def _environment(folder: Path, python: str) -> str:
 
 
 def _run(*command: str, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
-    """Run a command outside of the checkout, so that it finds what is installed alone."""
+    """Run a command outside of the checkout, so that it imports only installed packages."""
     clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
     done = subprocess.run(
         command,

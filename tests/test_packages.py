@@ -184,6 +184,6 @@ def test_no_extra_but_those_of_pytorch_brings_cuda() -> None:
     asking = {name for name, items in named.items() if brought(items) & heavy}
     assert asking == {"torch", "executorch", "test"}
     base = brought(extras["dependencies"])
-    assert {"tflite", "onnx", "plotly"} <= base
+    assert {"tflite", "onnx"} <= base
     assert not base & {*heavy, "apache-tvm", "onnxruntime", "ai-edge-litert"}
     assert {"apache-tvm", "unicorn", "ai-edge-litert"} <= brought(named["firmware"])

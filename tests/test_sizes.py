@@ -13,9 +13,11 @@ from tvm_serenity.system.sizes import MAX_BYTES, size_bytes
 
 SIZES = {
     "build": {"arena_limit_bytes", "flash_bytes", "stack_bytes", "ram_bytes", "fast_memory_bytes"},
+    "explain": {"flash_bytes", "ram_bytes"},
     "fit": {"flash_bytes", "ram_bytes", "stack_bytes"},
     "offchip": {"capacity_bytes", "alignment_bytes"},
     "plan": {"capacity_bytes", "align"},
+    "report": {"flash_bytes", "ram_bytes"},
     "rewrite": {"align"},
     "rows": {"ram_bytes", "table_bytes"},
     "schedule": {"memory_limit_bytes", "align"},

@@ -2,7 +2,7 @@
 
 from tvm_serenity import tvm_installed
 
-tvm_installed.require_relax()  # before anything that fails without
+tvm_installed.require_relax()  # Before the imports below, whose errors would be unclear.
 
 from tvm_serenity.passes.relax.channels_last import SerenityChannelsLast
 from tvm_serenity.passes.relax.cortex_m import SerenityCortexM, partition_for_cortex_m

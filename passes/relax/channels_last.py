@@ -1,4 +1,4 @@
-"""SerenityChannelsLast: images with their channels last (NHWC)."""
+"""SerenityChannelsLast: converts a network from NCHW to NHWC."""
 
 from dataclasses import dataclass
 
@@ -11,17 +11,16 @@ from tvm_serenity.relax.sequences import images_last
 @tvm.transform.module_pass(opt_level=0, name="SerenityChannelsLast")
 @dataclass
 class SerenityChannelsLast(ModulePass):
-    """Compute a network in NHWC that is written in NCHW, as those of ONNX and PyTorch are.
+    """Convert a network from NCHW, the layout of ONNX and PyTorch, to NHWC.
 
-    1. Convolutions get images and weights with their channels last, and so does all that follows
-       from them: pools, resizing, joins, splits, sums along axes, softmax, borders, quantisation,
-       operators on elements.
-    2. Parameters and results keep their axes. An image is turned where something else reads it;
-       where only axes of one element move, it is a reshape.
-    3. Convolutions and pools along one axis are those of images of one column.
-    4. A module in NHWC, without convolutions, or with kernels already, is returned as it is.
+    1. Convolutions get NHWC images and weights. So do the operators before and after them: pooling,
+       resize, concat, split, reductions, softmax, padding, quantization, elementwise operators.
+    2. Parameters and outputs of the function keep their layout. An image is transposed where
+       another operator reads it; the transpose is a reshape if it moves only axes of size 1.
+    3. 1-D convolutions and poolings become 2-D ones on images of one column.
+    4. A module that is in NHWC, has no convolutions, or is lowered already, is returned unchanged.
 
-    Integers come out equal; floats are added up in another order.
+    Integer results are identical; sums of floats have another order.
     """
 
     def transform_module(

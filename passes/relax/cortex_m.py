@@ -1,4 +1,4 @@
-"""The int8 kernels in another pipeline: ``partition_for_cortex_m`` and ``SerenityCortexM``."""
+"""int8 kernels for use in other pipelines: ``partition_for_cortex_m`` and ``SerenityCortexM``."""
 
 from dataclasses import dataclass
 
@@ -11,17 +11,17 @@ __all__ = ["SerenityCortexM", "partition_for_cortex_m"]
 
 
 def partition_for_cortex_m(mod: tvm.IRModule) -> tvm.IRModule:
-    """Return ``mod`` with its quantised operators as functions ``cortex_m.*``.
+    """Return ``mod`` with its quantized operators moved to functions ``cortex_m.*``.
 
     1. The patterns are in TVM's registry (``get_patterns_with_prefix("cortex_m.")``): a float
-       operator between ``dequantize`` and ``quantize``, with its bias and activation. Names are
-       ``conv2d``, ``conv2d_transpose``, ``dense``, ``add``, ``subtract``, ``multiply``,
-       ``maximum``, ``minimum``, ``concatenate``, ``softmax``, ``avg_pool2d``, ``mean`` and
-       functions of one value.
-    2. A region is matched only where it has an integer kernel as a whole; the rest of the module
-       stays as it is, for other patterns.
-    3. The functions are float inside (attribute ``Composite``): a code generator of one's own may
-       take them, and so does :class:`SerenityCortexM`.
+       operator between ``dequantize`` and ``quantize``, with its bias and activation. Their names
+       are ``conv2d``, ``conv2d_transpose``, ``dense``, ``add``, ``subtract``, ``multiply``,
+       ``maximum``, ``minimum``, ``concatenate``, ``softmax``, ``avg_pool2d``, ``mean`` and the
+       names of functions of one value.
+    2. A region is moved only if an integer kernel can compute all of it. The rest of the module
+       does not change, so that other patterns can match it.
+    3. The functions contain float operators and have the attribute ``Composite``. They are input
+       for :class:`SerenityCortexM` or for another code generator.
     """
     return partition(mod)
 
@@ -29,11 +29,11 @@ def partition_for_cortex_m(mod: tvm.IRModule) -> tvm.IRModule:
 @tvm.transform.module_pass(opt_level=0, name="SerenityCortexM")
 @dataclass
 class SerenityCortexM(ModulePass):
-    """Turn the functions of ``partition_for_cortex_m`` into calls of integer kernels.
+    """Replace the functions of ``partition_for_cortex_m`` by integer kernels.
 
-    1. Each function ``cortex_m.*`` becomes the kernels that ``SerenityQuantize`` makes of its
-       region, called where it was called. ``rounding`` is as there.
-    2. All other functions, those of other backends too, stay as they are.
+    1. Each call of a function ``cortex_m.*`` is replaced by calls of the kernels that
+       ``SerenityQuantize`` creates for its region. ``rounding`` is that of ``SerenityQuantize``.
+    2. Other functions, also those of other backends, do not change.
     """
 
     rounding: str = "auto"

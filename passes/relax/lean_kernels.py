@@ -1,4 +1,4 @@
-"""LeanKernels: kernels that need no memory beside their tensors."""
+"""LeanKernels: replaces kernels by kernels without scratch memory."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,14 +13,15 @@ from tvm_serenity.relax.lean_kernels import lean_module
 @tvm.transform.module_pass(opt_level=0, name="LeanKernels")
 @dataclass
 class LeanKernels(ModulePass):
-    """Replace every kernel by its lean form (``tvm_serenity.kernels.lean``).
+    """Replace each kernel by its lean form (``tvm_serenity.kernels.lean``).
 
-    1. A fresh module is lowered and fused first, as by ``SerenitySchedule``.
-    2. Each kernel keeps its parameters and its arithmetic, element by element in the same order;
-       padded copies, raw sums and epilogue stages are no longer stored.
-    3. ``tiling`` cuts sums into register tiles (``kernels.tile``; ``tiling_for(target)``).
-    4. ``tuned`` makes the lean forms instead (``kernels.measured.Known.leanest``).
-    5. A kernel no step applies to stays as it is.
+    1. A module with high-level operators is first lowered and fused, as by ``SerenitySchedule``.
+    2. A lean kernel has the same parameters, and does the same arithmetic in the same order for
+       each element. It stores no padded inputs, sums or intermediate results of the epilogue.
+    3. ``tiling``: the register tiles of sums (``kernels.tile``; see ``tiling_for(target)``).
+    4. ``tuned``: a function that creates the lean kernels instead, for example
+       ``kernels.measured.Known.leanest``.
+    5. A kernel without a lean form does not change.
     """
 
     target: tvm.target.Target | str | None = None

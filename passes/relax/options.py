@@ -1,4 +1,4 @@
-"""SerenityOptions: options of our passes in a ``PassContext``."""
+"""SerenityOptions: options of all passes of this package in a ``PassContext``."""
 
 import tvm
 
@@ -7,20 +7,21 @@ from tvm_serenity.relax.in_force import Stated
 
 
 class SerenityOptions(tvm.ir.instrument.PassInstrument):  # type: ignore[misc]
-    """State options for all of our passes that run under a context.
+    """Options for all passes of this package that run under a ``PassContext``.
 
         with tvm.transform.PassContext(instruments=[SerenityOptions(time_limit_s=2.0)]):
             tvm.compile(mod, target, relax_pipeline=relax.get_pipeline("serenity"))
 
-    1. ``time_limit_s`` holds for each of SerenitySchedule and SerenityPlanMemory, the pipeline's
-       as well: they end with the best found so far.
-    2. ``method``, ``objective`` and ``on_chip_bytes`` are those of SerenitySchedule.
-    3. ``validate``: False, and the pipeline does not compare kernels with TVM's own; a number, and
-       it does for at most so many seconds.
-    4. What a pass is constructed with wins; of nested contexts, the innermost that states any.
+    1. ``time_limit_s`` limits SerenitySchedule and SerenityPlanMemory, also those of the pipeline
+       ``serenity``. At the limit, each of them ends with the best result so far.
+    2. ``method``, ``objective`` and ``on_chip_bytes`` are arguments of SerenitySchedule.
+    3. ``validate``: False: the pipeline does not compare kernels with TVM's own kernels; a number:
+       it compares them for at most this number of seconds.
+    4. An argument of a pass takes precedence over these options. Of nested contexts, the innermost
+       one with options takes precedence.
 
-    An instrument, as ``PassContext(config=...)`` takes the keys of TVM's own passes alone. Raises
-    :class:`InputError` where an option is none.
+    The class is an instrument because ``PassContext(config=...)`` accepts only keys of TVM's own
+    passes. Raises :class:`InputError` if an option has an invalid value.
     """
 
     __slots__ = ("_stated",)
@@ -37,9 +38,9 @@ class SerenityOptions(tvm.ir.instrument.PassInstrument):  # type: ignore[misc]
         self._stated = Stated(time_limit_s, method, objective, on_chip_bytes, validate)
 
     def enter_pass_ctx(self) -> None:
-        """Begin the context."""
+        """Activate the options; TVM calls this at the start of the context."""
         in_force.enter(self._stated)
 
     def exit_pass_ctx(self) -> None:
-        """End it."""
+        """Deactivate the options; TVM calls this at the end of the context."""
         in_force.leave()

@@ -1,4 +1,4 @@
-"""The pipeline ``serenity``: TVM's CPU pipeline with our order and our arena."""
+"""The pipeline ``serenity``: TVM's CPU pipeline with this package's scheduler and planner."""
 
 from tvm_serenity.runtime.pipeline import serenity_pipeline
 

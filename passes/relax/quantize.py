@@ -1,4 +1,4 @@
-"""SerenityQuantize: integer compute instead of float compute between dequantise and quantise."""
+"""SerenityQuantize: replaces float operators between dequantize and quantize by integer kernels."""
 
 from dataclasses import dataclass
 
@@ -11,26 +11,28 @@ from tvm_serenity.relax.quantize import quantized_module
 @tvm.transform.module_pass(opt_level=0, name="SerenityQuantize")
 @dataclass
 class SerenityQuantize(ModulePass):
-    """Turn a quantised model, imported as float operators, into integer kernels.
+    """Convert a quantized model, which is imported as float operators, to integer kernels.
 
-    1. A region of float operators between ``dequantize`` and one ``quantize`` becomes one kernel
-       that reads and writes the stored integers: convolution (also depthwise, grouped, over a
-       folded concat), dense, add, subtract, multiply, concat, pooling, mean, softmax, every
-       function of one value; activations are clamps of the kernel that feeds them; operators that
-       only move elements move integers; padding with the zero point is part of the convolution.
-    2. ``rounding="tflite"`` rounds as LiteRT's reference kernels do, ``"single"`` once, and
-       ``"float"`` as onnxruntime does; ``"auto"`` as the operators that were imported as integers
-       do, else as ``"tflite"``. Another rounding than theirs is refused.
-    3. With ``fold_concat`` a concat that only convolutions read is not materialised: they read
-       its pieces.
-    4. What a model computes in float stays float; the reasons are the module's attribute
-       ``serenity.kept_float``. A region no rule fits stays float too, but an operator of a
-       ``.tflite`` file on quantised tensors is then refused with :class:`UnsupportedError`:
-       floats round in other places than the operator does. (``rounding="float"`` allows it.)
-    5. A module without ``quantize`` or ``dequantize`` is returned as it is.
+    1. A region of float operators between ``dequantize`` and one ``quantize`` becomes one kernel on
+       integers: convolution (also depthwise, grouped, over a folded concat), dense, add, subtract,
+       multiply, concat, pooling, mean, softmax, or any function of one value. Activations become
+       clamps of the kernel before them. Operators that only move elements move integers. Padding
+       with the zero point becomes part of the convolution.
+    2. ``rounding``: "tflite" rounds as LiteRT's reference kernels do; "single" rounds once; "float"
+       rounds as onnxruntime does. "auto" uses the rounding of operators that were imported as
+       integers, or "tflite" if there are none; a rounding that contradicts such operators is an
+       error.
+    3. With ``fold_concat``, a concat that only convolutions read is not stored; the convolutions
+       read its operands.
+    4. Operators that the model computes in float stay in float; the module's attribute
+       ``serenity.kept_float`` has the reasons. A region to which no rule applies stays in float
+       too. If such a region is an operator of a ``.tflite`` file on quantized tensors,
+       :class:`UnsupportedError` is raised, because float arithmetic would round differently;
+       ``rounding="float"`` allows it.
+    5. A module without ``quantize`` and ``dequantize`` is returned unchanged.
 
-    Scales that are no positive numbers, zero points out of range and channel axes that do not fit
-    are refused with :class:`InputError`, which names the tensor.
+    Raises :class:`InputError`, which names the tensor, for scales that are not positive numbers,
+    zero points out of range, and channel axes that do not match the tensor.
     """
 
     rounding: str = "auto"

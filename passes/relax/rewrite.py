@@ -1,4 +1,4 @@
-"""SerenityRewrite: exchange subgraphs for identical ones whose best order needs less memory."""
+"""SerenityRewrite: replaces subgraphs by equivalent ones whose best order needs less memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,21 +15,22 @@ from tvm_serenity.rewrite import RewriteOptions
 class SerenityRewrite(ModulePass):
     """Rewrite ``main`` for the least peak of its best order (``docs/rewriting.md``).
 
-    1. A fresh module (high-level operators, static shapes, weights as constants) is read as ops
-       of one kernel each: a convolution with its bias and activation, a sum, a pooling.
-    2. ``rules`` ("all", "paper", or names with commas) are chosen from for the ``objective``
-       within ``time_limit_s``; inputs and outputs belong to the caller and do not count.
-    3. If that lowers the peak, or needs fewer ops for it, ``main`` is written anew, one lean kernel
-       an op, in the best order: sums of partial convolutions in one buffer
-       (``call_tir_inplace``), joined operands read in pieces, elementwise ops in place. Else, and
-       where TVM's own fusion needs less, the module comes back as it is.
+    1. The module must have high-level operators, static shapes, and weights as constants. Its
+       operators are grouped into kernels, for example a convolution with its bias and activation.
+    2. A search of ``time_limit_s`` seconds chooses where to apply ``rules`` for the ``objective``.
+       ``rules``: "all", "paper" (the rules of the SERENITY paper), or names separated by commas.
+       Inputs and outputs belong to the caller and do not count.
+    3. If this lowers the peak, or reaches it with fewer kernels, ``main`` is replaced by lean
+       kernels in the best order: partial convolutions add to one buffer (``call_tir_inplace``), the
+       operands of a concat are read separately, and elementwise kernels run in place. Otherwise, or
+       if TVM's own fusion needs less memory, the module is returned unchanged.
 
-    "rows" among the rules (names with commas, or a list) splits operators into rows
-    (``docs/rows.md``), if no other rule named changed the module.
+    The rule "rows" splits operators into rows (``docs/rows.md``), if no other rule in ``rules``
+    changed the module.
 
-    Symbolic shapes, control flow, tuples and functions that are lowered already are refused: the
-    module comes back as it is. Rules that re-associate sums are exact for integers, and for floats
-    up to rounding; all others are bit-identical.
+    A module with symbolic shapes, control flow, tuples or lowered functions is returned unchanged.
+    Rules that re-associate sums are exact for integers, and equal up to rounding for floats; all
+    other rules give bit-identical results.
     """
 
     rules: str | Sequence[str] = "all"

@@ -1,4 +1,4 @@
-"""SerenitySchedule: put the operators of every dataflow block into the order of least peak."""
+"""SerenitySchedule: puts the operators of each dataflow block in the order of least peak."""
 
 from dataclasses import dataclass
 
@@ -16,30 +16,27 @@ from tvm_serenity.schedule import Options
 class SerenitySchedule(ModulePass):
     """Order the operators of each dataflow block for the least peak memory.
 
-    1. A module that still holds high-level operators is lowered and fused first, as
-       ``tvm.compile`` would for ``target`` (default: the target in scope, else llvm): fusion
-       decides what is an operator and what is materialised.
+    1. A module with high-level operators is first lowered and fused, as ``tvm.compile`` would do
+       for ``target`` (default: the target in scope, else llvm), because fusion determines the
+       operators and the tensors in memory.
     2. Reshapes become views.
-    3. Each dataflow block of each function is read as a graph (kernel workspace included; inputs
-       and outputs of the function belong to its caller), ordered by ``method`` under
-       ``options``, and written back. The order of a dataflow block's bindings is the order of
-       execution.
+    3. Each dataflow block of each function is ordered by ``method`` under ``options``. Kernel
+       workspace counts; the function's inputs and outputs belong to the caller and do not count.
+       The bindings of a dataflow block run in their order.
+    4. ``objective="traffic"`` minimises the traffic with off-chip memory instead, under Belady's
+       replacement in ``on_chip_bytes`` (``docs/offchip.md``). Inputs and outputs of the function
+       are then off-chip, and ``method`` has no effect.
+    5. Arguments that are None have the values of :class:`SerenityOptions` in the ``PassContext``;
+       without it, the method is "auto", the objective is the least peak, and there is no limit.
+    6. Regions for another backend (``FuseOpsByPattern``, ``RunCodegen``) are operators too. The
+       module's attribute ``serenity.workspace_bytes`` may state the bytes that they allocate
+       themselves, by symbol.
+    7. Symbolic sizes have the largest values that the function's attribute
+       ``tir_var_upper_bound`` states.
 
-    4. ``objective="traffic"`` orders for the least traffic with off-chip memory under Belady's
-       replacement in ``on_chip_bytes`` instead (``docs/offchip.md``); inputs and outputs of the
-       function are off-chip then, and ``method`` does not matter.
-
-    5. What is None is as :class:`SerenityOptions` states it in the ``PassContext``; else "auto",
-       without a limit, for the least peak.
-    6. Regions for another backend (``FuseOpsByPattern``, ``RunCodegen``) are operators like others;
-       bytes that they allocate themselves may be stated by symbol in the module's attribute
-       ``serenity.workspace_bytes``.
-    7. Symbolic sizes count at the largest values that the function states of them in its
-       attribute ``tir_var_upper_bound``.
-
-    The set of bindings and every kernel stay the same, so outputs are bit-identical. Symbolic
-    shapes without a bound and control flow are refused with :class:`UnsupportedError`, which names
-    the binding.
+    The pass changes no binding and no kernel, so outputs are bit-identical. Raises
+    :class:`UnsupportedError`, which names the binding, for symbolic shapes without a bound and for
+    control flow.
     """
 
     method: str | None = None
@@ -49,12 +46,12 @@ class SerenitySchedule(ModulePass):
     on_chip_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        Stated(None, self.method, self.objective, self.on_chip_bytes)  # refuses what is none
+        Stated(None, self.method, self.objective, self.on_chip_bytes)  # Raises for invalid values.
 
     def transform_module(
         self, mod: tvm.IRModule, _context: tvm.transform.PassContext
     ) -> tvm.IRModule:
-        """Return the module in its new order."""
+        """Return the module with its operators in the new order."""
         method = "auto" if self.method is None and self.objective == "peak" else self.method
         order = ordering(method, self.options, self.on_chip_bytes)
         return order_module(lowered(mod, self.target), order)

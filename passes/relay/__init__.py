@@ -2,7 +2,7 @@
 
 from tvm_serenity import tvm_installed
 
-tvm_installed.require_relay()  # before anything that fails without
+tvm_installed.require_relay()  # Before the imports below, whose errors would be unclear.
 
 from tvm_serenity.passes.relay.rewrite import SerenityRewrite
 from tvm_serenity.passes.relay.schedule import SerenitySchedule

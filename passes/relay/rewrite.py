@@ -1,4 +1,4 @@
-"""SerenityRewrite: exchange subgraphs for identical ones whose best order needs less memory."""
+"""SerenityRewrite: replaces subgraphs by equivalent ones whose best order needs less memory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,17 +15,19 @@ from tvm_serenity.rewrite import RewriteOptions
 class SerenityRewrite(ModulePass):
     """Rewrite ``main`` for the least peak of its best order (``docs/relay.md``).
 
-    1. A module of operators (static shapes, weights constant or in ``params``), ``qnn`` operators
-       included, is read as one op a kernel, as ``relay.build`` would fuse them.
-    2. ``rules`` ("all", "paper", or names with commas) are chosen from within ``time_limit_s``
-       seconds: a convolution of a concat is a sum of partial ones (of a ``qnn.conv2d`` in int32,
-       before it is requantised), a depthwise one is done piece by piece, an add is a term of a sum.
-    3. What came of it is kept if, fused for ``target`` and ordered, it needs less memory than the
-       module did, for ``executor`` "graph" or "aot". Else the module comes back as it is.
+    1. The module must have static shapes, and weights that are constants or in ``params``. Its
+       operators, also those of ``qnn``, count as the kernels into which ``relay.build`` would fuse
+       them.
+    2. A search of ``time_limit_s`` seconds chooses where to apply ``rules``: "all", "paper" (the
+       rules of the SERENITY paper), or names separated by commas. A convolution of a concat becomes
+       a sum of partial convolutions (for ``qnn.conv2d`` in int32, before requantization); a
+       depthwise convolution of a concat runs piece by piece; an add becomes a term of a sum.
+    3. The result is kept if it needs less memory than the module after fusion for ``target`` and
+       ordering, with ``executor`` "graph" or "aot". Otherwise the module is returned unchanged.
 
-    Integers, and what is done piece by piece, are bit-identical; sums of floats are equal up to
-    rounding. Dynamic shapes and control flow are refused with :class:`UnsupportedError`; a module
-    of fused calls comes back as it is.
+    Integers and piecewise results are bit-identical; sums of floats are equal up to rounding.
+    Raises :class:`UnsupportedError` for dynamic shapes and control flow. A module of fused calls is
+    returned unchanged.
     """
 
     rules: str = "all"

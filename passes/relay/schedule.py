@@ -1,4 +1,4 @@
-"""SerenitySchedule: run the fused calls in the order of least peak."""
+"""SerenitySchedule: runs the fused calls of a Relay module in the order of least peak."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,18 +15,18 @@ from tvm_serenity.schedule import Options
 class SerenitySchedule(ModulePass):
     """Order the fused calls of ``main`` for the least peak memory.
 
-    1. The module is optimised and fused as ``relay.build`` would for ``target`` (default: the
-       target in scope, else llvm), with ``params`` as constants: fusion decides what is an
-       operator and what is materialised. A module of fused calls is taken as it is.
-    2. The calls are read as a graph, ordered by ``method`` under ``options``, and bound by one let
-       each, in that order, which ``relay.build`` keeps.
-    3. ``executor="graph"``: results lie in the graph executor's own memory and count, and an order
-       in which TVM's planner would make larger pools than in the given one is not taken;
-       ``executor="aot"``: results are the caller's, what kernels allocate for themselves counts.
+    1. The module is optimised and fused as ``relay.build`` would do for ``target`` (default: the
+       target in scope, else llvm), with ``params`` as constants, because fusion determines the
+       operators and the tensors in memory. A module of fused calls is not changed in this step.
+    2. The calls are ordered by ``method`` under ``options``. Each call is bound by a let; the lets
+       are in the new order, which ``relay.build`` keeps.
+    3. With ``executor="graph"``, outputs are in the graph executor's memory and count. An order is
+       rejected if TVM's planner would need larger pools for it than for the given order. With
+       ``executor="aot"``, outputs belong to the caller, and workspace that kernels allocate counts.
 
-    The calls stay the same, so outputs are bit-identical. Run it under the ``PassContext`` that
-    ``relay.build`` will run under. Dynamic shapes and control flow are refused with
-    :class:`UnsupportedError`; external functions are ordered as they are.
+    The calls do not change, so outputs are bit-identical. Run the pass under the same
+    ``PassContext`` as ``relay.build``. Raises :class:`UnsupportedError` for dynamic shapes and
+    control flow. External functions are ordered like other calls.
     """
 
     target: tvm.target.Target | str | None = None
@@ -38,7 +38,7 @@ class SerenitySchedule(ModulePass):
     def transform_module(
         self, mod: tvm.IRModule, _context: tvm.transform.PassContext
     ) -> tvm.IRModule:
-        """Return the module with its calls in their new order."""
+        """Return the module with its calls in the new order."""
         return schedule_module(
             mod, self.target, self.method, self.options, self.executor, self.params
         )[0]

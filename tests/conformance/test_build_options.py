@@ -53,7 +53,7 @@ def test_a_network_without_rows_is_refused_by_the_options_that_want_them(tmp_pat
     path = tmp_path / "flat.tflite"
     path.write_bytes(integer_file(net, ranges(net, REFERENCE)))
     settings = firmware.Settings(recompute=1.5, rows=2)
-    with pytest.raises(InputError, match=r"build it without --rows 2, --recompute 1\.5"):
+    with pytest.raises(InputError, match=r"build without --rows 2, --recompute 1\.5"):
         firmware.build(path, "mps2-an386", settings)
     case = OptionsCase("flat", path.read_bytes(), options={"--rows": {"rows": 2}})
     assert check(case).status == REFUSED

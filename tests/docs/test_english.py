@@ -64,8 +64,8 @@ def test_a_word_and_a_name_are_found(lint: Any, tmp_path: Path) -> None:
     lint.ROOT = tmp_path
     assert [line.split(": ")[1] for line in lint.of_page(page)] == ["'referee'", "'judged'"]
     assert [line.split(": ", 1)[1] for line in lint.of_source(source)] == [
-        "the file is called 'found'",
-        "'made' is a name without a noun",
+        "'found' does not name a concept; rename the file",
+        "'made' does not name a concept; rename it",
         "'written over': overlap",
     ]
     lint.ROOT = ROOT

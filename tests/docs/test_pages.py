@@ -12,7 +12,6 @@ from tvm_serenity.boards import board
 
 
 def test_the_tutorial_runs_as_written(tmp_path: Path) -> None:
-    pytest.importorskip("plotly")
     printed, ran = "", 0
     for block in blocks("docs/start/tutorial.md"):
         if block.language == "sh":
@@ -22,7 +21,7 @@ def test_the_tutorial_runs_as_written(tmp_path: Path) -> None:
             for line in block.text.splitlines():
                 assert any(" ".join(line.split()) in s for s in said), (line, printed)
     assert ran == 7
-    assert (tmp_path / "report.html").stat().st_size > 10**6
+    assert (tmp_path / "report.html").stat().st_size > 20_000
 
 
 @pytest.mark.parametrize("index", range(5))

@@ -146,7 +146,7 @@ def test_symbolic_sizes_are_refused_by_the_nodes_name() -> None:
 
 @pytest.mark.parametrize("capacities", [(), (-1,), ("64K",), (1024, -1)])
 def test_capacities_that_are_no_memories_are_refused(capacities: Any) -> None:
-    with pytest.raises(InputError, match="bytes of one memory or more"):
+    with pytest.raises(InputError, match="list the bytes of each memory"):
         SerenityPlanning(capacities=capacities)
 
 

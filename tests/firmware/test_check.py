@@ -125,11 +125,11 @@ WRONG = {
         r"call 1 \(second\): .*'a' is overwritten by 'b'",
     ),
     "a outside": (moved(whole(), 1, 17), "outside of the arena in sram"),
-    "scratch on a": (scratched(12), "its scratch overlaps tensor 'a'"),
-    "scratch outside": (scratched(22), "its scratch is outside"),
-    "scratch between words": (scratched(18), "its scratch is not aligned"),
+    "scratch on a": (scratched(12), "its workspace overlaps tensor 'a'"),
+    "scratch outside": (scratched(22), "its workspace is outside"),
+    "scratch between words": (scratched(18), "its workspace is not aligned"),
     "a call left out": (without(0, whole()), r"call 0 \(second\): tensor 'a' is overwritten by"),
-    "other parameters": (whole(kernels=(Kernel("first", (X, OUT), ""),)), "does not fit"),
+    "other parameters": (whole(kernels=(Kernel("first", (X, OUT), ""),)), "its kernel takes"),
     "a row left out": (without(1, rows()), r"call 1 \(copied\): row 1 of tensor 'a'"),
     "a row on one that is needed": (
         moved(rows(), 1, 8, 4),
@@ -137,15 +137,15 @@ WRONG = {
     ),
     "an output in pieces": (
         rows(bands=(*rows().bands[:2], Bands(at(16, 12), 4, 2))),
-        "tensor 'b': its rows do not follow each other",
+        "tensor 'b': its rows are not contiguous",
     ),
     "a band twice": (
         replace(fed(), sequence=(fed().calls[0], *fed().calls)),
-        "is not the next one",
+        "arrives out of order",
     ),
     "rows that have not arrived": (without(1, fed()), "row 1 of tensor 'x' is overwritten by"),
     "sums that are overwritten": (moved(sums(), 1, 4), "row 2 of tensor 'x' is overwritten by s"),
-    "sums that are not begun": (without(0, sums()), "0 of 3 rows are added of what it reads"),
+    "sums that are not begun": (without(0, sums()), "reads a sum of 0 rows; expected all 3"),
 }
 
 

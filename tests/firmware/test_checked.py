@@ -161,7 +161,7 @@ def test_what_to_do_next() -> None:
 def test_a_batch_is_why_there_are_no_rows() -> None:
     features = (Feature("x", 1, 640_000, 1, (20, 16, 50, 40), "uint8"), Feature("y", 1, 4))
     layers = (Layer("l", "ADD", (0,), (1,), (None,)),)
-    with pytest.raises(Exception, match="rows are those of 4-D tensors of several rows"):
+    with pytest.raises(Exception, match="only 4-D tensors with a batch of 1"):
         check_splittable(Network("net", features, layers, (0,), (1,)))
 
 

@@ -70,9 +70,9 @@ def test_places_in_the_list_are_the_file_s(listed: list[int], tmp_path: Path) ->
 
 @needs_host
 def test_an_input_that_moves_is_refused_by_the_option(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="build it without --stream-input"):
+    with pytest.raises(InputError, match="build without --stream-input"):
         firmware.build(written(tmp_path), "mps2-an386", Settings(stream_input=True))
-    with pytest.raises(InputError, match="build it without --sliding 1"):
+    with pytest.raises(InputError, match="build without --sliding 1"):
         firmware.build(written(tmp_path, [0], []), "mps2-an386", Settings(sliding=1))
 
 

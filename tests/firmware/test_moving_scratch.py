@@ -91,7 +91,7 @@ def test_a_wrong_place_is_seen() -> None:
     assert refused
     outside = replace(scratch.bands[-1], offset_bytes=sum(program.arena_bytes.values()))
     wrong = with_scratch(program, index, replace(scratch, bands=(*scratch.bands[:-1], outside)))
-    with pytest.raises(CheckError, match="scratch is outside"):
+    with pytest.raises(CheckError, match="workspace is outside"):
         check(wrong)
 
 

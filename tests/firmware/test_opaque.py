@@ -122,7 +122,7 @@ def test_unnamed_it_is_refused_by_name_with_what_helps(tmp_path: Path) -> None:
 
 def test_names_that_are_not_there(tmp_path: Path) -> None:
     path = mixed(tmp_path)
-    with pytest.raises(InputError, match=r"--opaque mixr: .* custom ones: mixer"):
+    with pytest.raises(InputError, match=r"--opaque mixr: .* custom operators are: mixer"):
         load(path, opaque={"mixr": 1})
     with pytest.raises(InputError, match="given twice"):
         workspaces_of(["a=1", "a=2"])
@@ -135,7 +135,7 @@ def test_names_that_are_not_there(tmp_path: Path) -> None:
 def test_nothing_else_runs_a_stand_in(tmp_path: Path) -> None:
     from tvm_serenity.frontends.relax import to_relax
 
-    with pytest.raises(UnsupportedError, match=r"operator mixer .* the user computes it"):
+    with pytest.raises(UnsupportedError, match=r"operator mixer .* it is opaque"):
         to_relax(load(mixed(tmp_path), opaque={"mixer": 0}))
 
 

@@ -37,5 +37,5 @@ def test_a_named_dimension_without_a_size_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["zoo:swiftnet?size=32", "module"])
 def test_sizes_go_with_files_alone(model: str) -> None:
-    with pytest.raises(InputError, match="only dimensions of a file have names"):
+    with pytest.raises(InputError, match="--dim is for model files only"):
         built(windows() if model == "module" else model, dims={"N": 1})

@@ -11,6 +11,7 @@ import pytest
 from tests.cli.run import answer
 from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.small import build as build_command
+from tests.firmware.small import counting
 from tvm_serenity.boards import board
 from tvm_serenity.errors import CheckError, InputError, SerenityError, WrongResultError
 from tvm_serenity.firmware.board import image
@@ -91,6 +92,32 @@ def test_executed_bytes_are_those_of_the_plan(
     )
     assert run.transferred_bytes == found["total_bytes"]
     assert run.outputs == (project.reference["output0"].tobytes(),)
+
+
+def read_output() -> Any:
+    """A float network that returns what it also reads, and a view of its last tensor."""
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    x, y = (relax.Var(name, relax.TensorType((1, 8), "float32")) for name in "xy")
+    with builder.function("main", [x, y]):
+        with builder.dataflow():
+            total = builder.emit_output(relax.op.add(x, y))
+            product = builder.emit(relax.op.multiply(total, x))
+            shown = builder.emit_output(relax.op.reshape(product, (2, 4)))
+        builder.emit_func_output(relax.Tuple([shown, total]))
+    return builder.get()
+
+
+@needs_host
+@pytest.mark.parametrize(("network", "total"), [(counting, 128), (read_output, 128)])
+def test_states_views_and_outputs_that_are_read(
+    network: Callable[[], Any], total: int, monkeypatch: Patch
+) -> None:
+    monkeypatch.setattr(image, "linkable", lambda: False)
+    project = build(network(), "mps2-an386", Settings(fast_memory_bytes=96, name="net"))
+    assert project.metadata["transferred_bytes"] == total
+    assert project.facts["check"]["tensors"] == 2
 
 
 @needs_board

@@ -81,7 +81,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_dims_are_for_what_a_file_leaves_open(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no unknown dimension is called"):
+    with pytest.raises(InputError, match="no unknown dimension is named"):
         load(bad(tmp_path, "m.tflite", small_tflite()), {"N": 1})
     with pytest.raises(InputError, match="no named dimensions"):
         load(bad(tmp_path, "m.graph", DIAMOND.encode()), {"N": 1})

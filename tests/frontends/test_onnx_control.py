@@ -217,17 +217,17 @@ def test_what_a_body_computes_of_constants_is_computed_once(tmp_path: Path) -> N
 REFUSED = {
     "of an unknown count": (
         net(LOOP, inputs="float[3,4] x, int64[1] n"),
-        r"operator Loop \(output 'y'\): how often it runs is known only at run time; export it",
+        r"operator Loop \(output 'y'\): its number of iterations is known only at run time",
     ),
     "too long": (
         net(f"<int64 n = {{41}}> {LOOP}"),
-        r"operator Loop \(output 'y'\): written out, it is more than 40 operators, or 49,152 with",
+        r"operator Loop \(output 'y'\): expanded, it has more than 40 operators, or 49,152",
     ),
     "that its data ends": (
         net("""<int64 n = {3}> { y = Loop (n, , x) <body = b (int64 i, bool c, float[3,4] s) =>
             (bool c2, float[3,4] t)
             { m = ReduceMean<keepdims = 0>(s) z = Abs(m) c2 = Less(m, z) t = Tanh(s) }> }"""),
-        r"operator Loop \(output 'y'\): whether it runs again is known only at run time",
+        r"operator Loop \(output 'y'\): the condition of its body is known only at run time",
     ),
     "that never runs": (
         net(
@@ -235,7 +235,7 @@ REFUSED = {
             (bool c2, float[3,4] t, float[3,4] r) { c2 = Identity(c) t = Tanh(s) r = Exp(s) }> }""",
             outputs="float[3,4] a, float[0,3,4] y",
         ),
-        r"operator Loop \(output 'a'\): its result 'y' has no elements, as its loop never runs",
+        r"operator Loop \(output 'a'\): its result 'y' has no elements, because its loop",
     ),
     "of branches of different shapes": (
         net(
@@ -254,7 +254,7 @@ REFUSED = {
             else_branch = e () => (float[3,4] o) {{ o = Neg(x) }}> }}""",
             inputs="float[3,4] x, int64[1] n",
         ),
-        r"operator Loop \(output 'y:taken/o'\): how often it runs is known only at run time",
+        r"operator Loop \(output 'y:taken/o'\): its number of iterations is known only at run time",
     ),
 }
 
@@ -278,7 +278,7 @@ def test_a_turn_too_many_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     right = _onnx_expansion.Expansion.single
 
     def wrong(self: Any, name: str, what: str) -> Any:
-        return right(self, name, what) + (what == "how often it runs")
+        return right(self, name, what) + (what == "its number of iterations")
 
     monkeypatch.setattr(_onnx_expansion.Expansion, "single", wrong)
     with pytest.raises(AssertionError):

@@ -164,7 +164,9 @@ def test_named_dimensions_must_be_set(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"'x': unknown size in \(N, 4\); set --dim N=1$"):
         make(tmp_path / "made.onnx", nodes, dims={})
     assert make(tmp_path / "made.onnx", nodes, dims={"N": 3}).graph.tensors[1].shape == (3, 4)
-    with pytest.raises(InputError, match="no dimension is named 'M'; the model's inputs name: N"):
+    with pytest.raises(
+        InputError, match="no dimension is named 'M'; the dimensions of the model's inputs are: N"
+    ):
         make(tmp_path / "made.onnx", nodes, dims={"M": 1})
     with pytest.raises(InputError, match="at least 1"):
         make(tmp_path / "made.onnx", nodes, dims={"N": 0})
@@ -215,7 +217,9 @@ def test_sizes_that_small_constants_decide_are_known(tmp_path: Path) -> None:
 
 def test_a_custom_operators_scalar_is_no_size(tmp_path: Path) -> None:
     foreign = node("Mystery", "x", "y", domain="com.example")
-    with pytest.raises(UnsupportedError, match=r"'y': made by the custom .* com\.example\.Mystery"):
+    with pytest.raises(
+        UnsupportedError, match=r"'y': computed by the custom .* com\.example\.Mystery"
+    ):
         make(tmp_path / "made.onnx", [foreign], out=[])
 
 

@@ -120,12 +120,16 @@ REFUSED: dict[str, tuple[bytes, type[SerenityError], str]] = {
     "kernel": (
         program(calls=((KERNEL, 5, (0,)),)),
         InputError,
-        "calls a function that does not exist",
+        "calls function 5, which does not exist",
     ),
     "value": (program(calls=((KERNEL, 0, (9,)),)), InputError, "value 9 does not exist"),
     "output": (program(outputs=(77,)), InputError, "value 77 does not exist"),
-    "memory": (program(memories=(0, 47)), InputError, "ends at byte 48 of memory 1, which has 47"),
-    "none": (program(memories=(0,)), InputError, "of memory 1, which has 0"),
+    "memory": (
+        program(memories=(0, 47)),
+        InputError,
+        "ends at byte 48 of memory 1, which has only 47",
+    ),
+    "none": (program(memories=(0,)), InputError, "of memory 1, which has only 0 bytes"),
     "negative": (program(memories=(0, -1)), InputError, "a negative size"),
     "size": (
         program((Held(dynamism=2, name="mask"),), (), outputs=(0,)),
@@ -156,7 +160,7 @@ def test_orders_and_sizes_are_made_at_export(tmp_path: Path) -> None:
     found = opened(tmp_path, program())
     with pytest.raises(UnsupportedError, match="order_pass"):
         found.reordered(range(3))
-    with pytest.raises(UnsupportedError, match="not compiled"):
+    with pytest.raises(UnsupportedError, match="cannot be compiled"):
         found.check_operators()
     with pytest.raises(InputError, match="no named dimensions"):
         load(found.path, {"batch": 2})

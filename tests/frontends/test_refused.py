@@ -70,7 +70,7 @@ def test_custom_operators_are_named_with_counts_before_tvm(tmp_path: Path) -> No
     found = subprocess.run(
         [sys.executable, "-c", _CODE, str(path)], capture_output=True, text=True, check=True
     )
-    assert "operator com.example.A (output 'v1'): a custom operator" in found.stdout
+    assert "operator com.example.A (output 'v1'): it is a custom operator" in found.stdout
     assert "(3 such operators: 2 com.example.A, 1 com.example.B)" in found.stdout
     assert found.stdout.splitlines()[-1] == "False"
 
@@ -140,7 +140,7 @@ def test_integers_of_four_bits_are_constants(tmp_path: Path, stored: bool) -> No
     if stored:
         to_relax(path)
         return
-    with pytest.raises(UnsupportedError, match="integers of 4 bits that are no constants"):
+    with pytest.raises(UnsupportedError, match="4-bit integers are supported in constants only"):
         to_relax(path)
 
 

@@ -24,7 +24,7 @@ def make(ops: list[Op], tensors: int = 3, inputs: tuple[int, ...] = ()) -> Graph
         ([Op("a", "", (7,), (1,))], "op 'a': unknown tensor index 7; the graph has 3 tensors"),
         (
             [Op("a", "", (), (1,)), Op("b", "", (), (1,))],
-            "op 'b' writes tensor 't1', which op 'a' writes already",
+            "op 'b' writes tensor 't1', which op 'a' writes too",
         ),
         ([Op("a", "", (1,), (0,)), Op("b", "", (), (1,))], "op 'a' reads tensor 't1' before"),
         ([Op("a", "", (), (0,), -1)], "op 'a': its workspace is -1 bytes"),

@@ -80,7 +80,7 @@ def test_names_of_any_kind_are_quoted() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: x -> y[1]", "line 1: tensor 'x' needs a size here, like x"),
+        ("a: x -> y[1]", "line 1: tensor 'x' is new, so it needs a size here, for example x"),
         ("input x[1]\ninput x[2]", "line 2: tensor 'x' is declared twice"),
         ("input x[1", "line 1: ']' is missing"),
         ("input x[2,3]", "a shape needs a type"),

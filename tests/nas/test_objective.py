@@ -36,14 +36,14 @@ def test_a_batch_is_each_alone_in_order() -> None:
 def test_refusals() -> None:
     with pytest.raises(InputError, match=r"no_model\.tflite"):
         peak_bytes("no_model.tflite")
-    with pytest.raises(InputError, match="a dict is neither a Graph nor a file"):
+    with pytest.raises(InputError, match="a dict is not a Graph or a path"):
         peak_bytes({})
     graph = random_graph(random.Random(1), 5)
     for jobs in (1, 2):  # a candidate that fails is a value in its place
         first, second, third = peak_bytes_batch([graph, [], graph], jobs=jobs)
         assert first == third == peak_bytes(graph)
         assert isinstance(second, InputError)
-        assert "a list is neither a Graph nor a file" in str(second)
+        assert "a list is not a Graph or a path" in str(second)
     with pytest.raises(InputError, match="2 parents for 1 networks"):
         peak_bytes_batch([graph], parents=[None, None])
     with pytest.raises(InputError, match="jobs must be 1 or more, got 0"):
@@ -132,7 +132,7 @@ def test_a_module_of_pytorch(branches: Any) -> None:
 
 def test_modules_that_cannot_be_exported(branches: Any) -> None:
     torch = pytest.importorskip("torch")
-    with pytest.raises(InputError, match="Branches: cannot be exported"):
+    with pytest.raises(InputError, match=r"Branches: torch\.export failed"):
         peak_bytes(branches, (torch.zeros(1, 4, 16, 16),))
     with pytest.raises(InputError, match="neither a Graph nor"):
         peak_bytes({}, (torch.zeros(1),))

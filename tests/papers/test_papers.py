@@ -120,8 +120,11 @@ def test_the_command_prints_both_values() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("nobody",), "no such paper; there are serenity"),
-        (("serenity", "--figure", "9"), "no figure 9 is computed here; figures: 10, 11, 12, 13"),
+        (("nobody",), "no such paper; choose one of serenity"),
+        (
+            ("serenity", "--figure", "9"),
+            "figure 9 is not computed; the figures of this paper are: 10, 11, 12, 13",
+        ),
         (("gleinig", "--table", "1"), "tables: none"),
         (("serenity", "--table", "1", "--figure", "10"), "--table"),
     ],

@@ -120,5 +120,5 @@ def test_scratch_without_a_largest_size_is_named() -> None:
 
 def test_an_order_comes_before_the_arena() -> None:
     planned = SerenityPlanMemory()(SerenitySchedule()(tvm.script.from_source(WITHOUT_BLOCK)))
-    with pytest.raises(UnsupportedError, match="SerenitySchedule comes before SerenityPlanMemory"):
+    with pytest.raises(UnsupportedError, match="run SerenitySchedule before SerenityPlanMemory"):
         SerenitySchedule()(planned)

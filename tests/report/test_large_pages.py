@@ -28,7 +28,9 @@ def test_two_thousand_operators(limit_s: float, tmp_path: Path, browser: Any) ->
     assert limit_s > 0 or missing == len(data["traffic"])
     note = browser.find_element("id", "traffic-note").text
     assert (f"before {missing} of {len(data['traffic'])}" in note) == (missing > 0)
-    nodes = browser.execute_script("return document.getElementById('graph-chart').data[1].x")
+    nodes = browser.execute_script(
+        "return PLOTS.get('graph-chart').chart.layers[1].points.map((p) => p.x)"
+    )
     assert nodes == [op["layer"] for op in data["graph"]["ops"]]
 
 
@@ -67,7 +69,5 @@ def test_of_a_long_order_the_page_shows_what_is_around_the_peak(
         op = graph.ops[order["order"][order["peak_step"] - order["first_step"]]]
         assert f"Step {order['peak_step']} of 6200: {op.name}" in now
         assert f"{order['peak_bytes']:,} bytes live, the peak" in now
-    labels = browser.execute_script(
-        "return document.getElementById('given-chart').data.at(-1).hovertext"
-    )
-    assert labels[7].startswith(f"<b>step {given['first_step'] + 7}: ")
+    label = browser.execute_script("return profileText('given', 7)[0]")
+    assert label.startswith(f"step {given['first_step'] + 7}: ")

@@ -2,13 +2,10 @@
 
 import itertools
 import random
-import sys
 
 import pytest
 
-from tvm_serenity.errors import MissingPartError
 from tvm_serenity.report.layout import layered, spread
-from tvm_serenity.report.page import chart_library
 
 
 def random_network(seed: int, count: int) -> list[list[int]]:
@@ -57,10 +54,3 @@ def test_places_are_the_nearest_to_the_wishes(seed: int) -> None:
     for places in itertools.product(steps, repeat=3):
         if all(b - a >= 1 for a, b in itertools.pairwise(places)):
             assert cost(found) <= cost(list(places)) + 1e-9
-
-
-def test_without_plotly_the_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "plotly", None)
-    chart_library.cache_clear()
-    with pytest.raises(MissingPartError, match=r"pip install plotly"):
-        chart_library()

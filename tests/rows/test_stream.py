@@ -105,13 +105,13 @@ def test_the_segment_program_streams_a_chain() -> None:
 
 
 def test_needs_must_fit() -> None:
-    with pytest.raises(GraphError, match="needs rows outside 'a'"):
+    with pytest.raises(GraphError, match="needs has rows outside of its input 'a'"):
         replace(chain(), layers=(Layer("one", "CONV", (0,), (1,), (((0, 9),) * 6,)),))
-    with pytest.raises(GraphError, match="needs are given for 2 rows, but it has 6"):
+    with pytest.raises(GraphError, match="needs has 2 entries for an output of 6 rows"):
         replace(chain(), layers=(Layer("one", "CONV", (0,), (1,), (((0, 1),) * 2,)),))
-    with pytest.raises(InputError, match="bands of 9 rows"):
+    with pytest.raises(InputError, match="bands cannot have 9 rows"):
         split(chain(), (9, 1, 1, 1))
-    with pytest.raises(InputError, match="bands of 0 rows"):
+    with pytest.raises(InputError, match="bands cannot have 0 rows"):
         heights_of(chain(), 0)
 
 
@@ -123,10 +123,10 @@ def test_nothing_to_split_is_said() -> None:
         (0,),
         (1,),
     )
-    said = "operator FULLY_CONNECTED makes tensor 'y', the largest, of 2 bytes; .*; leave rows out"
-    with pytest.raises(InputError, match=f"nothing can be split into rows: {said}"):
+    reason = r"the largest tensor, 'y' of 2 bytes \(computed by FULLY_CONNECTED\), has no rows; .*"
+    with pytest.raises(InputError, match=f"no layer can be split into rows: {reason}; leave rows"):
         check_splittable(flat)
-    with pytest.raises(InputError, match="has one row, so rows cannot arrive"):
+    with pytest.raises(InputError, match="has one row, so it cannot arrive row by row"):
         split(flat, (1, 1), streamed=True)
 
 

@@ -53,14 +53,14 @@ def test_a_row_that_is_left_out_is_found() -> None:
     (number,) = [i for i, step in enumerate(program.steps) if step.adds]
     one = replace(program.steps[number], together=1)
     steps = tuple(one if i == number else step for i, step in enumerate(program.steps))
-    with pytest.raises(CheckError, match="1 of 5 rows are added"):
+    with pytest.raises(CheckError, match="reads a sum of 1 rows; expected all 5"):
         check(replace(program, steps=steps))
     calls = [
         call
         for step, band in program.calls
         for call in ([(step, b) for b in (0, 2, 1, 3, 4)] if step == number else [(step, band)])
     ]
-    with pytest.raises(CheckError, match="row 2 is added, 1 is the next"):
+    with pytest.raises(CheckError, match="adds row 2 to a sum; expected row 1"):
         check(replace(program, steps=steps, sequence=tuple(calls)))
 
 

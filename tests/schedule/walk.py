@@ -11,7 +11,7 @@ from tvm_serenity.graph import Graph, Role
 def walked_needs(graph: Graph, order: Sequence[int]) -> tuple[int, list[int | None]]:
     """Return what is live before the first op, and during each; None of those on constants."""
     if sorted(order) != list(range(len(graph.ops))):
-        raise CheckError(f"{graph.name}: the order does not hold each op exactly once")
+        raise CheckError(f"{graph.name}: the order does not list each op exactly once")
     when = {op: step for step, op in enumerate(order)}
     _check_precedence(graph, when)
     _check_states(graph, when)

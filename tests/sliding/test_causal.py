@@ -87,7 +87,10 @@ def test_a_step_is_a_small_part_of_a_window(
     [
         (f"{KWS} --causal p.tflite", "--causal goes with --sliding"),
         (f"{KWS} --sliding 2 --causal p.onnx", "--causal reads and writes only .tflite files"),
-        ("mltk/mltk_keyword_spotting_on_off_v3.tflite --sliding 2 --causal p.tflite", "look back"),
+        (
+            "mltk/mltk_keyword_spotting_on_off_v3.tflite --sliding 2 --causal p.tflite",
+            "must have the same look-back",
+        ),
     ],
 )
 def test_what_cannot_look_back_is_refused(line: str, said: str, tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_a_constant_that_differs_by_row_lets_nothing_stay(tmp_path: Path) -> Non
     (tmp_path / "placed.tflite").write_bytes(integer_file(net, ranges(net, REFERENCE)))
     said = answer("rows", str(tmp_path / "placed.tflite"), "--sliding", "1", "--check")
     (first, *_) = said["anew"]
-    assert "computes each of its rows differently" in first
+    assert "computes each row by a different kernel variant" in first
     shifts = [f["shift"] for f in said["features"]]
     assert shifts[:2] == [1, 1]
     assert not any(shifts[2:])
@@ -202,16 +202,18 @@ def test_steps_that_strides_do_not_divide(tmp_path: Path) -> None:
         assert shifts == {step * phases // 6}
         assert said["kept_bytes"] > once["kept_bytes"]
     nine = pooled(9, tmp_path / "nine.tflite")
-    assert "the same rows recur after 9 steps, more than 8" in refused(
+    assert "so rows recur after 9 steps; at most 8 are supported" in refused(
         "rows", nine, "--sliding", "1"
     )
 
 
 def test_refusals() -> None:
     kws = str(model("mlperf_tiny/kws_dscnn_int8.tflite"))
-    assert "the step must be 1 to 48" in refused("rows", kws, "--sliding", "49")
+    assert "use a step of 1 to 48" in refused("rows", kws, "--sliding", "49")
     assert "--sliding 2 does not take --graph" in refused("rows", kws, "--sliding", "2", "--graph")
     svdf = str(model("tflm/keyword_scrambled_8bit.tflite"))
     assert "keeps 7 states itself" in refused("rows", svdf, "--sliding", "2")
     flat = str(model("mlperf_tiny/ad01_int8.tflite"))
-    assert "1x640 has no rows for a window to move along" in refused("rows", flat, "--sliding", "1")
+    assert "1x640 has no rows along which a window could move" in refused(
+        "rows", flat, "--sliding", "1"
+    )

@@ -112,11 +112,11 @@ def test_onnx_perceptrons_are_pruned(tmp_path: Path) -> None:
         ("0 1 x\n", [], "line 1"),
         ("0 1 2 3\n", [], "line 1"),
         ("", [], "no connections"),
-        ("0 1\n0 3\n", [], "neuron 2 is isolated"),
-        ("0 1\n", ["--memory", "2"], "needs 3"),
+        ("0 1\n0 3\n", [], "neuron 2 has no connections"),
+        ("0 1\n", ["--memory", "2"], "use 3 or more"),
         ("0 1\n", ["--policy", "fifo"], "min, min-write-aware, lru, rr"),
         ("0 1\n", ["--order", "best"], "two-optimal"),
-        ("0 1\n", ["--time-limit", "0"], "above 0 seconds"),
+        ("0 1\n", ["--time-limit", "0"], "must be above 0 s"),
         ("0 1\n", ["--density", "0.5"], "--density"),
     ],
 )
@@ -150,8 +150,8 @@ def test_an_error_is_one_line_and_status_2() -> None:
     found = serenity("sparse", "order", "--mlp", "5x2", "--density", 0.5, "--memory", 2)
     assert found.returncode == 2
     assert found.stderr == (
-        "serenity: fast memory of 2 values is too small: a connection with its two neurons "
-        "needs 3\n"
+        "serenity: a fast memory of 2 values is too small; use 3 or more, for a connection and "
+        "its two neurons\n"
     )
 
 

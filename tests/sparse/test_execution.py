@@ -175,18 +175,18 @@ def test_dead_values_give_their_slots_away() -> None:
 def test_what_cannot_run() -> None:
     net = baseline_mlp(10, 2, 0.5)
     order = two_optimal(net)
-    with pytest.raises(InputError, match="batch 0: it must be 1 or more"):
+    with pytest.raises(InputError, match="batch=0: the value must be 1 or more"):
         compile(net, order, 0)
     with pytest.raises(InputError, match="not topological"):
         compile(net, order[::-1], 4)
-    with pytest.raises(InputError, match="tile 3"):
+    with pytest.raises(InputError, match="tile=3"):
         compile(net, order, 4, tile=3)
-    with pytest.raises(InputError, match="together=4: it must be 1 to 3"):
+    with pytest.raises(InputError, match="together=4: the value must be 1 to 3"):
         compile(net, order, 4, together=4)
     with pytest.raises(InputError, match="threads"):
         compile(net, order, 4, threads=0)
     run = compile(net, order, 4)
-    with pytest.raises(InputError, match="expected"):
+    with pytest.raises(InputError, match=r"give \(inputs, batch\)"):
         run(np.zeros((5, 10)))
     with pytest.raises(InputError, match=r"\(batch, inputs\)"):
         run(np.zeros(10))

@@ -144,11 +144,11 @@ def test_tiles_fuse_a_small_last_level() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: OrderOptions(2), "needs 3"),
-        (lambda: OrderOptions(10, time_limit_s=0.0), "above 0 seconds"),
-        (lambda: OrderOptions(10, annealing=Annealing(-1)), "at least 0 iterations"),
-        (lambda: Annealing(window=0), "at least 1 connection"),
-        (lambda: Annealing(blocks=1.5), "a share from 0 to 1"),
+        (lambda: OrderOptions(2), "use 3 or more"),
+        (lambda: OrderOptions(10, time_limit_s=0.0), "must be above 0 s"),
+        (lambda: OrderOptions(10, annealing=Annealing(-1)), "iterations=-1 must be 0 or more"),
+        (lambda: Annealing(window=0), "a window of 0 connections"),
+        (lambda: Annealing(blocks=1.5), "a fraction of moves from 0 to 1"),
         (lambda: order(baseline_mlp(5, 1, 0.5), OrderOptions(10), "best"), "two-optimal, anneal"),
     ],
 )

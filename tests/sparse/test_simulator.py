@@ -63,11 +63,11 @@ def test_min_write_aware_is_never_worse_than_min() -> None:
 @pytest.mark.parametrize(
     ("memory", "order", "policy", "message"),
     [
-        (2, [0, 1], "min", "needs 3"),
-        (3, [1, 0], "min", r"connection 1 \(1 -> 2\) stands before connection 0 \(0 -> 1\)"),
+        (2, [0, 1], "min", "use 3 or more"),
+        (3, [1, 0], "min", r"connection 1 \(1 -> 2\) comes before connection 0 \(0 -> 1\)"),
         (3, [0, 0], "min", "connection 0 twice"),
-        (3, [0], "min", "another length than the network"),
-        (3, [0, 2], "min", "outside"),
+        (3, [0], "min", r"has shape \(1,\)"),
+        (3, [0, 2], "min", "connection numbers 0 to 2; they must be 0 to 1"),
         (3, [0, 1], "fifo", "min, min-write-aware, lru, rr"),
     ],
 )

@@ -174,5 +174,5 @@ def test_shapes_fit_into_the_registers_and_compute_the_same() -> None:
 
 
 def test_no_trials_are_refused(parts: None) -> None:
-    with pytest.raises(InputError, match="--trials 0: write 1 or more"):
+    with pytest.raises(InputError, match="--trials 0: the number must be 1 or more"):
         tune.tune(prepared(_network(), Steps(measured="none"), LLVM), 0)

@@ -29,10 +29,12 @@ class ShownReport(Shown):
 def report_command(model: Model, options: ReportOptions, shown: ShownReport) -> None:
     """Write one interactive HTML page about MODEL's memory, which opens offline.
 
-    The page shows the network in its best order, live memory step by step in the given and the best
-    order (around the peaks for more than 5,000 operators), the arena, rewrites, off-chip traffic,
-    boards and proofs; with --firmware also milliseconds by operator. Each number equals the one
-    that schedule, rewrite, explain, offchip or latency prints with --json.
+    The page begins as explain does, with the best build for the board or the least memory, then
+    memory over time before and after, and RAM against time. It shows the network in its best order,
+    live memory step by step in the given and the best order (around the peaks for more than 5,000
+    operators), the arena, rewrites, off-chip traffic, boards and proofs; with --firmware also
+    milliseconds by operator. Each number equals the one that schedule, rewrite, explain, offchip or
+    latency prints with --json.
 
     [dim]Examples[/dim]
       serenity report model.tflite --open

@@ -1,13 +1,13 @@
 """``report``: one self-contained HTML page about the memory of a model."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tvm_serenity import __version__
 from tvm_serenity.boards import Board, board, names
-from tvm_serenity.commands.best_build import BoardOptions, question
+from tvm_serenity.commands.best_build import BoardOptions, Question, question
 from tvm_serenity.commands.explain import (
     all_measures,
     channel_claims,
@@ -32,7 +32,7 @@ from tvm_serenity.options.output import OUTPUT
 from tvm_serenity.plan import Plan, check_plan
 from tvm_serenity.plan.joint import Joint, Placed, place_order, schedule_for_arena
 from tvm_serenity.report.choices import choice_json
-from tvm_serenity.report.page import chart_library, page
+from tvm_serenity.report.page import page
 from tvm_serenity.report.proof import proof_json
 from tvm_serenity.report.shapes import graph_json, order_json
 from tvm_serenity.report.traffic import settings_for
@@ -89,8 +89,6 @@ def report(
     The naive checkers verify all orders and plans.
     """
     options = options or ReportOptions()
-    if options.output is not None:
-        chart_library()
     data = collect(Request(model, options, tell))
     if options.output is not None:
         write_bytes(options.output, page(data).encode())
@@ -117,12 +115,15 @@ def collect(request: Request) -> dict[str, Any]:
     claims = [*found.claims, *channels]
     check_schedule(graph, joint.schedule.order, joint.schedule.peak_bytes)
     check_plan(joint.plan.buffers, joint.plan.offsets)
+    choices = _choices(graph, joint.schedule, rewritten, found.tried)
     data = {
         "model": request.model,
         "version": __version__,
         "command": _command(request),
         "board": spec,
-        "choices": _choices(graph, joint.schedule, rewritten, found.tried),
+        "choices": choices,
+        "shown_choice": _shown_choice(found.asked, choices),
+        "ram_and_time": _ram_and_time(found.asked, joint.schedule, found.tried),
         "schedule": schedule_json(
             request.model, request.options.meaning, reduced, joint, found.given[1]
         ),
@@ -148,6 +149,7 @@ class _Searches:
     rewritten: Rewritten | Unrewritten
     plans: Sequence[Plan]
     tried: Sequence[Measure | Claim]
+    asked: Question
     claims: Sequence[Claim]
     boards: Sequence[dict[str, Any]]
     settings: Sweep
@@ -176,12 +178,68 @@ def _searched(
         asked = question(opened, request.options, target, request.tell)
     with within(None, 1 / 2), request.tell("placing on boards"):
         claims = claims_of(asked, graph, joint.schedule, tried)
-        boards = [fit_json(b, graph, joint.ranges, joint.plan) for b in _boards(target)]
+        least = min((m.peak_bytes for m in tried if isinstance(m, Measure)), default=0)
+        boards = [
+            _on_board(fit_json(b, graph, joint.ranges, joint.plan), least, asked)
+            for b in _boards(target)
+        ]
     settings = settings_for(max(joint.schedule.peak_bytes, 1))
     with request.tell("measuring traffic"):
         points = points_of({request.model: versions_of(opened.file().graph, None)}, settings)
         traffic = run_points(points, is_keyed=False)
-    return _Searches(given, joint, rewritten, plans, tried, claims, boards, settings, traffic)
+    return _Searches(
+        given, joint, rewritten, plans, tried, asked, claims, boards, settings, traffic
+    )
+
+
+def _on_board(alone: dict[str, Any], least_bytes: int, asked: Question) -> dict[str, Any]:
+    """Return the fit of the order alone, with what more than the order may reach.
+
+    ``best_fits``: the best build fits this board; null where it was not searched. ``may_fit``: the
+    least peak of all measures fits its memory, and the weights its flash.
+    """
+    room = least_bytes <= alone["largest_room_bytes"] and alone["flash_spare_bytes"] > 0
+    searched = asked.board is not None and asked.board.name == alone["board"]
+    best = asked.best if searched and not isinstance(asked.best, Claim) else None
+    return {**alone, "best_fits": None if best is None else best["fits"], "may_fit": room}
+
+
+def _ram_and_time(asked: Question, best: Schedule, tried: Sequence[Measure | Claim]) -> Any:
+    """Return RAM and time of the answer, and of what stands beside it, as JSON."""
+    found = asked.best
+    if found is not None and not isinstance(found, Claim):
+        builds = [found["build"], *found["alternatives"]]
+        in_ms = found["build"]["milliseconds"] is not None
+        points = [
+            _point(b["how"], b["ram_bytes"], b["milliseconds"][1] if in_ms else b["instructions"])
+            for b in builds
+            if not in_ms or b["milliseconds"] is not None
+        ]
+        return {"unit": "ms" if in_ms else "instructions", "points": points}
+    measures = [m for m in tried if isinstance(m, Measure) and m.peak_bytes < best.peak_bytes]
+    points = [_point("order alone", best.peak_bytes, len(best.order))]
+    points += [_point(m.words, m.peak_bytes, m.ops) for m in measures]
+    return {"unit": "kernel calls", "points": sorted(points, key=lambda p: p["ram_bytes"])}
+
+
+def _point(name: str, ram_bytes: int, time: float | None) -> dict[str, Any]:
+    return {"name": name, "ram_bytes": ram_bytes, "time": time}
+
+
+def _shown_choice(asked: Question, listed: Sequence[Mapping[str, Any]]) -> str:
+    """Return the name of the choice that the page shows first: that of the answer.
+
+    This is bands of rows or rewriting if the best build uses them; without a build, the choice with
+    the lowest peak.
+    """
+    names = [str(one["name"]) for one in listed]
+    found = asked.best
+    if found is not None and not isinstance(found, Claim):
+        how = found["build"]["how"]
+        if how.startswith("bands") and "rows" in names:
+            return "rows"
+        return "rewrite" if "rewritten" in how else "order"
+    return min(zip(names, listed, strict=True), key=lambda pair: pair[1]["after"]["peak_bytes"])[0]
 
 
 def _choices(

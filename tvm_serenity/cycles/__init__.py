@@ -1,7 +1,8 @@
-"""Milliseconds before flashing: the time of a linked program on a board, without the board.
+"""Estimates the run time of a linked program on a board, without the board.
 
-Unicorn (the extra ``cycles``) emulates the ELF file. A native driver prices every instruction by a
-table of the core (``targets/cores/``) and a model of the board's memories (``[timing]``).
+Unicorn (the extra ``cycles``) emulates the ELF file. A native driver computes the cycles of each
+instruction from the core's timing table (``targets/cores/``) and the board's memory model
+(``[timing]`` in its TOML file).
 
     from tvm_serenity.cycles import cycles_of
 

@@ -1,7 +1,7 @@
-"""The timing of a board's memories: the table ``[timing]`` of its TOML file.
+"""Reads the timing of a board's memories, the table ``[timing]`` of its TOML file.
 
-It holds wait states at a clock, the width of a read, prefetch, caches, and shared ports; the class
-of the board's claim; and the current it draws.
+The table holds wait states per clock, read widths, prefetch, caches and shared ports, the class of
+the estimate (see ``CHECKED``), and the current of the chip.
 """
 
 from collections.abc import Sequence
@@ -13,13 +13,16 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.system.toml_table import TomlTable
 
 CHECKED, MODELLED, COUNTS = "checked", "modelled", "counts only"
-"""Classes of a claim: published results were predicted (docs/latency.md); a model without any;
-no table of the core, or of the board."""
+"""The classes of an estimate (``claim``).
+
+*checked*: the model has been compared with published results (docs/latency.md). *modelled*: there
+is a model, but no published results. *counts only*: there is no table of the core or the board.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheModel:
-    """A cache: lines in sets of ``ways``, filled by ``sector_bytes``."""
+    """A set-associative cache with ``ways`` lines per set; a miss loads ``sector_bytes``."""
 
     name: str
     size_bytes: int
@@ -31,11 +34,13 @@ class CacheModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryModel:
-    """The timing of one region of the board.
+    """The timing of one memory region of the board.
 
-    ``waits`` are steps of (most MHz, wait states). A read of ``read_bytes`` takes 1 + waits cycles
-    of a clock that is the core's divided by ``clock_divider``, and ``latency_cycles`` of the
-    core's. Caches are names, "" for none; so is ``port``, which regions on one bus share.
+    ``waits``: pairs of a maximum clock in MHz and the wait states up to it. A read of
+    ``read_bytes`` takes 1 + wait states cycles of the memory's clock (the core's clock divided by
+    ``clock_divider``) plus ``latency_cycles`` of the core's clock. ``instruction_cache`` and
+    ``data_cache``: names of caches, "" for none. ``port``: the name of the bus that regions share,
+    "" for none.
     """
 
     region: str
@@ -52,18 +57,19 @@ class MemoryModel:
     source: str
 
     def wait_states(self, clock_mhz: int) -> int:
-        """Return the wait states at a clock; raise :class:`InputError` above the last step."""
+        """Return the wait states at ``clock_mhz``; raise :class:`InputError` if it is too high."""
         for most, waits in self.waits:
             if clock_mhz <= most:
                 return waits
         raise InputError(
-            f"region {self.region!r} runs at up to {self.waits[-1][0]} MHz, not at {clock_mhz}"
+            f"region {self.region!r} has no wait states for {clock_mhz} MHz; use a clock of "
+            f"{self.waits[-1][0]} MHz or less"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyModel:
-    """The current of the chip by its data sheet: ``microamps`` per MHz at ``volts``."""
+    """The current of the chip from its data sheet, in microamperes per MHz, at a supply voltage."""
 
     microamps_per_mhz: int
     millivolts: int
@@ -72,10 +78,10 @@ class EnergyModel:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardTiming:
-    """The model that turns instructions into time on a board.
+    """The timing model of a board.
 
-    ``error_percent``: the worst error of predictions against published results; for a ``modelled``
-    board the assumed spread.
+    ``error_percent``: for a *checked* board, the largest error of predictions against published
+    results; for a *modelled* board, an assumed error.
     """
 
     claim: str
@@ -105,10 +111,13 @@ def board_timing(board: Board) -> BoardTiming | None:
     memories = tuple(_memory(t, board, caches) for t in top.tables("memories"))
     told = {m.region for m in memories}
     if len(told) != len(memories):
-        raise top.error("two of 'memories' are of one region")
+        raise top.error("'memories' has two entries for one region; give one entry per region")
     for region in board.regions:
         if region.kind in ("flash", "psram") and region.name not in told:
-            raise top.error(f"'memories' has none of region {region.name!r}, which is not RAM")
+            raise top.error(
+                f"'memories' has no entry for region {region.name!r}; each region of kind "
+                f"{region.kind!r} needs one"
+            )
     path = Path(board.file)
     return BoardTiming(
         claim=top.choice("class", (CHECKED, MODELLED)),
@@ -137,10 +146,11 @@ def _cache(table: TomlTable) -> CacheModel:
     )
     if cache.size_bytes % (line * cache.ways) or line % cache.sector_bytes:
         raise table.error(
-            f"{cache.name!r}: its size must be full sets of lines, and its lines full sectors"
+            f"cache {cache.name!r}: its size must be a multiple of ways x line size, and its line "
+            "size a multiple of the sector size"
         )
     if line // cache.sector_bytes > 64:
-        raise table.error(f"{cache.name!r}: a line has more than 64 sectors")
+        raise table.error(f"cache {cache.name!r}: a line may have at most 64 sectors")
     return cache
 
 
@@ -175,10 +185,10 @@ def _waits(table: TomlTable) -> tuple[tuple[int, int], ...]:
             or len(step) != 2
             or any(isinstance(v, bool) or not isinstance(v, int) or v < 0 for v in step)
         ):
-            raise table.error("'wait_states' is a list of [most MHz, wait states]")
+            raise table.error("'wait_states' must be a list of [maximum MHz, wait states]")
         steps.append((step[0], step[1]))
     if not steps or sorted(steps) != steps:
-        raise table.error("'wait_states' is empty or its clocks do not rise")
+        raise table.error("'wait_states' must not be empty, and its clocks must ascend")
     return tuple(steps)
 
 
@@ -196,9 +206,10 @@ def _energy(table: TomlTable | None) -> EnergyModel | None:
 def memory_rows(
     timing: BoardTiming, clock_mhz: int
 ) -> tuple[list[list[int]], list[list[int]], int]:
-    """Return regions, caches and the number of ports in the form of the native driver.
+    """Return the rows of regions and caches for the native driver, and the number of ports.
 
-    A region without a model has no waits; one without waits at this clock has no caches either.
+    A region without a model has no wait states. A region without wait states at ``clock_mhz`` has
+    no caches.
     """
     caches = [
         [c.line_bytes, c.sector_bytes, c.size_bytes // (c.line_bytes * c.ways), c.ways]

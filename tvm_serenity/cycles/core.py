@@ -1,8 +1,9 @@
-"""Timing tables of cores, from ``targets/cores/*.toml`` or a user's file.
+"""Reads the timing tables of cores, from ``targets/cores/*.toml`` or a user's file.
 
     core_timing("cortex-m4"), core_timing("my-core.toml")
 
-A table holds the cost of each instruction and the effect of its neighbours, each with its source.
+A table holds the cycles of each instruction and the effects of neighbouring instructions, each with
+its source.
 """
 
 from collections.abc import Mapping
@@ -32,23 +33,23 @@ KINDS = (
     "float_store",
     "barrier",
 )
-"""Kinds of instructions, as far as they matter for time; in the order of ``cpp/cycles/row.hpp``."""
+"""The kinds of instructions that differ in timing, in the order of ``cpp/cycles/row.hpp``."""
 
 MODELS = ("m0", "m3", "m4", "m7", "m33")
-"""The cores that Unicorn emulates."""
+"""The names of the cores that Unicorn emulates."""
 
 MOST_CYCLES = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
-    """The cost of the instructions of one group.
+    """The timing of a group of instructions.
 
-    ``cycles`` issue one, ``most`` at most (divisions: by the bits of the quotient); loads and
-    stores of several registers take one more transfer for each further one. ``latency``: cycles
-    until another instruction can use the result (two issued per cycle). ``late``: a float
-    instruction right behind waits for the result. ``alone``: never issued beside another
-    instruction.
+    ``cycles``: cycles to issue one instruction. ``most``: its maximum (a division depends on the
+    bits of its quotient). Loads and stores of several registers take one more transfer for each
+    additional register. ``latency``: cycles until another instruction can use the result, on a core
+    that issues two instructions per cycle. ``late``: a float instruction right after this one waits
+    for its result. ``alone``: never issued in the same cycle as another instruction.
     """
 
     kind: str
@@ -62,11 +63,12 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineModel:
-    """How a core issues and fetches instructions.
+    """The instruction fetch and issue of a core.
 
-    ``issue``: instructions per cycle. ``refill``: least and most cycles from a taken branch to the
-    fetch of its target (with a predictor: from a mispredicted branch); ``refill_indirect`` from a
-    branch to an address in a register. The others are cycles, bytes and counts as named.
+    ``issue``: instructions per cycle. ``refill``: the minimum and maximum of cycles from a taken
+    branch to the fetch of its target; on a core with a branch predictor, from a mispredicted
+    branch. ``refill_indirect``: the same for a branch to an address in a register. The names of the
+    other fields have their units.
     """
 
     issue: int
@@ -88,7 +90,10 @@ class PipelineModel:
 
 @dataclass(frozen=True, kw_only=True)
 class CoreTiming:
-    """A core's table: ``instructions`` by name, a form after ``+`` (``str+index``)."""
+    """The timing table of a core.
+
+    ``instructions``: maps a mnemonic to its timing; a form follows a ``+``, as in ``str+index``.
+    """
 
     name: str
     title: str
@@ -100,19 +105,21 @@ class CoreTiming:
 
 @cache
 def core_names() -> tuple[str, ...]:
-    """Return the names of cores with a timing table, sorted."""
+    """Return the sorted names of the cores with a timing table."""
     return tuple(name for name in core_files() if "pipeline" in core_table(name).data)
 
 
 def core_timing(spec: str, beside: Path | None = None) -> CoreTiming:
-    """Return the table that ``spec`` names: one of ``core_names()``, or a TOML file.
+    """Return the timing table ``spec``: a name of ``core_names()``, or the path of a TOML file.
 
-    A file is searched in the folder ``beside``. Raises :class:`InputError`, which names file and
-    key.
+    A relative path is relative to the folder ``beside``. Raises :class:`InputError`, which names
+    the file and the invalid key.
     """
     if not spec.endswith(".toml") and spec not in core_names():
         known = ", ".join(core_names())
-        raise InputError(f"no timing table of {spec!r}; there are {known}, or a .toml file")
+        raise InputError(
+            f"there is no timing table {spec!r}; choose one of {known}, or give a .toml file"
+        )
     return _parse(core_table(spec, beside))
 
 
@@ -125,7 +132,7 @@ def _parse(top: TomlTable) -> CoreTiming:
         instruction = _instruction(group)
         for name in group.text("names").split():
             if name in instructions:
-                raise group.error(f"{name!r} stands in two groups")
+                raise group.error(f"{name!r} is in two groups; list each instruction once")
             instructions[name] = instruction
     if not instructions:
         raise top.error("'instructions' is missing")
@@ -176,7 +183,7 @@ def _pipeline(table: TomlTable) -> PipelineModel:
 
 
 def pipeline_row(model: PipelineModel) -> list[int]:
-    """Return the model as the native driver reads it (``Core`` in ``cpp/cycles/pipeline.hpp``)."""
+    """Return the native driver's form of ``model`` (``Core`` in ``cpp/cycles/pipeline.hpp``)."""
     return [
         int(model.issue == 2),
         model.fetch_bytes,

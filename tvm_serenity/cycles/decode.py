@@ -1,4 +1,4 @@
-"""Decodes machine code to rows that the native driver prices, by Capstone and a core's table."""
+"""Decodes machine code to rows for the native driver, with Capstone and a core's timing table."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,8 +18,10 @@ STORES, WRITES_BACK, WRITES_PC, LATE, IS_FLOAT, ENTRY, ALONE, DIVIDES, SIGNED = 
     128,
     1,
 )
-"""Flags of a row, in the order of ``Flag`` in ``cpp/cycles/row.hpp``; a division that is signed
-bears the flag of stores."""
+"""The flags of a row, in the order of ``Flag`` in ``cpp/cycles/row.hpp``.
+
+A signed division has the flag of a store.
+"""
 
 NO_REGISTER = 255
 SP, PC = 13, 15
@@ -34,7 +36,7 @@ NAMES = {f"r{i}": i for i in range(13)} | {
 }
 FLOATS = {f"s{i}": 1 << i for i in range(32)} | {f"d{i}": 3 << 2 * i for i in range(16)}
 LISTS = {"ldm", "ldmdb", "stm", "stmdb", "vldmia", "vldmdb", "vstmia", "vstmdb"}
-"""Names of loads and stores whose first operand is the base."""
+"""Mnemonics of loads and stores whose first operand is the base register."""
 STACK = {"push": 1, "pop": 0, "vpush": 1, "vpop": 0}
 WIDE = (0b11101, 0b11110, 0b11111)
 """The first five bits of the second byte of an instruction of four bytes."""
@@ -43,7 +45,7 @@ WIDTHS = {"b": 1, "sb": 1, "h": 2, "sh": 2}
 
 @dataclass(frozen=True)
 class Decoder:
-    """Decodes at an address: ``code_at(address, bytes)`` returns the memory there.
+    """Decodes the instruction at an address.
 
     ``entries`` are the addresses of operators. ``known`` holds the row of each instruction by its
     bytes, as at an address that is no entry: no field depends on the address.
@@ -56,9 +58,10 @@ class Decoder:
     known: dict[bytes, list[int]] = field(default_factory=dict)
 
     def __call__(self, address: int) -> list[int]:
-        """Return the row of the instruction; raise :class:`UnsupportedError` if it is unknown.
+        """Return the row of the instruction at ``address``.
 
-        The order of the fields is that of ``row_of`` in ``cpp/cycles/module.cpp``.
+        The fields have the order of ``row_of`` in ``cpp/cycles/module.cpp``. Raises
+        :class:`UnsupportedError` if the instruction is unknown or not in the timing table.
         """
         code = self.code_at(address, 4)
         code = code if code[1] >> 3 in WIDE else code[:2]
@@ -71,14 +74,16 @@ class Decoder:
         """Return the row of the instruction ``code``, which is at ``address``."""
         decoded = next(self.engine.disasm(code, address, 1), None)
         if decoded is None:
-            raise UnsupportedError(f"unknown instruction {code.hex()} at {address:#x}")
+            raise UnsupportedError(
+                f"the instruction {code.hex()} at {address:#x} cannot be disassembled"
+            )
         shape = _shape(self.engine, decoded)
         entry = next(
             (self.core.instructions[n] for n in shape.names if n in self.core.instructions), None
         )
         if entry is None:
             raise UnsupportedError(
-                f"{self.core.name} has no timing of {shape.names[-1]!r} "
+                f"the timing table of {self.core.name} has no entry for {shape.names[-1]!r} "
                 f"({decoded.mnemonic} {decoded.op_str} at {address:#x})"
             )
         return _row(shape, entry, decoded.size, shape.flags)
@@ -86,7 +91,10 @@ class Decoder:
 
 @dataclass(frozen=True, kw_only=True)
 class _Shape:
-    """An instruction without its costs: names to look up, the most specific one first."""
+    """A decoded instruction without its timing.
+
+    ``names``: the names to look up in the timing table, the most specific first.
+    """
 
     names: tuple[str, ...]
     count: int = 1
@@ -201,7 +209,8 @@ def _plain(name: str, operands: _Operands) -> _Shape:
     float_read = 0
     for value in floats if keeps else floats[1:]:
         float_read |= value
-    if name == "vmov" and core:  # between the files: the float side is read or written
+    # A vmov between core and float registers reads or writes a float register.
+    if name == "vmov" and core:
         to_core = bool(made)
         float_all = sum(set(floats))
         return _Shape(
@@ -228,7 +237,7 @@ def _plain(name: str, operands: _Operands) -> _Shape:
 
 
 def _memory(name: str, operands: _Operands) -> _Shape:
-    found, memory = operands.found, operands.memory()
+    instruction, memory = operands.found, operands.memory()
     base, index = operands.core(memory.mem.base), operands.core(memory.mem.index)
     registers = operands.registers()
     data = registers[1:] if name.startswith("strex") else registers
@@ -238,7 +247,9 @@ def _memory(name: str, operands: _Operands) -> _Shape:
     double = name in ("ldrd", "strd")
     core_data = [] if is_float else data[:2] if double else data[:1]
     float_data = operands.float(data[0]) if is_float and data else 0
-    after = "], " in found.op_str  # the base is updated afterwards
+    after = (
+        "], " in instruction.op_str
+    )  # Post-indexed: the base register is updated after the access.
     names = [name]
     if index is not None:
         names.insert(0, f"{name}+index")
@@ -269,7 +280,7 @@ def _memory(name: str, operands: _Operands) -> _Shape:
         float_written=0 if stores else float_data,
         float_read=float_data if stores else 0,
         flags=(STORES if stores else 0)
-        | (WRITES_BACK if found.writeback else 0)
+        | (WRITES_BACK if instruction.writeback else 0)
         | (WRITES_PC if pc else 0)
         | (IS_FLOAT if is_float else 0),
     )

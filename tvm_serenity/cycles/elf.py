@@ -1,4 +1,4 @@
-"""Reads a linked program: 32-bit little-endian ELF for Arm."""
+"""Reads linked programs: 32-bit little-endian ELF files for Arm."""
 
 import struct
 from bisect import bisect_right
@@ -15,7 +15,7 @@ MAX_FILE_BYTES = 2**28
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A name in the program: ``code`` for functions; ``size_bytes`` may be 0."""
+    """A symbol; ``code`` is True for functions, and ``size_bytes`` may be 0."""
 
     name: str
     address: int
@@ -25,7 +25,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Bytes to load at ``load_address``, which run at ``address``."""
+    """A segment, which is loaded at ``load_address`` and used at ``address``."""
 
     address: int
     load_address: int
@@ -43,7 +43,7 @@ class LinkedProgram:
     compiler: str
 
     def find(self, name: str) -> Symbol | None:
-        """Return the symbol of that name, or None."""
+        """Return the symbol ``name``, or None."""
         return next((s for s in self.symbols if s.name == name), None)
 
     def functions(self) -> "FunctionRanges":
@@ -54,7 +54,7 @@ class LinkedProgram:
 
 @dataclass(frozen=True)
 class FunctionRanges:
-    """Functions by address range."""
+    """A map from addresses to functions."""
 
     symbols: tuple[Symbol, ...]
 
@@ -65,26 +65,29 @@ class FunctionRanges:
 
 
 def program(path: str | Path) -> LinkedProgram:
-    """Return the program in ``path``; raise :class:`InputError` if it is not one for Arm."""
+    """Read ``path`` and return its program.
+
+    Raises :class:`InputError` if the file is not a linked 32-bit Arm program.
+    """
     try:
         if Path(path).stat().st_size > MAX_FILE_BYTES:
-            raise InputError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
+            raise InputError(f"{path}: the file is larger than {MAX_FILE_BYTES} bytes")
         data = Path(path).read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        raise InputError(f"{path}: the file cannot be read: {error.strerror}") from None
     try:
         return _read(str(path), data)
     except (struct.error, IndexError, UnicodeDecodeError):
-        raise InputError(f"{path}: a damaged ELF file") from None
+        raise InputError(f"{path}: the ELF file is damaged") from None
 
 
 def _read(path: str, data: bytes) -> LinkedProgram:
     if data[:4] != b"\x7fELF" or len(data) < 52:
-        raise InputError(f"{path}: no ELF file")
+        raise InputError(f"{path}: the file is not an ELF file")
     head = struct.unpack_from(HEADER, data)
     ident, kind, machine, _, entry, programs, sections = head[:7]
     if ident[4] != 1 or ident[5] != 1 or machine != ARM or kind != EXECUTABLE:
-        raise InputError(f"{path}: no linked program for 32-bit Arm")
+        raise InputError(f"{path}: the file is not a linked program for 32-bit Arm")
     segments = []
     for i in range(head[10]):
         kind, offset, virtual, physical, size, *_ = struct.unpack_from(
@@ -92,10 +95,10 @@ def _read(path: str, data: bytes) -> LinkedProgram:
         )
         if kind == LOADED and size:
             if offset + size > len(data):
-                raise InputError(f"{path}: a damaged ELF file")
+                raise InputError(f"{path}: the ELF file is damaged")
             segments.append(Segment(virtual, physical, data[offset : offset + size]))
     if not segments:
-        raise InputError(f"{path}: nothing to load")
+        raise InputError(f"{path}: the program has no segments to load")
     table = [struct.unpack_from(SECTION, data, sections + i * head[11]) for i in range(head[12])]
     symbols = tuple(_symbols(data, table))
     return LinkedProgram(

@@ -1,7 +1,7 @@
-"""Runs a linked program in Unicorn, followed by the native driver.
+"""Runs a linked program in Unicorn, with a hook of the native driver before each instruction.
 
-Unicorn's own memory hooks break conditional blocks (2.1.4), so addresses are computed from the
-registers before each instruction; a hook is a function pointer, and the driver's is native.
+Unicorn's memory hooks do not work in conditional blocks (2.1.4). So the driver computes the
+addresses of loads and stores from the registers. The hook is a pointer to a native function.
 """
 
 import ctypes
@@ -15,24 +15,24 @@ from tvm_serenity.errors import InputError, MissingPartError
 
 PAGE = 4096
 SYSTEM = 0xE000E000
-"""The system control space, whose registers are memory here."""
+"""The address of the system control space, whose registers are emulated as memory."""
 
 RETURN = 0x9FFF_0000
-"""The return address of calls from outside: above all board memory, and executable."""
+"""The return address of calls by this module: executable, and above all memory of boards."""
 
 SETUP_US = 60_000_000
 FAULT_BITS = 0xF << 20
 BREAKPOINT = 7
 WRITE0, EXITS = 0x04, (0x18, 0x20)
 LIMIT = 20_000_000_000
-"""Instructions after which a program counts as endless."""
+"""Number of instructions after which a run is stopped as endless."""
 
 
 PARTS = ("unicorn", "capstone")
 
 
 def installed() -> bool:
-    """Return whether emulator, disassembler and driver are installed."""
+    """Return whether the emulator, the disassembler and the native driver are installed."""
     return all(find_spec(part) is not None for part in PARTS) and native()
 
 
@@ -54,7 +54,7 @@ def native() -> bool:
 
 
 class Machine:
-    """A program in the memory of a board, at its entry."""
+    """An emulated board with a program in its memory, at the program's entry."""
 
     def __init__(self, program: LinkedProgram, board: Board, model: str) -> None:
         require()
@@ -71,33 +71,35 @@ class Machine:
         self._hook()
 
     def register(self, number: int) -> int:
-        """Return the value of r0 (0) to pc (15)."""
+        """Return the value of register ``number``, from r0 (0) to pc (15)."""
         return int(self.engine.reg_read(self.registers[number]))
 
     def set_register(self, number: int, value: int) -> None:
-        """Set r0 (0) to pc (15)."""
+        """Set register ``number``, from r0 (0) to pc (15), to ``value``."""
         self.engine.reg_write(self.registers[number], value)
 
     @property
     def registers(self) -> list[int]:
-        """Unicorn's numbers of r0 to pc."""
+        """Return Unicorn's numbers of the registers r0 to pc."""
         c = self._const
         first = [getattr(c, f"UC_ARM_REG_R{i}") for i in range(13)]
         return [*first, c.UC_ARM_REG_SP, c.UC_ARM_REG_LR, c.UC_ARM_REG_PC]
 
     def code_at(self, address: int, size: int) -> bytes:
-        """Return bytes of memory."""
+        """Return ``size`` bytes of memory at ``address``."""
         return bytes(self.engine.mem_read(address, size))
 
     def write(self, address: int, data: bytes) -> None:
-        """Write bytes; :class:`InputError` outside of the board's memory."""
+        """Write ``data``; raise :class:`InputError` outside of the board's memory."""
         region = self._region(address)
         if region is None or address + len(data) > region.address + region.size_bytes:
-            raise InputError(f"{len(data)} bytes at {address:#x} are outside of {self.board.name}")
+            raise InputError(
+                f"{len(data)} bytes at {address:#x} are outside of the memory of {self.board.name}"
+            )
         self.engine.mem_write(address, data)
 
     def start(self) -> None:
-        """Set pc and the stack as the core does at reset, by the vectors at the lowest address."""
+        """Set pc and the stack pointer from the vector table, as the core does at reset."""
         vectors = min(s.load_address for s in self.program.segments)
         top = int.from_bytes(self.code_at(vectors, 4), "little")
         if self._region(top - 4) is None or top % 4:
@@ -109,7 +111,7 @@ class Machine:
         self.set_register(14, RETURN | 1)
 
     def run_to(self, begin: int, end: int, timeout_us: int = SETUP_US) -> None:
-        """Run from ``begin`` until ``end``; raise :class:`InputError` if it is not reached."""
+        """Run from ``begin`` to ``end``; raise :class:`InputError` if ``end`` is not reached."""
         import unicorn
 
         self._ended = False
@@ -122,11 +124,12 @@ class Machine:
         if self.register(15) & ~1 != end & ~1:
             at = self.program.functions().name_at(self.register(15))
             raise InputError(
-                f"{self.program.path}: {_name(self.program, end)} is not reached: in {at}"
+                f"{self.program.path}: {_name(self.program, end)} was not reached; the program "
+                f"stopped in {at}"
             )
 
     def call(self, address: int) -> int:
-        """Return r0 of a function without arguments, called from outside."""
+        """Call the function at ``address`` without arguments, and return r0."""
         saved = [self.register(i) for i in range(16)]
         self.set_register(14, RETURN | 1)
         self.run_to(address, RETURN)
@@ -160,7 +163,9 @@ class Machine:
             ctypes.c_uint64(0),
         )
         if status:
-            raise InputError(f"{self.program.path}: Unicorn refuses a hook ({status})")
+            raise InputError(
+                f"{self.program.path}: Unicorn did not accept the hook (status {status})"
+            )
         try:
             self.run_to(begin, end, 0)
         except InputError:
@@ -193,7 +198,7 @@ class Machine:
 
         def left(_e: Any, _kind: int, address: int, _size: int, _value: int, _data: Any) -> bool:
             at = self.program.functions().name_at(self.register(15)) or hex(self.register(15))
-            self._error = f"{at} leaves the memory of {self.board.name} at {address:#x}"
+            self._error = f"{at} accesses {address:#x}, outside of the memory of {self.board.name}"
             return False
 
         def interrupt(_engine: Any, number: int, _data: Any) -> None:
@@ -208,7 +213,7 @@ class Machine:
                 return
             if not self._error:
                 at = self.program.functions().name_at(pc) or hex(pc)
-                self._error = f"ends by exception {number} in {at}"
+                self._error = f"exception {number} ended the program in {at}"
             self.engine.emu_stop()
 
         self.engine.hook_add(unicorn.UC_HOOK_MEM_INVALID, left)
@@ -226,7 +231,7 @@ class Machine:
 
 
 def _pages(regions: tuple[MemoryRegion, ...]) -> list[tuple[int, int]]:
-    """Return the regions as full pages that do not overlap."""
+    """Return disjoint ranges of full pages that cover ``regions``, as addresses and sizes."""
     pages: list[list[int]] = []
     for region in sorted(regions, key=lambda r: r.address):
         first = region.address // PAGE * PAGE
@@ -245,4 +250,4 @@ def _name(program: LinkedProgram, address: int) -> str:
 
 
 Setup = Callable[[Machine], None]
-"""What to do with a machine when the measured function is reached."""
+"""A function that prepares a machine when the measured function is reached."""

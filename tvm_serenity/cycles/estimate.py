@@ -1,6 +1,6 @@
-"""Cycles of a linked program on a board: a range, its parts, and the class of the claim.
+"""Estimates the cycles of a function of a linked program on a board.
 
-cycles_of("build/firmware.elf", board("nucleo-l4r5zi"), function="kws_run")
+cycles_of("build/firmware.elf", board("nucleo-l4r5zi"), "kws_run")
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from tvm_serenity.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The cost of one operator or function: calls (0: unknown), instructions, cycles."""
+    """The calls (0: unknown), instructions and range of cycles of one operator or function."""
 
     name: str
     calls: int
@@ -30,12 +30,12 @@ class Spent:
 
 @dataclass(frozen=True, kw_only=True)
 class CycleEstimate:
-    """Cycles of one run of ``function``.
+    """The estimated cycles of one run of ``function``.
 
-    ``cycles``: with the least and the most refill of branches. ``error_percent``: the worst error
-    of the board's model where it could be compared, or the assumed spread. ``shares``: of the
-    larger figure, in cycles: core, branches, instructions from and data in each region.
-    ``operators`` in order of their first calls; ``functions`` by their own cycles.
+    ``cycles``: the range, with the least and the largest refill of branches. ``error_percent``: the
+    largest known error of the board's model, or an assumed error. ``shares``: the parts of the
+    range's upper end, in cycles: core, branches, instructions from and data in each region.
+    ``operators``: in the order of their first calls. ``functions``: by their own cycles.
     """
 
     board: str
@@ -59,17 +59,17 @@ class CycleEstimate:
 
     @property
     def milliseconds(self) -> tuple[float, float]:
-        """The range by the branches' refill."""
+        """The range ``cycles`` in milliseconds."""
         return self.in_milliseconds(self.cycles)
 
     def in_milliseconds(self, cycles: tuple[int, int]) -> tuple[float, float]:
-        """Return a range of cycles in milliseconds."""
+        """Return the range ``cycles`` in milliseconds at the board's clock."""
         low, high = cycles
         return low / self.clock_mhz / 1e3, high / self.clock_mhz / 1e3
 
     @property
     def expected_ms(self) -> tuple[float, float]:
-        """The range, widened by the error of the board's model on either side."""
+        """The range in milliseconds, widened on both sides by ``error_percent``."""
         low, high = self.milliseconds
         error = self.error_percent / 100
         return low / (1 + error), high / (1 - error) if error < 1 else float("inf")
@@ -77,10 +77,11 @@ class CycleEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredCall:
-    """The call to measure: ``function`` from its first call to its return.
+    """The call to measure: ``function``, from its first call to its return.
 
-    ``entry``: the start address's symbol, "" for the program's own entry. ``operators``: functions
-    of one operator each; ``setup`` runs when the function is reached.
+    ``entry``: the symbol at which the program starts, "" for the program's entry. ``operators``:
+    names of functions that each compute one operator. ``setup``: called with the machine when the
+    function is reached.
     """
 
     function: str
@@ -92,16 +93,20 @@ class MeasuredCall:
 def cycles_of(
     elf: str | Path, board: Board, run: MeasuredCall | str, *, clock_mhz: int | None = None
 ) -> CycleEstimate:
-    """Return the cycles of one run of a function of ``elf`` on ``board``.
+    """Emulate one run of a function of ``elf``, and return its estimated cycles on ``board``.
 
-    Raises :class:`InputError` if the board has no timing, the program leaves the board's memory or
-    the function is not reached, :class:`UnsupportedError` if the core's table lacks an instruction,
-    :class:`MissingPartError` without Unicorn or the native driver.
+    Raises :class:`InputError` if the board has no timing model, the program accesses an address
+    outside of the board's memory, or the function is not reached; :class:`UnsupportedError` if the
+    core's table has no entry for an instruction; :class:`MissingPartError` if Unicorn or the native
+    driver is not installed.
     """
     what = MeasuredCall(function=run) if isinstance(run, str) else run
     timing = board_timing(board)
     if timing is None:
-        raise InputError(f"{board.name}: no table [timing]: instructions can be counted only")
+        raise InputError(
+            f"{board.name}: the board's file has no table [timing], so only instructions can be "
+            "counted"
+        )
     core = core_timing(timing.core, timing.beside)
     require()
     loaded = program(elf)
@@ -112,7 +117,7 @@ def cycles_of(
 def ready(
     loaded: LinkedProgram, board: Board, core: CoreTiming, what: MeasuredCall
 ) -> tuple[Machine, int, int]:
-    """Return a machine that has reached the function, its address, and its return address."""
+    """Run the program to the function; return the machine, the function's and return addresses."""
     function = _function(loaded, what.function)
     machine = Machine(loaded, board, core.model)
     machine.start()
@@ -128,7 +133,9 @@ def _function(loaded: LinkedProgram, name: str) -> int:
     symbol = loaded.find(name)
     if symbol is None or not symbol.code:
         some = ", ".join(sorted(s.name for s in loaded.symbols if s.code)[:12])
-        raise InputError(f"{loaded.path}: no function {name!r}; there are {some} ...")
+        raise InputError(
+            f"{loaded.path}: the program has no function {name!r}; choose one of {some} ..."
+        )
     return symbol.address
 
 
@@ -158,7 +165,7 @@ def _priced(
     facts = follower.result()
     if facts["at_limit"]:
         raise InputError(
-            f"{loaded.path}: {what.function} does not end within {LIMIT:,} instructions"
+            f"{loaded.path}: {what.function} did not return within {LIMIT:,} instructions"
         )
     low, high = (p["cycles"] for p in facts["pipelines"])
     energy = timing.energy
@@ -192,13 +199,13 @@ def _priced(
 
 
 def _shares(pipeline: Mapping[str, Any], regions: Sequence[str]) -> dict[str, int]:
-    found = {"core": pipeline["core"], "branches": pipeline["branches"]}
+    shares = {"core": pipeline["core"], "branches": pipeline["branches"]}
     for region, fetch, data in zip(regions, pipeline["fetch"], pipeline["data"], strict=True):
         if fetch:
-            found[f"instructions from {region}"] = fetch
+            shares[f"instructions from {region}"] = fetch
         if data:
-            found[f"data in {region}"] = data
-    return found
+            shares[f"data in {region}"] = data
+    return shares
 
 
 def _operators(segments: Sequence[Any], entries: Mapping[int, str]) -> tuple[Spent, ...]:
@@ -220,7 +227,7 @@ def _profile(rows: Sequence[tuple[int, int, int]], loaded: LinkedProgram) -> tup
 
 
 def claim_of(board: Board) -> str:
-    """Return the class of claims about ``board``: checked, modelled or counts only."""
+    """Return the class of estimates for ``board``: checked, modelled or counts only."""
     timing = board_timing(board)
     if timing is None or (timing.core not in core_names() and not timing.core.endswith(".toml")):
         return COUNTS

@@ -1,8 +1,8 @@
-"""Cycles from counts of blocks and a core's table alone, for use without Unicorn.
+"""Estimates cycles from counts of executed blocks and a core's table, without Unicorn.
 
-Each instruction takes its cycles in the table, a load behind an independent load one cycle less, a
-taken branch its refill. Memories do not wait and results are ready at once, because register
-contents are unknown. So this is less exact than ``cycles_of``, and is called ``static``.
+Each instruction takes its cycles in the table; a load after an independent load takes one cycle
+less; a taken branch adds its refill. The estimate has no wait states and no latencies, because the
+contents of registers are unknown. So it is less accurate than ``cycles_of``.
 """
 
 import re
@@ -13,18 +13,18 @@ from tvm_serenity.cycles.core import CoreTiming, Instruction
 from tvm_serenity.errors import UnsupportedError
 
 STATIC = "static"
-"""The class of the claim: counted instructions, the table's costs, no memory."""
+"""The class of these estimates: instruction counts and the core's table, without memories."""
 
 CONDITIONS = re.findall("..", "eqnecshscclomiplvsvchilsgeltgtleal")
 SAME = {"ldmia": "ldm", "ldmfd": "ldm", "stmia": "stm", "stmea": "stm", "neg": "rsb"}
 LOADS = ("load", "float_load")
 FOLLOW = (*LOADS, "store_indexed", "float_store")
-"""Kinds before which a load loses no cycle, as in ``cpp/cycles/pipeline.cpp``."""
+"""Kinds of instructions before which a load takes its full cycles (``cpp/cycles/pipeline.cpp``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockLine:
-    """One instruction of a block in a disassembler's notation."""
+    """One disassembled instruction of a block."""
 
     address: int
     size_bytes: int
@@ -34,7 +34,11 @@ class BlockLine:
 
 @dataclass(frozen=True)
 class BlockCounts:
-    """The executed blocks: ``lines`` by block, and how often each address followed a block."""
+    """The executed blocks.
+
+    ``lines``: maps the address of a block to its instructions. ``pairs``: maps the address of a
+    block and the address that ran next to the number of times this happened.
+    """
 
     lines: Mapping[int, tuple[BlockLine, ...]]
     pairs: Mapping[tuple[int, int], int]
@@ -46,14 +50,16 @@ class BlockCounts:
 
 
 def static_cycles(counts: BlockCounts, core: CoreTiming) -> tuple[int, int]:
-    """Return cycles with the least and the most cost of branches, divisions and conditions.
+    """Return the range of cycles, for the least and the largest cost of branches and divisions.
 
-    Raises :class:`UnsupportedError` if an instruction has no entry, or the core issues two
-    instructions per cycle: the table does not say which ones pair.
+    Conditional instructions are part of the range too. Raises :class:`UnsupportedError` if the
+    table has no entry for an instruction, or if the core issues two instructions per cycle, because
+    the table does not say which instructions pair.
     """
     if core.pipeline.issue != 1:
         raise UnsupportedError(
-            f"{core.name} issues two instructions per cycle, which its table alone cannot price"
+            f"{core.name} issues two instructions per cycle; a static estimate is not possible, "
+            "because the table does not say which instructions pair"
         )
     low = high = 0
     blocks = {block: _block(lines, core) for block, lines in counts.lines.items()}
@@ -99,12 +105,13 @@ def _entry(line: BlockLine, core: CoreTiming) -> tuple[Instruction, bool]:
         if here and name + form in core.instructions:
             return core.instructions[name + form], conditional
     raise UnsupportedError(
-        f"{core.name} has no timing of {line.mnemonic!r} ({operands} at {line.address:#x})"
+        f"the timing table of {core.name} has no entry for {line.mnemonic!r} "
+        f"({operands} at {line.address:#x})"
     )
 
 
 def _named(mnemonic: str, known: Iterable[str] = ()) -> tuple[str, bool]:
-    """Return the table's name of a mnemonic, and whether it has a condition (branches excluded)."""
+    """Return the table's name for a mnemonic, and whether it is conditional (not for branches)."""
     name = mnemonic.partition(".")[0]
     name = SAME.get(name, name)
     if name[:2] == "it":
@@ -122,7 +129,7 @@ def _named(mnemonic: str, known: Iterable[str] = ()) -> tuple[str, bool]:
 
 
 def _registers(line: BlockLine) -> int:
-    """Return the words that a load or store moves: a list, a pair or a double, else 1."""
+    """Return the number of words that a load or store moves: more than 1 for lists and pairs."""
     inside = re.search(r"\{(.*)\}", line.operands)
     if inside is None:
         pair = line.mnemonic[:4] in ("ldrd", "strd")

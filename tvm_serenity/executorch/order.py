@@ -1,4 +1,4 @@
-"""A pass that puts the nodes of an edge program in the order of least peak."""
+"""An ExecuTorch pass that puts the nodes of an edge program in the order of least peak."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,13 +17,13 @@ def order_pass(
     options: Options | None = None,
     found: list[Schedule] | None = None,
 ) -> Callable[[Any], Any]:
-    """Return the pass for the method ``name`` of an ``EdgeProgramManager``.
+    """Return the pass for method ``name`` of an ``EdgeProgramManager``.
 
-    It goes in ``ExecutorchBackendConfig(passes=[...])``. Nodes keep their arguments and their
-    results. User inputs count until their last reader, outputs until the end, parameters and
-    buffers not at all. ``method`` and ``options`` are the scheduler's; each schedule is appended to
-    ``found``. Raises :class:`UnsupportedError` if a size is unknown, :class:`InputError` if
-    ``edge`` has no methods.
+    Use it in ``ExecutorchBackendConfig(passes=[...])``. The pass changes the order of the nodes
+    only. User inputs count until their last reader, outputs until the end; parameters and buffers
+    do not count. ``method`` and ``options`` are those of ``schedule``. The pass appends each
+    schedule to the list ``found``. Raises :class:`UnsupportedError` if a size is unknown, and
+    :class:`InputError` if ``edge`` is not the result of ``to_edge``.
     """
     if not hasattr(edge, "exported_program"):
         raise InputError(f"order_pass needs the result of to_edge, not a {type(edge).__name__}")

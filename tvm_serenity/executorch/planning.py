@@ -10,19 +10,19 @@ from tvm_serenity.plan import Buffer, Plan, PlanOptions, Region, check_regions, 
 
 @dataclass
 class SerenityPlanning:
-    """Place every tensor of a program at an offset in its memories.
+    """A planning algorithm that gives each tensor of a program an offset in one of its memories.
 
-    1. ``capacities`` are the bytes of memories 1, 2, ...; None means no limit. By default there is
-       one memory. Bytes that submodules hold in a memory come first, and a backend's padding last.
-    2. A tensor goes in the memory that a pass chose for it (``spec.mem_id``), else in the first
-       memory with room in the plan: the first objective is the fewest bytes in later memories.
+    1. ``capacities``: bytes of memories 1, 2, and so on; None means no limit. The default is one
+       memory. In each memory, the bytes of submodules come first, and a backend's padding last.
+    2. A tensor is placed in the memory that another pass chose (``spec.mem_id``). Other tensors
+       are placed so that as few bytes as possible are in later memories.
     3. A tensor that shares the storage of another one (``storage_base``) is placed within it.
-    4. Lifetimes and sizes are ExecuTorch's; offsets are multiples of its alignment; a checker that
-       shares no code with the planner verifies the plan.
+    4. Lifetimes and sizes are those of ExecuTorch, and offsets are multiples of its alignment. A
+       checker that shares no code with the planner verifies the plan.
 
-    ``plans`` are the plans, one per graph, with their outcome and bound. Raises :class:`FitError`
-    at export if no placement within the capacities was found: it names the tensors at the peak, and
-    whether the failure is proved.
+    ``plans``: the plans, one per graph, each with its outcome and bound. At export,
+    :class:`FitError` is raised if there is no placement within the capacities, or the search found
+    none. It names the tensors at the peak, and says whether it is proved that none exists.
     """
 
     capacities: Sequence[int | None] = (None,)
@@ -31,12 +31,12 @@ class SerenityPlanning:
     plans: list[Plan] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` if ``capacities`` are not sizes of memories."""
+        """Raise :class:`InputError` if ``capacities`` is empty or has an invalid size."""
         sizes = [size for size in self.capacities if size is not None]
         if not self.capacities or any(not isinstance(size, int) or size < 0 for size in sizes):
             have = tuple(self.capacities)
             raise InputError(
-                f"capacities {have}: list the bytes of one memory or more, None for no limit"
+                f"capacities {have}: list the bytes of each memory, at least one; None is no limit"
             )
 
     def __call__(
@@ -47,7 +47,7 @@ class SerenityPlanning:
         graph_signature: Any,
         extra_padding: int = 0,
     ) -> list[int]:
-        """Set ``mem_id`` and ``mem_offset`` of each spec; return the bytes of each memory."""
+        """Set ``mem_id`` and ``mem_offset`` of each spec; return the used bytes per memory."""
         listed = list(specs)
         for spec in listed:
             spec.realign(alignment)
@@ -71,14 +71,19 @@ class SerenityPlanning:
         return [size + (extra_padding if i in used else 0) for i, size in enumerate(sizes)]
 
     def _planned(self, buffers: Sequence[Buffer], before: Sequence[int], padding: int) -> Plan:
-        """Return the plan of ``buffers`` in the remaining bytes of the memories."""
+        """Return a plan of ``buffers`` in the bytes that ``before`` and ``padding`` leave free."""
         options = self.options or PlanOptions()
         left = [
             None if size is None else size - held - padding
             for size, held in zip(self.capacities, before, strict=True)
         ]
         if any(size is not None and size < 0 for size in left):
-            raise FitError("submodules and padding alone exceed the capacity of a memory", {})
+            raise FitError(
+                f"the program does not fit: submodules hold {tuple(before)} bytes and padding "
+                f"takes {padding} bytes, more than the capacities {tuple(self.capacities)}; raise "
+                "the capacities",
+                {},
+            )
         regions = tuple(Region(str(i), size) for i, size in enumerate(left, start=1))
         placing = replace(options, regions=regions)
         planned = plan(buffers, self.method, placing)
@@ -89,7 +94,7 @@ class SerenityPlanning:
 
 
 def _sizes_before(graph_module: Any, memories: int) -> list[int]:
-    """Return the bytes that submodules of a graph hold at the start of each memory."""
+    """Return the bytes that the submodules of a graph use at the start of each memory."""
     held = [int(size) for size in getattr(graph_module, "input_mem_buffer_sizes", None) or ()][1:]
     if len(held) > memories:
         raise UnsupportedError(
@@ -100,7 +105,7 @@ def _sizes_before(graph_module: Any, memories: int) -> list[int]:
 
 
 def _names(graph_module: Any) -> dict[int, str]:
-    """Return the name of the node that produces each spec, by the spec's identity."""
+    """Return a map from the ``id`` of each spec to the name of the node that produces it."""
     names: dict[int, str] = {}
     for node in graph_module.graph.nodes:
         held = node.meta.get("spec")
@@ -111,7 +116,7 @@ def _names(graph_module: Any) -> dict[int, str]:
 
 
 def _buffer(index: int, spec: Any, names: dict[int, str], alignment: int) -> Buffer:
-    """Return the buffer of a spec, live from its first to its last node, inclusive."""
+    """Return the buffer of a spec, which is live from its first to its last node, inclusive."""
     first, last = spec.lifetime
     name = names.get(id(spec), f"tensor_{index}")
     regions = () if spec.mem_id is None else (str(spec.mem_id),)
@@ -121,10 +126,10 @@ def _buffer(index: int, spec: Any, names: dict[int, str], alignment: int) -> Buf
 
 
 def _place_within(spec: Any, seen: set[int]) -> None:
-    """Place a spec within the spec whose storage it shares, after placing that one."""
+    """Place a spec within the storage that it shares, whose own spec is placed first."""
     base = spec.storage_base
     if id(spec) in seen:
-        raise UnsupportedError("tensors share each other's storage in a cycle")
+        raise UnsupportedError("the program's tensors refer to each other's storage in a cycle")
     if base.storage_base is not None:
         _place_within(base, {*seen, id(spec)})
     spec.mem_id, spec.mem_obj_id = base.mem_id, base.mem_obj_id

@@ -260,8 +260,9 @@ class _Search:
                 if self.goal.recompute is not None:
                     yield from again(self.maker, streamed, limits, self.goal.recompute)
                     network = without_between(network, chains(self.maker.rows().rows))
-                bound = rows_bound(network, streamed=streamed, limits=limits, known=known)
-                self.bounds.append(bound.lower_bound_bytes)
+                if self.every:  # else no bound is returned
+                    bound = rows_bound(network, streamed=streamed, limits=limits, known=known)
+                    self.bounds.append(bound.lower_bound_bytes)
             except (InputError, UnsupportedError) as error:
                 if self.goal.stream_input == "yes":
                     raise

@@ -87,7 +87,9 @@ def _reader(form: Format, signature: str | None) -> Reader:
         return form.read
     if form.read_signature is None:
         able = suffixes([one for one in all_formats() if one.read_signature is not None])
-        raise InputError(f"signature {signature!r}: only {able} files have signatures")
+        raise InputError(
+            f"signature {signature!r}: only {able} files have signatures; omit --signature"
+        )
     return partial(form.read_signature, signature=signature)
 
 
@@ -101,12 +103,14 @@ def save(model: ModelFile, order: Sequence[int], out_path: str | os.PathLike[str
     folder = model.path.parent
     for name in getattr(model, "data_files", ()):
         if Path(out_path).resolve() == (folder / name).resolve():
-            raise InputError(one_line(f"{out_path}: holds data of {model.path}"))
+            raise InputError(
+                one_line(f"{out_path}: this is a data file of {model.path}; write to another path")
+            )
     write_bytes(out_path, model.reordered(order))
 
 
 def left_beside(model: ModelFile, out_path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Return the data files that ``out_path`` refers to and that are missing in its folder."""
+    """Return the data files that a model at ``out_path`` needs but that are not in its folder."""
     folder = model.path.parent.resolve()
     if Path(out_path).resolve().parent == folder:
         return ()
@@ -114,13 +118,17 @@ def left_beside(model: ModelFile, out_path: str | os.PathLike[str]) -> tuple[str
 
 
 def other_signatures(model: ModelFile) -> str:
-    """Return in words the signatures of a file that were not read, "" if there are none."""
+    """Describe the signatures of a file that were not read; "" if there are none."""
     names, taken = getattr(model, "signatures", ()), getattr(model, "signature", "")
     others = [name for name in names if name != taken]
     if not others or len(names) < 2:
         return ""
-    first = f"signature {taken!r} is" if taken else "the first subgraph, which none names, is"
-    return f"{first} read, not {', '.join(others)}; --signature NAME reads another"
+    first = (
+        f"signature {taken!r} was read"
+        if taken
+        else "the first subgraph, which has no signature, was read"
+    )
+    return f"{first}, not {', '.join(others)}; --signature NAME reads another"
 
 
 def runtime_file(model: ModelFile) -> Path:
@@ -148,27 +156,31 @@ def _aside() -> Path:
 
 
 HEAD_BYTES = 16
-"""Bytes at the start of a file that identify its format."""
+"""The number of bytes at the start of a file that identify its format."""
 
 
 def _read(path: Path) -> tuple[Format, bytes]:
     if str(path).startswith(ZOO):
         raise InputError(
-            f"{path}: a built-in network is no file; commands and firmware.build take it by this "
-            "name, tvm_serenity.zoo.build returns its Relax module"
+            f"{path}: a built-in network is not a file; commands and firmware.build take "
+            "it by this name, and tvm_serenity.zoo.build returns its Relax module"
         )
     try:
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):
-            raise InputError(one_line(f"{path}: is a directory, not a model file"))
+            raise InputError(one_line(f"{path}: is a directory; give a model file"))
         form = format_at(path)
         if form is None:
             suffix = f"suffix {path.suffix!r}" if path.suffix else "no suffix"
             raise InputError(
-                one_line(f"{path}: {suffix}; known model files end in {suffixes()}{_meant(path)}")
+                one_line(
+                    f"{path}: {suffix}; the known model files end in {suffixes()}{_meant(path)}"
+                )
             )
         if not stat.S_ISREG(found.st_mode):
-            raise InputError(one_line(f"{path}: not a regular file"))
+            raise InputError(
+                one_line(f"{path}: not a regular file; write its content to one and give that")
+            )
         if found.st_size == 0:
             raise InputError(one_line(f"{path}: the file is empty"))
         if found.st_size > MAX_FILE_BYTES:

@@ -21,7 +21,7 @@ Valid files stay below 1; the margin allows shared strings and vectors.
 
 
 class FileBytes:
-    """The bytes of a file, and the remaining budget of reads."""
+    """The bytes of a file, and the number of bytes that may still be read from it."""
 
     __slots__ = ("data", "left")
 
@@ -30,10 +30,10 @@ class FileBytes:
         self.left = _READS_PER_BYTE * len(data)
 
     def spend(self, count: int) -> None:
-        """Count bytes that are copied from the file."""
+        """Subtract ``count`` bytes from the budget; raise :class:`InputError` if none is left."""
         self.left -= count
         if self.left < 0:
-            raise InputError("the same parts are referred to too many times; the file is corrupt")
+            raise InputError("the file refers to the same parts too often; it is corrupt")
 
     def check(self, start: int, size: int, what: str) -> None:
         """Raise unless ``size`` bytes from ``start`` are in the file."""
@@ -68,7 +68,7 @@ class Table:
         if offset == 0:
             return 0
         if offset < 4 or offset + width > self.size:
-            raise InputError(f"a table at byte {self.position} is corrupt (field {number})")
+            raise InputError(f"the table at byte {self.position} is corrupt (field {number})")
         return self.position + offset
 
     def _number(self, number: int, code: struct.Struct, default: int) -> int:
@@ -158,7 +158,7 @@ def table_at(source: FileBytes, position: int) -> Table:
     source.check(vtable, 4, "a vtable")
     vtable_size, size = struct.unpack_from("<HH", source.data, vtable)
     if vtable_size < 4 or vtable_size % 2 or size < 4:
-        raise InputError(f"a table at byte {position} is corrupt")
+        raise InputError(f"the table at byte {position} is corrupt")
     source.check(vtable, vtable_size, "a vtable")
     source.check(position, size, "a table")
     return Table(source, position, vtable, vtable_size, size)
@@ -167,6 +167,8 @@ def table_at(source: FileBytes, position: int) -> Table:
 def root_table(data: bytes, identifier: bytes) -> Table:
     """Return the root of a flatbuffer whose bytes 4 to 8 are ``identifier``."""
     if data[4:8] != identifier:
-        raise InputError(f"not a {identifier.decode()} flatbuffer (bytes 4 to 8 do not say so)")
+        raise InputError(
+            f"not a {identifier.decode()} flatbuffer: bytes 4 to 8 are {bytes(data[4:8])!r}"
+        )
     source = FileBytes(data)
     return table_at(source, source.u32(0, "the root"))

@@ -34,7 +34,7 @@ def flexible(data: bytes) -> Mapping[str, Scalar]:
 def _map(data: bytes) -> dict[str, Scalar]:
     width, packed = data[-1], data[-2]
     if packed >> 2 != _MAP:
-        raise ValueError("they are not a map")
+        raise ValueError("not a map")
     place = len(data) - 2 - width
     start, width = place - _unsigned(data, place, width), 1 << (packed & 3)
     size = _unsigned(data, start - width, width)
@@ -79,6 +79,8 @@ def _scalar(data: bytes, place: int, width: int, packed: int) -> Scalar | None:
 def custom_options(op: Table) -> bytes:
     """Return the bytes of an operator's custom options; empty if it has none."""
     if op.u64(OperatorField.LARGE_CUSTOM_OPTIONS_OFFSET) > 1:
-        raise UnsupportedError("the options are stored after the flatbuffer")
+        raise UnsupportedError(
+            "its options are stored after the flatbuffer, which is not supported"
+        )
     start, size = op.span(OperatorField.CUSTOM_OPTIONS, 1)
     return op.source.data[start : start + size]

@@ -46,9 +46,14 @@ class Followed:
 
 _REMEDIES = {
     "If": "compute its condition from constants and shapes alone, or export the branch that runs",
-    "Loop": "export it with a count that is stored in the file, shorter, or recurrent layers as "
-    "LSTM, GRU and RNN",
-    "Scan": "export it with fixed sizes (--dim), shorter, or recurrent layers as LSTM, GRU and RNN",
+    "Loop": (
+        "export it with a count that is stored in the file, with fewer iterations, or with "
+        "recurrent layers as LSTM, GRU and RNN"
+    ),
+    "Scan": (
+        "export it with fixed sizes (--dim), over fewer steps, or with recurrent layers as "
+        "LSTM, GRU and RNN"
+    ),
 }
 
 
@@ -74,7 +79,7 @@ def _known(model: "onnx.ModelProto") -> tuple[KnownValues, str]:
     reason = ""
     try:
         graph = shape_inference.infer_shapes(model, data_prop=True).graph
-    except Exception as error:  # the bindings raise RuntimeError and types of their own
+    except Exception as error:  # the bindings raise RuntimeError and their own types
         graph, reason = model.graph, f" ({error})"
     values = (*graph.value_info, *graph.input, *graph.output)
     return followed(model, {value.name: value.type for value in values}), reason

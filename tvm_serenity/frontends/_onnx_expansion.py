@@ -45,7 +45,7 @@ class Expansion(ABC):
         """Store a constant."""
 
     def state(self) -> tuple[int, int, int, int]:
-        """Return a state for ``restore``."""
+        """Return the state that :meth:`restore` takes."""
         return len(self.nodes), len(self.types), self.inside, self.steps
 
     def restore(self, state: tuple[int, int, int, int]) -> None:
@@ -60,13 +60,13 @@ class Expansion(ABC):
         return found
 
     def constant(self, value: Any, name: str) -> str:
-        """Return the name of a stored array."""
+        """Store an array; return its name."""
         from onnx import numpy_helper
 
         return self.hold(numpy_helper.from_array(np.asarray(value)), name)
 
     def hold(self, tensor: "onnx.TensorProto", name: str) -> str:
-        """Return the name of a stored tensor; equal tensors share a name."""
+        """Store a tensor; return its name. Equal tensors share a name."""
         made = type(tensor)()
         made.CopyFrom(tensor)
         made.name = ""
@@ -91,7 +91,7 @@ class Expansion(ABC):
         return self.emit(kind, [given, self.constant([axis], "axis")], made)
 
     def part(self, of: str, axis: int, index: int, made: str) -> str:
-        """Write element ``index`` along ``axis``, an axis that the result lacks."""
+        """Write element ``index`` along ``axis``, without that axis; return its name."""
         bounds: tuple[list[int], ...] = ([index], [index + 1], [axis])
         cut = self.fresh(f"{made}:cut")
         if self.version < 10:
@@ -107,9 +107,9 @@ class Expansion(ABC):
         return self.known.values.get(name)
 
     def single(self, name: str, what: str) -> Any:
-        """Return the only number of a tensor.
+        """Return the value of a tensor with one element.
 
-        Raise :class:`CountNotKnownError` if it is unknown.
+        Raises :class:`CountNotKnownError` if it is unknown or has several elements.
         """
         value = self.value(name)
         if value is None or value.size != 1:
@@ -119,6 +119,6 @@ class Expansion(ABC):
     def result(self, parts: Sequence[str], axis: int, made: str, what: str) -> None:
         """Write the combination of the results of all iterations."""
         if not parts:
-            raise CountNotKnownError(f"{what} has no elements, as its loop never runs")
+            raise CountNotKnownError(f"{what} has no elements, because its loop never runs")
         whole = [self.axes_of("Unsqueeze", p, self.fresh(f"{p}:row"), axis) for p in parts]
         self.emit("Concat", whole, made, axis=axis)

@@ -52,7 +52,9 @@ def place_of(tensor: "onnx.TensorProto") -> DataPlace:
     path = PurePosixPath(location)
     name = f"tensor {tensor.name!r}"
     if not location or "\0" in location:
-        raise InputError(f"{name}: its data is in another file, which it does not name")
+        raise InputError(
+            f"{name}: its data is external, but no file is named; store the model again"
+        )
     if path.is_absolute() or ".." in path.parts or "\\" in location or ":" in location:
         raise InputError(
             f"{name}: its data is in {location!r}; only files in the model's folder are read"
@@ -75,12 +77,14 @@ def read_tensor(tensor: "onnx.TensorProto", folder: Path, size_bytes: int) -> by
     name, where = f"tensor {tensor.name!r}", f"{place.location!r}"
     if place.length is not None and place.length != size_bytes:
         raise InputError(
-            f"{name}: {place.length} bytes of {where} where its shape takes {size_bytes}"
+            f"{name}: {place.length} bytes in {where}, but its shape takes {size_bytes}"
         )
     try:
         path = (folder / place.location).resolve(strict=True)
         if not path.is_relative_to(folder.resolve()):
-            raise InputError(f"{name}: {where} is a link out of the model's folder")
+            raise InputError(
+                f"{name}: {where} is a link to outside of the model's folder; copy the file there"
+            )
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: circular links
         reason = getattr(error, "strerror", None) or error
@@ -92,8 +96,8 @@ def read_tensor(tensor: "onnx.TensorProto", folder: Path, size_bytes: int) -> by
     with os.fdopen(file, "rb") as stream:
         if place.offset + size_bytes > found.st_size:
             raise InputError(
-                f"{name}: bytes {place.offset} to {place.offset + size_bytes} of {where}, "
-                f"which has {found.st_size}"
+                f"{name}: its data is bytes {place.offset} to {place.offset + size_bytes} "
+                f"of {where}, which has {found.st_size}"
             )
         stream.seek(place.offset)
         data = stream.read(size_bytes)
@@ -111,7 +115,7 @@ def embed(model: "onnx.ModelProto", folder: Path) -> None:
     external = [tensor for tensor in stored_protos(model) if is_external(tensor)]
     sizes = [stored_tensor(tensor).size_bytes for tensor in external]
     if sum(sizes) > MAX_TOTAL_BYTES:
-        raise InputError(f"{sum(sizes)} bytes of data in other files; at most {MAX_TOTAL_BYTES}")
+        raise InputError(f"{sum(sizes)} bytes of external data; at most {MAX_TOTAL_BYTES} are read")
     for tensor, size in zip(external, sizes, strict=True):
         data = read_tensor(tensor, folder, size)
         tensor.raw_data = data
@@ -141,7 +145,7 @@ def embed_small(model: "onnx.ModelProto", folder: Path, most_bytes: int = 2**19)
 def _count(name: str, what: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise InputError(
-            one_line(f"{name}: {what} {text[:40]!r} of its data is not a number of bytes")
+            one_line(f"{name}: {what} {text[:40]!r} of its external data is not a number of bytes")
         )
     return int(text)
 

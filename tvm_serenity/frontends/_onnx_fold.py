@@ -61,7 +61,7 @@ class KnownValues:
 
 
 def followed(model: "onnx.ModelProto", types: Mapping[str, Any]) -> KnownValues:
-    """Return the values that constants in ``model`` determine, beyond inferred ``types``."""
+    """Return the values that the constants of ``model`` determine, and inferred types."""
     known = KnownValues(dict(types))
     for tensor in model.graph.initializer:
         stored(known, tensor)
@@ -155,7 +155,10 @@ def _can_compute(known: KnownValues, node: "onnx.NodeProto") -> bool:
         return False
     if any(a.HasField("g") or a.HasField("s") or a.strings for a in node.attribute):
         return False
-    if node.op_type in ("NonZero", "Compress"):  # no larger than rank times the input
+    if node.op_type in (
+        "NonZero",
+        "Compress",
+    ):  # the result has at most rank times the elements of the input
         return True
     for name in node.output:
         kind, extents = known.types.get(name), known.shape(name)
@@ -179,7 +182,9 @@ def _scalar(known: KnownValues, node: "onnx.NodeProto") -> dict[str, Array]:
         lacking = value.astype(np.int64) - sum(zeros)
         return {node.output[0]: lacking.astype(scale.dtype) * scale}
     zero = zeros[0] if zeros else np.uint8(0)
-    if zero.dtype.kind not in "iu" or (node.attribute and not zeros):  # another type is asked for
+    if zero.dtype.kind not in "iu" or (
+        node.attribute and not zeros
+    ):  # the output type is an attribute
         return {}
     limits = np.iinfo(zero.dtype)
     with np.errstate(all="ignore"):

@@ -1,9 +1,9 @@
-"""Replacement of onnxruntime's optimised operators by standard ones of the same sizes.
+"""Replace onnxruntime's optimised operators by standard ones of the same output sizes.
 
-For sizes only: fused activations and sums do not change them. Files saved at EXTENDED have fused
-operators of the domain ``com.microsoft``; files saved at ALL also have operators on NCHWc, with
-channels padded to blocks. The block size follows from the weights that read a padded value, not
-from the operator that pads it (``ReorderInput``).
+The result is used for sizes only: fused activations and sums do not change them. Files saved at
+EXTENDED have fused operators of the domain ``com.microsoft``. Files saved at ALL also have
+operators on NCHWc, with channels padded to blocks. The block size follows from the weights that
+read a padded value, not from the operator that pads it (``ReorderInput``).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +38,7 @@ def standard_in(model: "onnx.ModelProto") -> Any:
 
 
 class _Writer:
-    """A collector of the replacing nodes."""
+    """Collects the replacement nodes."""
 
     def __init__(self, model: "onnx.ModelProto") -> None:
         self.nodes: list[Any] = []
@@ -63,8 +63,11 @@ class _Writer:
         )
 
     def alike(self, node: "onnx.NodeProto") -> None:
-        """Write results with the size of the first input."""
-        for made in (node.output[0], *node.output[3:4]):  # the fourth: the sum that is normalised
+        """Write results that have the size of the first input."""
+        for made in (
+            node.output[0],
+            *node.output[3:4],
+        ):  # the fourth output is the sum that is normalised
             if made:
                 self.emit("Identity", node.input[:1], made)
 
@@ -89,9 +92,9 @@ class _Writer:
         self.emit("Conv", [given, weight], made)
 
     def blocked(self, node: "onnx.NodeProto") -> None:
-        """Write ``ReorderInput``.
+        """Write ``ReorderInput``, which pads channels to blocks.
 
-        Channels padded to blocks; unknown if no weights tell the size.
+        It is kept, with unknown size, if no weights determine the block size.
         """
         count = max(self._padded(node.output[0]), default=0)
         if not count:
@@ -120,9 +123,9 @@ class _Writer:
         self.emit("Resize", [node.input[0], "", name], node.output[0])
 
     def _padded(self, name: str, depth: int = 0) -> Iterator[int]:
-        """Return the padded channels of a value, from its direct or indirect readers.
+        """Yield the padded channel counts of a value, from its direct and indirect readers.
 
-        Pools take padded channels only if there is nothing to pad: the unpadded count matters too.
+        Pools pad channels only as far as their input is padded, so the unpadded count matters too.
         """
         for node in self.readers.get(name, ()) if depth < 8 else ():
             if (node.domain, node.op_type) == (_BLOCKED, "Conv"):

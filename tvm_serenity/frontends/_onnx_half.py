@@ -48,7 +48,7 @@ def widened(model: "onnx.ModelProto") -> None:
 
 
 def _halves(graph: "onnx.GraphProto") -> Iterator[bool]:
-    """Return whether a graph has float16 inputs, constants or conversions."""
+    """Yield, for each input, constant and conversion of a graph, whether it is float16."""
     from onnx import TensorProto
 
     half = TensorProto.FLOAT16
@@ -124,8 +124,8 @@ def _widen_attributes(node: "onnx.NodeProto") -> None:
     for attribute in node.attribute:
         if attribute.HasField("g") or attribute.graphs:
             raise UnsupportedError(
-                f"operator {node.op_type} (output {made!r}): it runs subgraphs in a model of "
-                "float16; export the model in float32"
+                f"operator {node.op_type} (output {made!r}): it runs subgraphs in a "
+                "float16 model; export the model in float32"
             )
         if attribute.HasField("t") and attribute.t.data_type == TensorProto.FLOAT16:
             _widen(attribute.t)

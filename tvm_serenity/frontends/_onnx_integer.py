@@ -42,7 +42,7 @@ def _sums(
             return whole
         point = f"{whole}_zero"
         made.append(helper.make_node("Cast", [zero], [point], to=TensorProto.INT32))
-        if known.shape(zero) not in ((), (1,)):  # a zero point per weight channel
+        if known.shape(zero) not in ((), (1,)):  # one zero point per weight channel
             spread, shape = f"{whole}_zeros", f"{whole}_shape"
             rank = len(known.shape(value) or ())
             extents = np.array([-1, *[1] * (rank - 1)], np.int64)

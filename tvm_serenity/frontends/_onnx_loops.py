@@ -45,7 +45,7 @@ class _Body:
         for tensor in self.graph.initializer:
             self.lasting[tensor.name] = self.expansion.hold(tensor, f"{self.prefix}/{tensor.name}")
         if self.graph.sparse_initializer:
-            raise CountNotKnownError("its subgraph stores sparse constants")
+            raise CountNotKnownError("its subgraph has sparse constants")
 
     def turn(self, given: Mapping[str, str], turn: str = "") -> list[str]:
         """Write the nodes with inputs ``given``; return the names of the outputs."""
@@ -74,12 +74,12 @@ class _Body:
         to.inside += any(name not in to.known.values for name in made)
         if to.inside > MOST_WRITTEN_OUT or to.steps > MOST_FOLLOWED:
             raise CountNotKnownError(
-                f"written out, it is more than {MOST_WRITTEN_OUT:,} operators, or "
-                f"{MOST_FOLLOWED:,} with its counters and conditions"
+                f"expanded, it has more than {MOST_WRITTEN_OUT:,} operators, or "
+                f"{MOST_FOLLOWED:,} including counters and conditions"
             )
 
     def _state_types(self, names: Mapping[str, str]) -> None:
-        """Keep complete shapes that the subgraph states and no other source has."""
+        """Keep complete shapes that only the subgraph states."""
         for value in (*self.graph.value_info, *self.graph.output):
             name = names.get(value.name, value.name)
             if self.expansion.known.shape(name) is not None or name not in self.expansion.names:
@@ -104,7 +104,7 @@ def _branch(to: Expansion, node: "onnx.NodeProto") -> None:
     if value is not None and value.size == 1:
         branches = branches[:1] if value.reshape(()).item() else branches[1:]
     if any(len(branch.output) != len(node.output) for branch in branches):
-        raise CountNotKnownError("a branch has another number of results")
+        raise CountNotKnownError("the number of results of a branch differs from the operator's")
     sides = ("then", "else") if len(branches) > 1 else ("taken",)
     made = [
         _Body(to, branch, f"{node.output[0]}:{side}").turn({})
@@ -125,22 +125,25 @@ def _check_alike(to: Expansion, condition: str, results: Sequence[str]) -> None:
     asked = to.known.shape(condition)
     if to.version < 9 or None in shapes or len(set(shapes)) > 1 or len(kinds) > 1:
         raise CountNotKnownError(
-            "its condition is known only at run time, and its branches make other shapes or types"
+            "its condition is known only at run time, and its branches return different "
+            "shapes or types"
         )
     if asked is None or len(asked) > len(shapes[0] or ()) or any(e != 1 for e in asked):
-        raise CountNotKnownError("its condition is not one boolean that is known before it runs")
+        raise CountNotKnownError("its condition is not a single boolean")
 
 
 def _loop(to: Expansion, node: "onnx.NodeProto") -> None:
     """Expand a Loop with a known count; each iteration reads the previous results."""
     limit, condition, *carried = (*node.input, "", "")[: max(2, len(node.input))]
-    most = to.single(limit, "how often it runs") if limit else None
-    goes_on = bool(to.single(condition, "whether it runs")) if condition else True
+    most = to.single(limit, "its number of iterations") if limit else None
+    goes_on = bool(to.single(condition, "its first condition")) if condition else True
     body = _Body(to, _graph(node, "body"), node.output[0])
     entries = [value.name for value in body.graph.input]
     rows: list[list[str]] = [[] for _ in node.output[len(carried) :]]
     if len(entries) != 2 + len(carried) or len(body.graph.output) != 1 + len(node.output):
-        raise CountNotKnownError("its body has another number of inputs or outputs")
+        raise CountNotKnownError(
+            "the number of inputs or outputs of its body differs from the operator's"
+        )
     turn = 0
     while goes_on and (most is None or turn < most):
         held = (to.constant(np.int64(turn), f"turn{turn}"), to.constant(np.bool_(True), "goes_on"))
@@ -148,7 +151,7 @@ def _loop(to: Expansion, node: "onnx.NodeProto") -> None:
         again, carried, made = found[0], found[1 : 1 + len(carried)], found[1 + len(carried) :]
         for row, name in zip(rows, made, strict=True):
             row.append(name)
-        goes_on = bool(to.single(again, "whether it runs again"))
+        goes_on = bool(to.single(again, "the condition of its body"))
         turn += 1
         if turn > MOST_FOLLOWED:
             raise CountNotKnownError(f"the loop runs more than {MOST_FOLLOWED:,} times")
@@ -163,14 +166,18 @@ def _loop(to: Expansion, node: "onnx.NodeProto") -> None:
 def _scan(to: Expansion, node: "onnx.NodeProto") -> None:
     """Expand a Scan: its body once per element of the scanned axes."""
     if to.version < 9:
-        raise CountNotKnownError("in its form before opset 9; export with opset 9 or later")
+        raise CountNotKnownError(
+            "its form before opset 9 is not supported; export with opset 9 or later"
+        )
     scan = _Scan.of(to, node)
     body = _Body(to, _graph(node, "body"), node.output[0])
     entries = [value.name for value in body.graph.input]
     carried = list(node.input[: scan.states])
     rows: list[list[str]] = [[] for _ in node.output[scan.states :]]
     if len(entries) != len(node.input) or len(body.graph.output) != len(node.output):
-        raise CountNotKnownError("its body has another number of inputs or outputs")
+        raise CountNotKnownError(
+            "the number of inputs or outputs of its body differs from the operator's"
+        )
     for turn in range(scan.turns):
         parts = list(scan.parts(to, turn))
         found = body.turn(dict(zip(entries, (*carried, *parts), strict=True)), str(turn))
@@ -201,12 +208,12 @@ class _Scan:
         states = len(node.input) - count
         names, made = node.input[states:], len(node.output) - states
         if not 0 < count <= len(node.input) or made < 0:
-            raise CountNotKnownError("it has no scanned inputs")
+            raise CountNotKnownError("num_scan_inputs is invalid")
 
         def of_each(name: str, number: int) -> list[int]:
             found = held.get(name) or [0] * number
             if len(found) != number:
-                raise CountNotKnownError(f"its {name} are not {number}")
+                raise CountNotKnownError(f"{name} has {len(found)} values, expected {number}")
             return found
 
         shapes = [to.known.shape(name) for name in names]
@@ -224,7 +231,7 @@ class _Scan:
         return _Scan(states, inputs, outputs, turns.pop())
 
     def parts(self, to: Expansion, turn: int) -> Iterator[str]:
-        """Write the elements of each input that an iteration reads."""
+        """Write the element of each scanned input that an iteration reads; yield their names."""
         for name, axis, backwards in self.inputs:
             index = self.turns - 1 - turn if backwards else turn
             yield to.part(name, axis, index, to.fresh(f"{name}/{index}"))

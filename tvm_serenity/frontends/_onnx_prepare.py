@@ -100,7 +100,9 @@ def _without_functions(model: "onnx.ModelProto") -> Any:
     made = next((n.output[0] for n in model.graph.node if n.op_type == name), "")
     where = f"operator {name} (output {made!r})"
     if model.ByteSize() > _MAX_INLINED_BYTES:
-        raise UnsupportedError(f"{where}: a function, in a model too large to inline it; {REMEDY}")
+        raise UnsupportedError(
+            f"{where}: it is a function, and the model is too large for ONNX's inliner; {REMEDY}"
+        )
     for tensor in model.graph.initializer:  # the inliner reads types only from value_info
         info = helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
         model.graph.value_info.append(info)
@@ -114,8 +116,8 @@ def _without_functions(model: "onnx.ModelProto") -> Any:
             model = inliner.inline_selected_functions(model, asked, inline_schema_functions=True)
     except Exception:  # the bindings raise any type
         raise UnsupportedError(
-            f"{where}: a function that ONNX cannot inline, as types within it are not known; "
-            f"{REMEDY}"
+            f"{where}: ONNX cannot inline this function because types within it are "
+            f"unknown; {REMEDY}"
         ) from None
     return model
 
@@ -150,7 +152,8 @@ def _dense(sparse: "onnx.SparseTensorProto") -> Any:
     name, shape = sparse.values.name, tuple(sparse.dims)
     if any(extent < 0 for extent in shape) or _product(shape) > MAX_DENSE:
         raise UnsupportedError(
-            f"tensor {name!r}: sparse, of {list(shape)}: too large to fill; store it as it is used"
+            f"tensor {name!r}: a sparse constant of shape {list(shape)} is too large to "
+            "store as dense"
         )
     values = numpy_helper.to_array(sparse.values)
     index = numpy_helper.to_array(sparse.indices)
@@ -162,7 +165,7 @@ def _dense(sparse: "onnx.SparseTensorProto") -> Any:
             result[tuple(index.T)] = values
     except (IndexError, ValueError):
         raise UnsupportedError(
-            f"tensor {name!r}: sparse, with indices out of {list(shape)}"
+            f"tensor {name!r}: a sparse constant has indices outside of shape {list(shape)}"
         ) from None
     return result
 
@@ -181,7 +184,7 @@ def _constant(attribute: "onnx.AttributeProto") -> Any:
 
 
 def _leave_out_empty(graph: "onnx.GraphProto", known: KnownValues) -> None:
-    """Remove the empty scales of a Resize: old files state sizes beside them."""
+    """Remove the empty scales of a Resize, which old files write together with sizes."""
     for node in graph.node:
         if node.op_type != "Resize" or node.domain or len(node.input) < 4:
             continue
@@ -192,7 +195,7 @@ def _leave_out_empty(graph: "onnx.GraphProto", known: KnownValues) -> None:
 
 
 def _write_pad_values(graph: "onnx.GraphProto", known: KnownValues) -> None:
-    """Store the real number of a Pad whose value is quantised and known."""
+    """Store the real value of a Pad whose value is quantised and known."""
     from onnx import numpy_helper
 
     for node in graph.node:

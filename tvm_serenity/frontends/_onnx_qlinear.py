@@ -20,7 +20,7 @@ _AXES_SINCE = 13
 
 
 def expanded(model: "onnx.ModelProto") -> Any:
-    """Return ``model`` without quantised operators, or unchanged if it has none."""
+    """Return ``model`` with quantised operators expanded, or unchanged if it has none."""
     if not any(is_quantised(node) for node in model.graph.node):
         return model
     made = type(model)()
@@ -41,7 +41,7 @@ def is_quantised(node: "onnx.NodeProto") -> bool:
 
 
 class _Writer:
-    """A collector of the nodes of the new graph."""
+    """Collects the nodes of the new graph."""
 
     def __init__(self, model: "onnx.ModelProto") -> None:
         self.nodes: list[Any] = []
@@ -82,11 +82,13 @@ class _Writer:
 
         if name not in self.held:
             kind, made = node.op_type, node.output[0]
-            raise UnsupportedError(f"operator {kind} (output {made!r}): {name!r} is not a constant")
+            raise UnsupportedError(
+                f"operator {kind} (output {made!r}): its scale {name!r} must be a constant"
+            )
         return numpy_helper.to_array(self.held[name])
 
     def bias(self, node: "onnx.NodeProto", name: str, scales: Sequence[str]) -> list[str]:
-        """Return the real numbers of a bias in the product of ``scales``; empty without a bias."""
+        """Return the dequantised bias, whose scale is the product of ``scales``, or []."""
         from onnx import numpy_helper
 
         if not name:
@@ -102,7 +104,10 @@ class _Writer:
         return [self.dequantised(node, name, [stored], 0)]
 
     def finish(self, node: "onnx.NodeProto", kind: str, given: Sequence[str], first: int) -> None:
-        """Write ``kind`` with the attributes of ``node``, quantised by inputs from ``first`` on."""
+        """Write ``kind`` with the attributes of ``node``, and its quantisation.
+
+        The inputs of ``node`` from ``first`` on are the scale and zero point of the result.
+        """
         made = f"{node.output[0]}:real"
         self.emit(kind, given, made, node.attribute)
         self.emit("QuantizeLinear", [made, *node.input[first : first + 2]], node.output[0])
@@ -124,7 +129,10 @@ class _Writer:
             try:
                 model = version_converter.convert_version(model, _AXES_SINCE)
             except Exception as error:  # the bindings raise any type
-                raise UnsupportedError(f"scales of channels before opset 13: {error}") from None
+                raise UnsupportedError(
+                    "the model has per-channel scales before opset 13, and ONNX cannot "
+                    f"convert it: {error}"
+                ) from None
         for node in model.graph.node:
             if node.output and node.output[0] in self.axes:
                 node.attribute.add(name="axis", type=2, i=self.axes[node.output[0]])  # 2: INT
@@ -170,7 +178,10 @@ def _pair(kind: str) -> Callable[[_Writer, "onnx.NodeProto"], None]:
 def _single(kind: str) -> Callable[[_Writer, "onnx.NodeProto"], None]:
     def write(writer: _Writer, node: "onnx.NodeProto") -> None:
         if any(a.name == "channels_last" and a.i for a in node.attribute):
-            raise UnsupportedError(f"operator {node.op_type}: channels_last is not supported")
+            raise UnsupportedError(
+                f"operator {node.op_type}: channels_last is not supported; export it with "
+                "channels first"
+            )
         writer.finish(node, kind, [writer.real(node, 0)], 3)
 
     return write
@@ -182,7 +193,10 @@ def _concat(writer: _Writer, node: "onnx.NodeProto") -> None:
 
 
 def _renamed(writer: _Writer, node: "onnx.NodeProto") -> None:
-    """Write the standard operator of that name, which onnxruntime first had for 16 and 4 bits."""
+    """Write the standard operator of that name.
+
+    onnxruntime had 16-bit and 4-bit forms of it before the standard.
+    """
     made = node.output[0]
     writer.emit(node.op_type, node.input, made, [a for a in node.attribute if a.name != "axis"])
     if writer.count(node.input[1]) > 1:

@@ -25,7 +25,8 @@ def check_scales(graph: "onnx.GraphProto") -> None:
         wrong = array[~(np.isfinite(array) & (array > 0))]
         if wrong.size:
             raise InputError(
-                f"operator {node.op_type} (output {node.output[0]!r}): tensor {scale.name!r}: "
-                f"scale {float(wrong[0]):g}; scales are finite and above 0: quantise the model "
-                "again without infinite values (in an attention mask -1e4 does as well)"
+                f"operator {node.op_type} (output {node.output[0]!r}): tensor "
+                f"{scale.name!r}: scale {float(wrong[0]):g}; scales must be finite and "
+                "above 0: quantise the model again without infinite values (in an "
+                "attention mask use -1e4)"
             )

@@ -52,32 +52,36 @@ class Shapes:
         maker = self.makers.get(name)
         if not shape and maker is not None and maker.domain not in ("", "ai.onnx"):
             raise UnsupportedError(
-                f"tensor {name!r}: made by the custom operator {maker.domain}.{maker.op_type}, "
-                "whose result has no stated shape (a scalar's shape is what exporters write where "
-                "they know none); state it in the file, [1] for a scalar"
+                f"tensor {name!r}: computed by the custom operator "
+                f"{maker.domain}.{maker.op_type}, whose result has no stated shape "
+                "(exporters write the shape of a scalar if they know none); state it in "
+                "the file, [1] for a scalar"
             )
         return typed_tensor(name, [int(dim) for dim in shape], tensor.elem_type, Role.ACTIVATION)
 
     def _unknown(self, name: str, what: str) -> str:
-        """Return the message that a property of ``name`` is unknown, with advice."""
+        """Return an error message that a property of ``name`` is unknown, with a remedy."""
         if self.unset:
             return f"tensor {name!r}: {what}; set {asking(self.unset)}"
         maker = self.makers.get(name)
         if maker is None:
             return f"tensor {name!r}: {what}{self.reason}; store the model with fixed shapes"
         return (
-            f"tensor {name!r}: {what} although all inputs have sizes:{self._making(name)[1:]}, "
-            f"and its size depends on values or is not stated{self.reason}; compute its size from "
-            "constants and shapes, or state it in the file"
+            f"tensor {name!r}: {what} although all inputs have "
+            f"sizes:{self._making(name)[1:]}, and its size depends on values or is not "
+            f"stated{self.reason}; compute its size from constants and shapes, or state "
+            "it in the file"
         )
 
     def _making(self, name: str) -> str:
-        """Return in words the operator that computes ``name``."""
+        """Describe the operator that computes ``name``; "" if there is none."""
         maker = self.makers.get(name)
         if maker is None:
             return ""
         own = maker.domain in ("", "ai.onnx")
-        return f", operator {maker.op_type if own else f'{maker.domain}.{maker.op_type}'} makes it"
+        return (
+            f", operator {maker.op_type if own else f'{maker.domain}.{maker.op_type}'} computes it"
+        )
 
 
 def known_shapes(model: "onnx.ModelProto", dims: Mapping[str, int], folder: Path) -> Shapes:
@@ -112,7 +116,9 @@ def set_dims(graph: "onnx.GraphProto", dims: Mapping[str, int]) -> tuple[str, ..
             bare[name].dim_value = size
         elif name not in known:
             there = ", ".join((*named, *bare)) or "none"
-            raise InputError(f"no dimension is named {name!r}; the model's inputs name: {there}")
+            raise InputError(
+                f"no dimension is named {name!r}; the dimensions of the model's inputs are: {there}"
+            )
     for value in (*graph.input, *graph.value_info, *graph.output):
         for dim in value.type.tensor_type.shape.dim:
             if dim.HasField("dim_param") and dim.dim_param in dims:
@@ -128,7 +134,7 @@ def _dim_names(values: Iterable[Any]) -> Iterator[str]:
 
 
 def _unnamed(values: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """Return the dimensions without size and name."""
+    """Yield the name INPUT:AXIS of each dimension without size and name, and the dimension."""
     for value in values:
         for axis, dim in enumerate(value.type.tensor_type.shape.dim):
             if not dim.HasField("dim_value") and not dim.dim_param:

@@ -44,7 +44,7 @@ def stored_tensor(proto: "onnx.TensorProto") -> Tensor:
     tensor = typed_tensor(proto.name, list(proto.dims), proto.data_type, Role.CONSTANT)
     if proto.raw_data and len(proto.raw_data) != tensor.size_bytes:
         raise InputError(
-            f"tensor {proto.name!r}: stores {len(proto.raw_data)} bytes where its shape "
+            f"tensor {proto.name!r}: stores {len(proto.raw_data)} bytes, but its shape "
             f"{list(proto.dims)} of {tensor.dtype} takes {tensor.size_bytes}"
         )
     return tensor
@@ -66,13 +66,11 @@ def typed_tensor(name: str, shape: list[int], elem_type: int, role: Role) -> Ten
     Raises :class:`UnsupportedError` with its name for unknown types.
     """
     if not 0 <= elem_type < len(_TYPES):
-        raise UnsupportedError(
-            f"tensor {name!r}: element type {elem_type}, which is not known here"
-        )
+        raise UnsupportedError(f"tensor {name!r}: unknown element type {elem_type}")
     dtype, bits = _TYPES[elem_type]
     if not bits:
         raise UnsupportedError(
-            f"tensor {name!r}: {dtype} tensors have no fixed size; compute them outside of the "
-            "network"
+            f"tensor {name!r}: {dtype} tensors have no fixed size; compute them outside "
+            "of the network"
         )
     return Tensor(name, size_bytes(name, shape, bits), tuple(shape), dtype, role)

@@ -80,7 +80,7 @@ class _Constants:
         return _Constants(version, held, makers)
 
     def value(self, name: str) -> Array | None:
-        """Return the value of a tensor, None if it is not constant or not computable."""
+        """Return the value of a tensor, None if it is not constant or cannot be computed."""
         if name not in self.values:
             self.values[name] = None  # the graph is not in topological order
             self.values[name] = self._value(name)
@@ -153,7 +153,7 @@ def _dequantised(node: "onnx.NodeProto", given: Sequence[Array | None]) -> Array
 
 
 def _along(x: Array, values: Array, attributes: dict[str, int]) -> Array | None:
-    """Return scales or zero points shaped for broadcasting; None for blocks and misfits."""
+    """Return scales or zero points shaped for broadcasting, None for blocks or a wrong size."""
     if values.size == 1 and not attributes.get("block_size", 0):
         return values.reshape(())
     axis = attributes.get("axis", 1)

@@ -73,7 +73,7 @@ def _place(name: str, info: Table | None) -> tuple[int, int]:
         return 0, 0
     memory = info.u32(AllocationField.MEMORY_ID)
     if memory == 0:
-        raise InputError(f"tensor {name!r}: it is in memory 0, which is for constants")
+        raise InputError(f"tensor {name!r}: is placed in memory 0, which is for constants")
     high, low = info.u32(AllocationField.OFFSET_HIGH), info.u32(AllocationField.OFFSET_LOW)
     return memory, (high << 32) + low
 
@@ -86,7 +86,7 @@ def check_places(values: list[Held | tuple[int, ...] | None], sizes: Mapping[int
             if end > sizes.get(value.memory, 0):
                 raise InputError(
                     f"value {value.index} ends at byte {end} of memory {value.memory}, "
-                    f"which has {sizes.get(value.memory, 0)}"
+                    f"which has only {sizes.get(value.memory, 0)} bytes"
                 )
 
 
@@ -95,7 +95,7 @@ class LastWritten:
     """The tensor written last at each byte of the memories."""
 
     _held: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
-    """By memory: disjoint ascending parts as first byte, end and tensor."""
+    """The disjoint parts of each memory in ascending order: first byte, end, and tensor."""
 
     def write(self, stored: Held, tensor: int) -> None:
         """Record that ``tensor`` now holds the bytes of ``stored``."""

@@ -1,4 +1,4 @@
-"""Known types, scales and small integers of a growing ``.tflite`` graph."""
+"""Known types, scales and small integers of a ``.tflite`` graph under construction."""
 
 import math
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ _KNOWN = {"int32": np.int32, "int64": np.int64, "bool": np.bool_}
 
 
 class NotKnownError(Exception):
-    """A loop or branch depends on a value that is not in the file."""
+    """A loop or branch depends on a value that the file does not determine."""
 
 
 @dataclass
 class KnownTensors:
-    """Tensors of the file and known values; ``values``: the known values so far."""
+    """The tensors of the graph under construction; ``values``: the values known so far."""
 
     model: Table
     buffers: Sequence[Table]

@@ -44,7 +44,7 @@ def shape_of(kind: str, seen: Extents, made: Table, follows: bool) -> Shape | No
     if found is None and follows:
         name = made.string(TensorField.NAME)
         raise UnsupportedError(
-            f"tensor {name!r}: unknown dimension in shape {list(seen.stored)}, which depends on "
-            f"the turn of a loop through {kind}"
+            f"tensor {name!r}: unknown dimension in shape {list(seen.stored)}, which "
+            f"depends on the iteration of a loop through {kind}"
         )
     return found

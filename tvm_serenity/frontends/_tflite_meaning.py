@@ -42,24 +42,24 @@ def lacking(
     given: Sequence[SceneTensor | None],
     made: Sequence[SceneTensor],
 ) -> str:
-    """Return why an operator with these inputs and results has no meaning here, or ""."""
+    """Return why an operator with these inputs and results is not supported, or ""."""
     known = operator(kind)
     ours = known.numbers.form is not None or known.integers.read is not None
     if kind not in TFLITE and not ours:
-        return f"TVM's importer lacks {kind}"
+        return f"TVM's importer does not support {kind}"
     if known.refused:
         return known.refused
     quantised = any(t is not None and t.params is not None for t in (*given, *made))
     taken = known.integers.moves or known.integers.read is not None or kind in TFLITE_QUANTISED
     if quantised and (known.integers.float_only or not taken):
-        return f"quantised {kind} is unsupported"
+        return f"quantised {kind} is not supported"
     sums = known.layer.sums
     if sums is not None and len(given) > sums.bias:
         types = [None if t is None else t.dtype for t in (given[sums.source], given[sums.bias])]
         if types == ["int16", "int32"]:
-            return "32-bit sums of 16-bit values"
+            return "a 32-bit bias with 16-bit values is not supported; use a 64-bit bias"
     if weights_alone(given, made) and sums is None and known.integers.dynamic is None:
-        return f"quantised weights of a float {kind}"
+        return f"a float {kind} with quantised weights is not supported"
     return ""
 
 
@@ -96,7 +96,7 @@ class Meanings:
                 yield op.kind, f" that makes {making!r}", why
 
     def _unread(self, known: Operator, scene: Scene) -> str:
-        """Return why a quantised operator cannot be read as a record, as far as the file tells."""
+        """Return why a quantised operator cannot be read as a record, or ""."""
         if known.integers.read is None or known.integers.compute is None:
             return ""
         alone = known.integers.dynamic is not None and weights_alone(scene.operands, scene.results)
@@ -110,7 +110,7 @@ class Meanings:
             known.integers.read(scene)
         except UnsupportedError as error:
             return str(error)
-        except Exception:  # the import reports what the file does not determine
+        except Exception:  # the import reports errors that depend on more than the file
             return ""
         return ""
 
@@ -190,7 +190,10 @@ class Meanings:
             return None
         count = size // np.dtype(dtype).itemsize
         if count != math.prod(shape) or start + size > len(self.data):
-            raise InputError(f"a constant of shape {tuple(shape)} has {size:,} bytes")
+            raise InputError(
+                f"a constant of shape {tuple(shape)} has {size:,} bytes, expected "
+                f"{math.prod(shape) * np.dtype(dtype).itemsize:,}"
+            )
         return np.frombuffer(self.data, dtype, count, start).reshape(shape)
 
 
@@ -209,4 +212,6 @@ def _params(table: Table, name: str, shape: tuple[int, ...], dtype: str) -> Affi
     axis = found.i32(_AXIS)
     if count > 1 and -len(shape) <= axis < len(shape):
         return affine(name, scales, points, dtype, axis, shape)
-    return Affine(tuple(float(s) for s in scales), (int(points[0]),), dtype)  # a bias, or of one
+    return Affine(
+        tuple(float(s) for s in scales), (int(points[0]),), dtype
+    )  # a bias, or a tensor with one scale

@@ -14,7 +14,7 @@ def schema(what: str) -> Any:
         from ai_edge_litert import schema_py_generated
     except ImportError as error:
         raise MissingPartError(
-            f"{what} needs {error.name or error}: pip install tflite flatbuffers"
+            f"{what} needs {error.name or error}; run pip install tflite flatbuffers"
         ) from None
     return schema_py_generated
 

@@ -24,7 +24,7 @@ Target = int | Kept | None
 
 @dataclass
 class Prefix:
-    """The new bytes, and the offsets to set at the end."""
+    """The bytes of the prefix, and the offsets that :meth:`before` sets."""
 
     data: bytearray = field(default_factory=bytearray)
     offsets: list[tuple[int, Target]] = field(default_factory=list)

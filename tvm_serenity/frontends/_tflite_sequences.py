@@ -1,4 +1,4 @@
-"""Sequences that loops compute: the steps of concatenated tensors.
+"""Sequences that loops compute: concatenated tensors as lists of their operands.
 
 An iteration concatenates the slice before its step, the step, and the slice after it. Expanded,
 each iteration would read the previous copy twice. Here the last copy concatenates the steps
@@ -18,7 +18,7 @@ _AXIS_OF_JOINED, _ACTIVATION_OF_JOINED = 0, 1
 
 @dataclass(frozen=True)
 class Joined:
-    """A concatenated tensor: its axis, and each operand with its extent there."""
+    """A concatenated tensor: its axis, and each operand with its extent along that axis."""
 
     axis: int
     parts: tuple[tuple[int, int], ...]
@@ -26,7 +26,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Cut:
-    """A slice of a concatenated tensor as part of one operand: start and length."""
+    """A slice within one operand of a concatenated tensor: the operand, start and size."""
 
     tensor: int
     begin: Array
@@ -46,7 +46,7 @@ class Sequences:
     found: dict[int, Joined] = field(default_factory=dict)
 
     def join(self, given: Sequence[int], made: object, options: Table) -> Joined | None:
-        """Return the steps that a CONCATENATION joins; None if they are unknown.
+        """Return the operands of a CONCATENATION, flattened; None if they cannot be merged.
 
         ``made``: the scales of its result.
         """

@@ -57,9 +57,9 @@ def settled(
 
 @dataclass
 class _Following:
-    """Shapes and known values of tensors by number.
+    """Shapes and known values of tensors by number, updated operator by operator.
 
-    ``changed``: shapes other than the stored ones. ``found``: tensors whose shape is certain.
+    ``changed``: shapes that differ from the stored ones. ``found``: tensors whose shape is certain.
     """
 
     data: bytes
@@ -89,7 +89,7 @@ class _Following:
         return stored.reshape(self.shape(tensor)).astype(np.int64)
 
     def step(self, kind: str, table: Table) -> None:
-        """Infer the result of one operator."""
+        """Infer the shape, and the value if it is known, of an operator's result."""
         given, made = table.ints(OperatorField.INPUTS), table.ints(OperatorField.OUTPUTS)
         if not all(-1 <= t < len(self.tensors) for t in (*given, *made)):
             raise InputError(f"{kind} refers to a tensor that does not exist")
@@ -129,13 +129,14 @@ class _Following:
         if shape is None and follows:
             name = table.string(TensorField.NAME)
             raise UnsupportedError(
-                f"tensor {name!r}: unknown dimension in shape {list(stored)}, which depends on "
-                f"the batch through {kind}; convert the model with a fixed input shape"
+                f"tensor {name!r}: unknown dimension in shape {list(stored)}, which "
+                f"depends on the batch through {kind}; convert the model with a fixed "
+                "input shape"
             )
         return shape
 
     def says_less(self, tensor: int) -> bool:
-        """Return whether the file has an unknown extent, besides the batch, for a tensor."""
+        """Return whether the file leaves an extent of a tensor, other than the batch, unknown."""
         return -1 in self.tensors[tensor].ints(TensorField.SHAPE_SIGNATURE)[1:]
 
     def patched(self) -> bytes:
@@ -148,7 +149,10 @@ class _Following:
             start, length = self.tensors[tensor].span(TensorField.SHAPE, 4)
             name = self.tensors[tensor].string(TensorField.NAME)
             if length != len(shape) or written.setdefault(start, shape) != shape:
-                raise UnsupportedError(f"tensor {name!r}: its shape {list(shape)} has no place")
+                raise UnsupportedError(
+                    f"tensor {name!r}: its shape {list(shape)} cannot be stored in the file; "
+                    "convert the model with a fixed input shape"
+                )
             struct.pack_into(f"<{length}i", made, start, *shape)
             start, length = self.tensors[tensor].span(TensorField.SHAPE_SIGNATURE, 4)
             if length == len(shape):
@@ -159,5 +163,8 @@ class _Following:
             if index not in self.changed and index not in unsaid
         }
         if shared & written.keys():
-            raise UnsupportedError("shapes that depend on the batch are shared with others")
+            raise UnsupportedError(
+                "tensors whose shape depends on the batch share their stored shape with "
+                "others; convert the model with a fixed input shape"
+            )
         return bytes(made)

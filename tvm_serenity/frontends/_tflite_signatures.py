@@ -64,7 +64,9 @@ def entered(data: bytes, name: str | None) -> EntryPoint:
     found = next((s for s in known if s.name == name), None)
     if found is None:
         there = f"the file has {', '.join(names)}" if names else "the file has none"
-        raise InputError(f"no signature is named {name!r}; {there}")
+        raise InputError(
+            f"no signature is named {name!r}; {there}; give one of these, or omit --signature"
+        )
     _check_edges(model, found)
     if found.subgraph == 0:
         return EntryPoint(data, names, name)
@@ -101,12 +103,13 @@ def _signatures(model: Table, subgraphs: int) -> tuple[FileSignature, ...]:
 
 
 def _check_edges(model: Table, signature: FileSignature) -> None:
-    """Refuse a signature of part of its subgraph: LiteRT would run all of it."""
+    """Refuse a signature that covers part of its subgraph, because LiteRT would run all of it."""
     graph = model.tables(ModelField.SUBGRAPHS)[signature.subgraph]
     edges = (signature.inputs, signature.outputs)
     for own, which in zip(edges, (SubgraphField.INPUTS, SubgraphField.OUTPUTS), strict=True):
         if own != frozenset(graph.ints(which)):
             raise UnsupportedError(
-                f"signature {signature.name!r}: its inputs and outputs are not all of subgraph "
-                f"{signature.subgraph}; convert the model with a function for each signature"
+                f"signature {signature.name!r}: its inputs and outputs are not those of "
+                f"subgraph {signature.subgraph}; convert the model with one function per "
+                "signature"
             )

@@ -28,7 +28,7 @@ def given_shapes(
 
 
 def check_sized(tensors: Sequence[Table], inputs: Sequence[int]) -> None:
-    """Refuse inputs of unknown extents, with a hint; an unknown batch is the stored one."""
+    """Refuse unknown extents of inputs, naming the option; an unknown batch is the stored one."""
     for tensor in inputs:
         table = tensors[tensor]
         stored, said = (table.ints(f) for f in (TensorField.SHAPE, TensorField.SHAPE_SIGNATURE))
@@ -54,8 +54,8 @@ def _open_extent(tensors: Sequence[Table], names: Mapping[int, str], asked: str)
     if asked not in known:
         there = ", ".join(known) or "none"
         raise InputError(
-            f"no unknown dimension is called {asked!r} (INPUT:AXIS); "
-            f"the model's inputs have: {there}"
+            f"no unknown dimension is named {asked!r} (INPUT:AXIS); the unknown "
+            f"dimensions of the model's inputs are: {there}"
         )
     return known[asked]
 

@@ -40,7 +40,7 @@ def _tensor(table: Table, name: str, buffers: Sequence[int], made: bool, used: b
         expected = size_bytes(name, shape, bits)
         if bits and stored != expected and table.table(TensorField.SPARSITY) is None:
             raise InputError(
-                f"tensor {name!r}: stores {stored} bytes where its shape {list(shape)} of "
+                f"tensor {name!r}: stores {stored} bytes, but its shape {list(shape)} of "
                 f"{dtype} takes {expected}"
             )
         return Tensor(name, stored, shape, dtype, Role.CONSTANT)
@@ -51,7 +51,10 @@ def _tensor(table: Table, name: str, buffers: Sequence[int], made: bool, used: b
     if not used:
         return Tensor(name, 0, None, dtype)
     if not bits:
-        raise UnsupportedError(f"tensor {name!r}: {dtype} tensors have no fixed size")
+        raise UnsupportedError(
+            f"tensor {name!r}: {dtype} tensors have no fixed size; compute them outside of "
+            "the network"
+        )
     _check_static(table, name, shape)
     size = size_bytes(name, shape, bits)
     role = Role.ACTIVATION if made or size else Role.CONSTANT
@@ -59,7 +62,7 @@ def _tensor(table: Table, name: str, buffers: Sequence[int], made: bool, used: b
 
 
 def _stored_bytes(table: Table, name: str, buffers: Sequence[int]) -> int:
-    """Return the bytes that the file stores for a tensor; its quantisation must be in the file."""
+    """Return the bytes that the file stores for a tensor; check its quantisation's position."""
     quantization = table.table(TensorField.QUANTIZATION)
     if quantization is not None:
         for number, width in _QUANTIZATION_VECTORS:
@@ -79,7 +82,7 @@ def _stored_bytes(table: Table, name: str, buffers: Sequence[int]) -> int:
 
 
 def _check_static(table: Table, name: str, shape: tuple[int, ...]) -> None:
-    """Refuse shapes known only at run time; an unknown batch is the stored one."""
+    """Refuse shapes that are known only at run time; for the batch the stored size is used."""
     signature = table.ints(TensorField.SHAPE_SIGNATURE)
     if any(dim < 0 for dim in signature[1:]):
         raise UnsupportedError(
@@ -87,4 +90,7 @@ def _check_static(table: Table, name: str, shape: tuple[int, ...]) -> None:
             "with a fixed input shape"
         )
     if any(dim < 0 for dim in shape):
-        raise UnsupportedError(f"tensor {name!r}: unknown dimension in shape {list(shape)}")
+        raise UnsupportedError(
+            f"tensor {name!r}: unknown dimension in shape {list(shape)}; convert the model "
+            "with a fixed input shape"
+        )

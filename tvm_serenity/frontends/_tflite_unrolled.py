@@ -1,11 +1,11 @@
-"""Expansion of loops in a ``.tflite`` file, and selection of known branches.
+"""Expand loops in a ``.tflite`` file, and select known branches.
 
 A WHILE whose condition depends only on integers and booleans that are stored, or counted by the
-body, has a known number of iterations: its body is repeated as often. An IF with such a condition
-becomes its branch. With an unknown condition both branches, which must keep no state, are computed
-and each result is selected (``SELECT_V2``). Each repetition has its own tensors; constants are
-stored once; values that follow from counters (positions in a sequence) are stored as constants.
-Operators with unknown control flow stay, to be refused by name.
+body, has a known number of iterations: its body is repeated that many times. An IF with such a
+condition becomes its branch. With an unknown condition both branches, which must keep no state, are
+computed and each result is selected (``SELECT_V2``). Each repetition has its own tensors; constants
+are stored once; values that follow from counters (positions in a sequence) are stored as constants.
+Operators with unknown control flow stay, and are refused later by name.
 
 The new main graph is written in front of the file (``_tflite_prefix``), which does not change.
 """
@@ -55,9 +55,10 @@ class Subgraph:
 
 @dataclass(frozen=True)
 class PlacedOperator:
-    """An operator of the file with its tensors in the new main graph.
+    """An operator with its tensors in the new main graph.
 
-    ``table`` is None for a selection, which the file lacks: condition, then, else.
+    ``table`` is the operator in the file; None for a selection (condition, then, else), which the
+    file does not contain.
     """
 
     table: Table | None
@@ -68,7 +69,7 @@ class PlacedOperator:
 
 @dataclass
 class Unrolling:
-    """The growing main graph; a tensor is one of the file, or a known value."""
+    """The main graph under construction; a tensor is one of the file, or a known value."""
 
     model: Table
     kinds_of: KindsOf
@@ -143,7 +144,9 @@ class Unrolling:
                 run = self._repeat if kind == _LOOP else partial(self._branch, old)
                 results = run(table.table(OperatorField.BUILTIN_OPTIONS), given, within)
                 if len(results) != len(made):
-                    raise InputError(f"{kind} has {len(made)} results, its subgraph {len(results)}")
+                    raise InputError(
+                        f"{kind} has {len(made)} results, but its subgraph returns {len(results)}"
+                    )
             else:
                 mid = tuple(self._named(within[-1], graph, names, t) for t in between)
                 old = tuple(graph.tensors[t] for t in made if t >= 0)
@@ -156,10 +159,11 @@ class Unrolling:
         self.steps += 1
         if self.steps > MOST_FOLLOWED or len(self.operators) > MOST_WRITTEN_OUT:
             raise UnsupportedError(
-                f"operator {_LOOP}: written out, it is more than {MOST_WRITTEN_OUT:,} operators, "
-                f"or {MOST_FOLLOWED:,} with its counters and conditions; convert recurrent layers "
-                "to operators of their own (UNIDIRECTIONAL_SEQUENCE_LSTM), run one step at a time "
-                "with the states as variables, or shorten the sequence"
+                f"operator {_LOOP}: expanded, it has more than {MOST_WRITTEN_OUT:,} "
+                f"operators, or {MOST_FOLLOWED:,} including counters and conditions; "
+                "convert recurrent layers to operators of their own "
+                "(UNIDIRECTIONAL_SEQUENCE_LSTM), run one step at a time with the states "
+                "as variables, or shorten the sequence"
             )
 
     def _named(self, index: int, graph: Subgraph, names: dict[int, int], tensor: int) -> int:
@@ -178,7 +182,7 @@ class Unrolling:
         return len(self.tensors) - 1
 
     def _place_main(self, kind: str, op: PlacedOperator, old: tuple[Table, ...]) -> tuple[int, ...]:
-        """Keep an operator of the main graph; record the known part of its result."""
+        """Keep an operator of the main graph; record its result if it is known."""
         self.operators.append(op)
         self.made.update(op.outputs)
         found = self._computed(kind, op, old)
@@ -195,8 +199,8 @@ class Unrolling:
         variable = any(t.u8(TensorField.IS_VARIABLE) for t in old)
         if variable or known.calls or known.state.keeps or known.state.holds or kind in _STATES:
             raise UnsupportedError(
-                f"operator {kind}: it keeps state inside of a subgraph that {_LOOP} or {_BRANCH} "
-                "runs; keep it in the main graph"
+                f"operator {kind}: it keeps state inside of a subgraph that {_LOOP} or "
+                f"{_BRANCH} runs; keep the state in the main graph"
             )
         if len(old) != len(op.outputs):
             raise InputError(f"{kind} has a result that is not a tensor")
@@ -226,7 +230,7 @@ class Unrolling:
     def _sequence(
         self, kind: str, op: PlacedOperator, old: tuple[Table, ...]
     ) -> Joined | Cut | None:
-        """Return the operands that an operator joins, or slices from a joined tensor."""
+        """Return the operands that an operator concatenates, or a slice of one; else None."""
         if op.table is None or not all(t >= 0 for t in op.inputs):
             return None
         if kind == "CONCATENATION":
@@ -245,7 +249,9 @@ class Unrolling:
             return op
         left = tuple(t for t in op.inputs if t not in self.empty)
         if kind != "CONCATENATION" or not left:
-            raise UnsupportedError(f"operator {kind}: it reads an empty tensor in a loop")
+            raise UnsupportedError(
+                f"operator {kind}: it reads an empty tensor in a loop, which is not supported"
+            )
         return replace(op, inputs=left)
 
     def _shape(self, kind: str, op: PlacedOperator, old: tuple[Table, ...]) -> Shape | None:
@@ -296,7 +302,7 @@ class Unrolling:
         return self._call(taken, given[1:], within)
 
     def _selected(self, condition: int, first: int, second: int, old: Table) -> int:
-        """Return a tensor like ``old`` selected from two others of its type and shape."""
+        """Return a tensor like ``old`` that selects from two others of its type and shape."""
         if first == second:
             return first
         dtype, shape = self.known.form(old)
@@ -337,12 +343,15 @@ class Unrolling:
     def _call(self, index: int, given: tuple[int, ...], within: tuple[int, ...]) -> tuple[int, ...]:
         if index in within or len(within) > _DEEPEST:
             raise UnsupportedError(
-                f"operator {_LOOP} or {_BRANCH}: subgraph {index} runs itself, or subgraphs more "
-                "than 8 deep; convert the network without recursion"
+                f"operator {_LOOP} or {_BRANCH}: subgraph {index} calls itself, or "
+                f"subgraphs are nested more than {_DEEPEST} deep; convert the network "
+                "without recursion"
             )
         graph = self.subgraph(index)
         if len(graph.inputs) != len(given):
-            raise InputError(f"subgraph {index} has {len(graph.inputs)} inputs, not {len(given)}")
+            raise InputError(
+                f"subgraph {index} has {len(graph.inputs)} inputs, but is called with {len(given)}"
+            )
         self._bounded()
         names = dict(zip(graph.inputs, given, strict=True))
         return self._follow(graph, names, (*within, index), self._place)

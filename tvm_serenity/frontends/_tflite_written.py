@@ -1,4 +1,4 @@
-"""Writing of a ``.tflite`` file whose main graph has expanded loops, before the old bytes."""
+"""Write a ``.tflite`` file whose main graph has expanded loops, in front of the old bytes."""
 
 from collections.abc import Sequence
 
@@ -46,7 +46,7 @@ def unrolled(data: bytes, model: Table, kinds_of: KindsOf) -> bytes:
         return data
     buffers = model.tables(ModelField.BUFFERS)
     if any(buffer.u64(BufferField.OFFSET) > 1 for buffer in buffers):
-        return data  # these offsets count from the start of the file, which moves
+        return data  # these offsets count from the start of the file, which the prefix moves
     made = Unrolling(model, kinds_of)
     try:
         outputs = made.main()
@@ -90,7 +90,7 @@ def _written(data: bytes, made: Unrolling, outputs: tuple[int, ...], kept: list[
 
 
 def _main(out: Prefix, made: Unrolling, outputs: tuple[int, ...], numbers: dict[int, int]) -> int:
-    """Write the main graph; ``numbers``: the buffers of newly known values."""
+    """Write the main graph; ``numbers`` are the buffers of computed constants."""
     old = made.subgraphs[0]
     name = old.target(4)
     main = out.table((0, 1, 2, 3, *((4,) if name else ())), {}, {})
@@ -133,7 +133,7 @@ def _codes(out: Prefix, codes: Sequence[Table]) -> int:
 
 
 def _constant(out: Prefix, value: Array, buffer: int) -> int:
-    """Write the tensor of a newly known value."""
+    """Write the tensor of a computed constant."""
     kind = _NUMBER[value.dtype.name]
     table = out.table((TensorField.SHAPE, TensorField.NAME), {2: buffer}, {1: kind})
     out.refer(out.place(table, TensorField.SHAPE), out.ints(value.shape))

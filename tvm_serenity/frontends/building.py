@@ -1,4 +1,4 @@
-"""Construction of a graph from operators that may write to tensors others read.
+"""Construct a graph from operators that may overwrite tensors that others read.
 
 An operator that writes to a storage waits for its earlier readers, and later readers wait for it.
 Each dependency is a tensor of no bytes.
@@ -12,7 +12,7 @@ from tvm_serenity.graph import Graph, Op, Tensor
 
 @dataclass
 class Met:
-    """An operator so far; its inputs and outputs grow by dependency tensors."""
+    """An operator under construction; its inputs and outputs grow by dependency tensors."""
 
     name: str
     kind: str
@@ -23,14 +23,14 @@ class Met:
 
 @dataclass
 class Building:
-    """The tensors and operators so far; ``graph`` returns them as a graph."""
+    """The graph under construction; ``graph`` returns it."""
 
     tensors: list[Tensor] = field(default_factory=list)
     ops: list[Met] = field(default_factory=list)
     _root: dict[int, int] = field(default_factory=dict)
     _readers: dict[int, list[int]] = field(default_factory=dict)
     _written: dict[int, int] = field(default_factory=dict)
-    """By storage: the dependency tensor of its last write."""
+    """For each storage, the dependency tensor of its last write."""
 
     def tensor(self, tensor: Tensor) -> int:
         """Add a tensor; return its index."""
@@ -76,7 +76,7 @@ class Building:
         return Graph(name, tuple(self.tensors), tuple(ops), tuple(inputs), returned)
 
     def _token(self, op: int) -> int:
-        """Return a tensor of no bytes from operator ``op``, on which readers depend."""
+        """Return a tensor of no bytes that depends on operator ``op``."""
         made = self.tensor(Tensor(f"{self.ops[op].name} before {len(self.tensors)}", 0))
         self.ops[op].made.append(made)
         return made

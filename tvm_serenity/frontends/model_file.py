@@ -11,13 +11,13 @@ from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.graph import MAX_BYTES, Graph, is_order
 
 _MAX_MESSAGE = 500
-REMEDY = "write it as other operators, or compute it outside of the network"
+REMEDY = "replace it by other operators, or compute it outside of the network"
 """Advice for operators without a conversion."""
-SIZED = "give the inputs fixed sizes, and compute others from constants and shapes alone"
+SIZED = "give the inputs fixed sizes, and compute other sizes from constants and shapes alone"
 """Advice for values whose sizes are known only at run time."""
 MOST_WRITTEN_OUT = 16384
 MOST_FOLLOWED = 49152
-"""The most operators of an expanded network, without and with pure counters."""
+"""Largest number of operators of an expanded network: without, and with counters and conditions."""
 
 
 class ModelFile(Protocol):
@@ -44,19 +44,19 @@ class ModelFile(Protocol):
     def check_operators(self, integers: bool = True) -> None:
         """Raise :class:`UnsupportedError` with all operators that cannot be compiled.
 
-        Without ``integers``, quantised operators count as float if there is a float form.
+        Without ``integers``, a quantised operator is supported if its float form is.
         """
 
 
 def with_remedy(reason: str) -> str:
-    """Return the reason why an operator is refused, with advice if the reason has none."""
+    """Return the reason why an operator is refused, with a general remedy if it has none."""
     return reason if "; " in reason else f"{reason}; {REMEDY}"
 
 
 def refused(found: Sequence[tuple[str, str, str]]) -> UnsupportedError:
-    """Return the error for operators that stop a model: kind, name and reason of each.
+    """Return the error for unsupported operators, given as kind, name and reason of each.
 
-    The message has the first one in full, and the count of each kind.
+    The message describes the first one, and states the count of each kind.
     """
     (kind, which, why), counts = found[0], Counter(kind for kind, _, _ in found)
     text = f"operator {kind}{which}: {with_remedy(why)}"
@@ -69,17 +69,24 @@ def refused(found: Sequence[tuple[str, str, str]]) -> UnsupportedError:
 def check_order(graph: Graph, order: Sequence[int]) -> None:
     """Raise :class:`InputError` unless ``order`` is a topological order of all operators."""
     if not is_order(graph, order):
-        raise InputError(f"{graph.name}: not a topological order of its {len(graph.ops)} ops")
+        raise InputError(
+            f"{graph.name}: the order is not a topological order of its {len(graph.ops)} ops; "
+            "list each op once, after its predecessors"
+        )
 
 
 def size_bytes(name: str, shape: Sequence[int], bits: int) -> int:
     """Return the bytes of a tensor, packed if an element has less than 8 bits."""
     if any(dim < 0 for dim in shape):
-        raise UnsupportedError(f"tensor {name!r}: unknown dimension in shape {list(shape)}")
+        raise UnsupportedError(
+            f"tensor {name!r}: unknown dimension in shape {list(shape)}; give it a fixed size"
+        )
     if 0 in shape:
         return 0
     if len(shape) > 64 or math.prod(shape) * bits > 8 * MAX_BYTES:
-        raise UnsupportedError(f"tensor {name!r}: more than {MAX_BYTES} bytes")
+        raise UnsupportedError(
+            f"tensor {name!r}: shape {list(shape)} takes more than {MAX_BYTES} bytes, the limit"
+        )
     return -(-math.prod(shape) * bits // 8)
 
 
@@ -123,9 +130,9 @@ def named_axis(name: str, axis: int) -> str:
 
 
 def checked_size(name: str, size: int) -> None:
-    """Return ``size``; raise :class:`InputError` unless a dimension may have it."""
+    """Raise :class:`InputError` unless ``size`` is a valid size of a dimension."""
     if size < 1:
-        raise InputError(f"dimension {name!r}: {size} is not a size, it must be at least 1")
+        raise InputError(f"dimension {name!r}: {size} is not a size; give at least 1")
 
 
 def asking(names: Iterable[str]) -> str:

@@ -75,7 +75,7 @@ _CONTRIBUTED = frozenset(_NAMES.split())
 
 
 def check_types(graph: "onnx.GraphProto", types: Mapping[str, Any]) -> None:
-    """Refuse types that numpy lacks: narrow floats and integers of less than 8 bits."""
+    """Refuse types that numpy does not have: narrow floats and integers of less than 8 bits."""
     made = [name for node in graph.node for name in node.output]
     for name in (*(value.name for value in graph.input), *made):
         if name in types:
@@ -88,7 +88,7 @@ def _check_type(name: str, kind: Any) -> None:
 
         dtype = TensorProto.DataType.Name(kind.tensor_type.elem_type).lower()
         raise UnsupportedError(
-            f"value {name!r} is {dtype}, which has no kernels here; cast it to a type of numpy's"
+            f"value {name!r}: type {dtype} has no kernels; cast it to a type that numpy has"
         )
 
 
@@ -114,17 +114,19 @@ def check_domains(graph: "onnx.GraphProto", functions: Container[tuple[str, str]
 
 
 _INSTEAD = {
-    "DynamicQuantizeLSTM": "quantize the network without LSTM (op_types_to_quantize of "
-    "quantize_dynamic), whose weights stay float"
+    "DynamicQuantizeLSTM": (
+        "quantize the network without LSTM (op_types_to_quantize of quantize_dynamic); its "
+        "weights stay float"
+    )
 }
-"""Advice on operators of ``com.microsoft``."""
+"""Remedies for operators of ``com.microsoft``."""
 
 
 def _unknown(node: "onnx.NodeProto") -> str:
     """Return why an operator of another domain is refused, with advice if there is any."""
     if node.domain == "com.microsoft" and node.op_type in _INSTEAD:
         return f"it has no conversion; {_INSTEAD[node.op_type]}"
-    return "a custom operator, whose meaning is not known"
+    return "it is a custom operator without a conversion"
 
 
 def check_converted(graph: "onnx.GraphProto") -> None:
@@ -183,7 +185,7 @@ def _parse(data: bytes) -> Any:
         from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     except ImportError as error:
         raise MissingPartError(
-            f"reading .onnx files needs {error.name}: pip install onnx"
+            f"reading .onnx files needs {error.name}; run pip install onnx"
         ) from None
     model = onnx.ModelProto()
     try:
@@ -194,7 +196,7 @@ def _parse(data: bytes) -> Any:
 
 
 class _GraphReader:
-    """A reader of nodes that collects the tensors of a graph by name."""
+    """Reads nodes, and collects the tensors of a graph by name."""
 
     def __init__(self, tensor: Callable[[str], Tensor], graph: "onnx.GraphProto") -> None:
         self.tensor = tensor
@@ -241,7 +243,9 @@ class _GraphReader:
 
     def _add(self, name: str, tensor: Tensor) -> None:
         if name in self.number:
-            raise InputError(f"tensor {name!r} is stored twice")
+            raise InputError(
+                f"tensor {name!r} is stored twice; store the model again with unique names"
+            )
         self.number[name] = len(self.tensors)
         self.tensors.append(tensor)
 

@@ -24,8 +24,8 @@ ALIGNMENT = 16
 
 
 def advised(kind: str) -> str:
-    """Return why an unknown operator stops a model, with advice."""
-    return f"a custom operator, no kernel (--opaque {kind}=SIZE plans around it)"
+    """Return why an unknown operator is refused, with a remedy."""
+    return f"it is a custom operator without a kernel (--opaque {kind}=SIZE plans around it)"
 
 
 @runtime_checkable
@@ -49,7 +49,9 @@ def assumed(model: ModelFile, opaque: Mapping[str, int]) -> ModelFile:
     if isinstance(model, TakesOpaque):
         return model.assuming(opaque)
     if opaque:
-        raise InputError(f"--opaque {next(iter(opaque))}: for operators of .tflite files alone")
+        raise InputError(
+            f"--opaque {next(iter(opaque))}: only operators of .tflite files can be opaque; omit it"
+        )
     return model
 
 
@@ -64,8 +66,12 @@ def with_workspaces(
     for name in opaque:
         if name not in kinds:
             custom = [kind for kind in kinds if kind not in BUILTIN_OPERATORS]
-            listed = f"custom ones: {', '.join(custom)}" if custom else f"ones: {', '.join(kinds)}"
-            raise InputError(f"--opaque {name}: no such operator; the model's {listed}")
+            listed = (
+                f"custom operators are: {', '.join(custom)}"
+                if custom
+                else f"operators are: {', '.join(kinds)}"
+            )
+            raise InputError(f"--opaque {name}: the model has no such operator; its {listed}")
     unknown = [
         op for op, found in zip(graph.ops, lent, strict=True) if found and op.kind not in opaque
     ]
@@ -84,15 +90,17 @@ def with_workspaces(
 
 def _check(graph: Graph, inputs: Sequence[int], outputs: Sequence[int], who: str) -> None:
     if not outputs or any(graph.tensors[t].size_bytes == 0 for t in outputs):
-        raise UnsupportedError(f"{who} has no output whose memory could be planned")
+        raise UnsupportedError(
+            f"{who} has no output with a known size, so no memory can be planned for it"
+        )
     if all(graph.tensors[t].role is Role.CONSTANT for t in inputs):
-        raise UnsupportedError(f"{who} has no computed input")
+        raise UnsupportedError(f"{who} has no computed input, only constants")
     if any(graph.tensors[t].role is Role.STATE for t in inputs):
-        raise UnsupportedError(f"{who} has states")
+        raise UnsupportedError(f"{who} has states, which is not supported")
 
 
 def laid(sizes: Sequence[int], planned: Sequence[int]) -> tuple[tuple[int, ...], int]:
-    """Return the offsets of scratch tensors in a workspace, and its bytes.
+    """Return the offsets of scratch tensors in a workspace, and the bytes of the workspace.
 
     ``planned``: their offsets in the file's plan, -1 for none.
     """

@@ -39,8 +39,8 @@ class ProgramFile:
     def reordered(self, order: Sequence[int]) -> bytes:
         """Refuse: PyTorch stores no order of nodes other than the graph's."""
         raise UnsupportedError(
-            "a PyTorch program is not written in another order: compile or build it, or export it "
-            "as .onnx"
+            "a PyTorch program cannot be written in another order; compile or build it, "
+            "or export it as .onnx"
         )
 
     def check_operators(self, integers: bool = True) -> None:
@@ -57,12 +57,12 @@ def read(path: Path, data: bytes) -> ProgramFile:
             import torch
     except ImportError:
         raise MissingPartError(
-            f"{path}: needs PyTorch: pip install 'tvm-serenity[torch]'"
+            f"{path}: reading it needs PyTorch; run pip install 'tvm-serenity[torch]'"
         ) from None
     try:
         with with_torch(), _numbers_only():
             program = torch.export.load(io.BytesIO(data))
-    except Exception as error:  # zip, JSON and tensors raise many types
+    except Exception as error:  # torch, zipfile and json raise many types
         said = str(error).strip().splitlines()
         reason = said[0] if said else type(error).__name__
         raise InputError(f"not a readable PyTorch program ({reason})") from error

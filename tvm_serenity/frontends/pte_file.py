@@ -38,13 +38,14 @@ _JUMPS: dict[int, str] = {
     CallKind.FREE: "frees",
 }
 _AT_EXPORT = (
-    "an ExecuTorch program is ordered and planned at export: tvm_serenity.executorch.order_pass"
+    "an ExecuTorch program cannot be changed: it is ordered and planned at export, by "
+    "tvm_serenity.executorch.order_pass"
 )
 
 
 @dataclass(frozen=True)
 class PlannedTensor:
-    """A program's placement of a tensor: bytes from ``offset`` of ``memory``."""
+    """The place of a tensor in a program's plan: bytes from ``offset`` of ``memory``."""
 
     tensor: str
     memory: int
@@ -81,8 +82,8 @@ class PteFile:
     def check_operators(self, integers: bool = True) -> None:
         """Raise :class:`UnsupportedError`: only ExecuTorch runs its kernels."""
         raise UnsupportedError(
-            "an ExecuTorch program has its kernels already; it is read for its memory, not "
-            "compiled: give what it was exported from, a .pt2 file or a torch.export program"
+            "an ExecuTorch program cannot be compiled, only read for its memory; give "
+            "the model that it was exported from, a .pt2 file or a torch.export program"
         )
 
 
@@ -99,7 +100,7 @@ def read(path: Path, data: bytes) -> PteFile:
     chosen = names.index("forward") if "forward" in names else 0
     method = methods[chosen]
     memories = dict(enumerate(method.longs(PlanField.MEMORY_SIZES)))
-    memories.pop(0, None)  # not used: constants have no place in a plan
+    memories.pop(0, None)  # memory 0 is unused: constants have no place in a plan
     if any(size < 0 for size in memories.values()):
         raise InputError("a memory of the program has a negative size")
     reader = _Method(method)
@@ -111,7 +112,7 @@ def read(path: Path, data: bytes) -> PteFile:
 
 
 class _Method:
-    """A method's tensors by value, during the pass over its instructions."""
+    """A method during the pass over its instructions, with the tensors that hold each value."""
 
     def __init__(self, method: Table) -> None:
         self.values = read_values(method.tables(PlanField.VALUES))
@@ -155,19 +156,14 @@ class _Method:
     def call(self, index: int, instruction: Table) -> None:
         kind, table = instruction.u8(UnionField.TYPE), instruction.table(UnionField.TABLE)
         if table is None or kind not in (CallKind.KERNEL, CallKind.DELEGATE):
-            what = {
-                CallKind.MOVE: "moves a value",
-                CallKind.JUMP_FALSE: "jumps",
-                CallKind.FREE: "frees",
-            }
             raise UnsupportedError(
-                f"instruction {index} {what.get(kind, 'is unknown')}: "  # type: ignore[call-overload]
-                "only methods without control flow are read"
+                f"instruction {index} {_JUMPS.get(kind, 'is unknown')}: only methods "
+                "without control flow are supported"
             )
         number, arguments = table.i32(CallField.INDEX), table.ints(CallField.ARGUMENTS)
         known = self.kernels if kind == CallKind.KERNEL else self.backends
         if not 0 <= number < len(known):
-            raise InputError(f"instruction {index} calls a function that does not exist ({number})")
+            raise InputError(f"instruction {index} calls function {number}, which does not exist")
         values = list(dict.fromkeys(v for argument in arguments for v in self.listed(argument)))
         if kind == CallKind.DELEGATE:
             made = [v for v in values if self.is_new(v)]
@@ -196,7 +192,7 @@ class _Method:
         view: int | None = None,
         wrote: Sequence[int] = (),
     ) -> None:
-        """Add an operator on ``values``.
+        """Add an operator that reads ``values``.
 
         It returns ``made`` and writes to the rest of ``wrote``.
         """
@@ -231,11 +227,11 @@ class _Method:
         return found
 
     def is_new(self, value: int) -> bool:
-        """Return whether a call may return this value, because nothing holds it yet."""
+        """Return whether a call may return this value: it has no data, and no tensor holds it."""
         return value not in self.held and not self.stored(value).has_data
 
     def read(self, value: int) -> tuple[int, ...]:
-        """Return the tensors that hold a value, declaring it if nothing computed it."""
+        """Return the tensors that hold a value; declare it if no instruction computed it."""
         stored = self.tensor(value)
         if stored is None:
             return ()

@@ -25,7 +25,7 @@ class TextFile:
         return text.dump(self.graph.replace(ops=ops)).encode()
 
     def check_operators(self, integers: bool = True) -> None:
-        """Raise :class:`InputError`: operators of the text form compute nothing."""
+        """Raise :class:`InputError`: a graph in text form has no kernels."""
         raise InputError(f"a {self.path.suffix} file has no operators that can be compiled")
 
 

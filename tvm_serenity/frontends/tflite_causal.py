@@ -1,9 +1,9 @@
-"""Conversion of a ``.tflite`` network's padding in time to rows of the past.
+"""Replace a ``.tflite`` network's padding in time by rows of the past.
 
-Convolutions and pools that pad rows read rows of the stream instead: the window starts earlier, by
-the look-back of all layers. Only the start of the stream is padded in time, and rows have the same
-values in each window that contains them. Weights, column padding, and layers after the last one
-with rows do not change.
+Convolutions and pools that pad rows read earlier rows of the stream instead: the window starts
+earlier, by the look-back of all layers. Only the start of the stream is padded in time, and rows
+have the same values in each window that contains them. Weights, column padding, and layers after
+the last one with rows do not change.
 
 The function of a window changes: rows at its edges read samples instead of zeros.
 """
@@ -24,7 +24,7 @@ WHAT = "--causal"
 
 @dataclass(frozen=True)
 class CausalFile:
-    """The new file, and the rows of its window and of the old file's."""
+    """The new file, the rows of its window (``rows``), and those of the old file (``before``)."""
 
     data: bytes
     rows: int
@@ -38,7 +38,7 @@ def causal(data: bytes, name: str) -> CausalFile:
     """
     model = read(data, WHAT)
     if len(model.subgraphs) != 1 or len(model.subgraphs[0].inputs) != 1:
-        raise UnsupportedError(f"{name}: --causal takes one graph of one input")
+        raise UnsupportedError(f"{name}: --causal needs a model with one subgraph and one input")
     return _Rewriting(schema(WHAT), model, name).file()
 
 
@@ -85,11 +85,11 @@ class _Rewriting:
         readers = [op for op in self.graph.operators if tensor in list(op.inputs)]
         made = self.shape(readers[0].outputs[0]) if len(readers) == 1 else []
         if len(made) != 4 or self.kind(readers[0]) != "RESHAPE":
-            raise UnsupportedError(f"{self.name}: its input of {shape} has no rows")
+            raise UnsupportedError(f"{self.name}: --causal: its input of shape {shape} has no rows")
         return made[1]
 
     def look_back(self, op: Any) -> None:
-        """Record the rows of its inputs that an operator needs."""
+        """Record the rows that an operator needs of its inputs."""
         kind, made = self.kind(op), int(op.outputs[0])
         rows = self.needed.get(made, (0, ""))[0]
         own = self.shape(made)
@@ -104,8 +104,10 @@ class _Rewriting:
             return
         else:
             if rows and rows != (own[1] if len(own) == 4 else rows):
-                what = f"{kind} makes {self.label(made)} of all its rows"
-                raise UnsupportedError(f"{self.name}: --causal: {what}, which are others then")
+                what = f"{kind} computes {self.label(made)} from all its rows"
+                raise UnsupportedError(
+                    f"{self.name}: --causal: {what}, whose number changes; this is not supported"
+                )
             for tensor in op.inputs:
                 if tensor >= 0 and len(self.shape(tensor)) == 4:
                     self.need(int(tensor), self.shape(tensor)[1], made)
@@ -114,13 +116,17 @@ class _Rewriting:
         held = self.graph.tensors[tensor].buffer
         data = self.model.buffers[held].data
         if data is not None and len(data):
-            what = f"{self.label(tensor)} has numbers for each row, which there are more of then"
+            what = (
+                f"the constant {self.label(tensor)} has a value for each row, but the number "
+                "of rows grows"
+            )
             raise UnsupportedError(f"{self.name}: --causal: {what}")
         known = self.needed.setdefault(tensor, (rows, self.label(reader)))
         if known[0] != rows:
             raise UnsupportedError(
-                f"{self.name}: --causal: {self.label(tensor)} goes to {known[1]} and to "
-                f"{self.label(reader)}, which look back {known[0]} and {rows} rows"
+                f"{self.name}: --causal: the readers {known[1]} and {self.label(reader)} "
+                f"of {self.label(tensor)} need {known[0]} and {rows} rows; branches must "
+                "have the same look-back"
             )
 
     def has_windows(self, op: Any) -> bool:
@@ -147,7 +153,9 @@ class _Rewriting:
         if left or right:
             if self.kind(op).endswith("POOL_2D"):
                 what = self.label(op.outputs[0])
-                raise UnsupportedError(f"{self.name}: --causal: {what} pools padded columns")
+                raise UnsupportedError(
+                    f"{self.name}: --causal: pool {what} pads columns, which is not supported"
+                )
             self.pad(op, left, right)
         options.padding = self.schema.Padding.VALID
 
@@ -162,7 +170,7 @@ class _Rewriting:
         return total // 2, total - total // 2
 
     def pad(self, op: Any, left: int, right: int) -> None:
-        """Insert an operator before a convolution that pads only its columns."""
+        """Insert a PAD before a convolution that pads only its columns."""
         source = int(op.inputs[0])
         known = self.graph.tensors[source]
         amounts = np.array([[0, 0], [0, 0], [left, right], [0, 0]], np.int32)
@@ -208,7 +216,7 @@ class _Rewriting:
         return self.kinds.index(kind)
 
     def reshaped(self, op: Any) -> None:
-        """Return the flat input, and its shape by rows."""
+        """Change the RESHAPE of a flat input, and the input, to the new number of rows."""
         made = int(op.outputs[0])
         rows = self.needed.get(made, (self.shape(made)[1], ""))[0]
         _, _, width, channels = self.shape(made)

@@ -48,8 +48,8 @@ BYTES = {name: bits // 8 for name, bits in TENSOR_TYPES}
 """Bytes per element of each type of full bytes."""
 OFFLINE_PLAN = "OfflineMemoryAllocation"
 _ORDER_METADATA = {
-    "model_control_dependencies": "control dependencies between operators by their place",
-    OFFLINE_PLAN: "a memory plan made for the stored order",
+    "model_control_dependencies": "dependencies between operators by their position",
+    OFFLINE_PLAN: "a memory plan for the stored order",
 }
 
 
@@ -68,9 +68,9 @@ class TfliteFile:
     tensors: int = 0
     """The number of tensors in subgraph 0 of the file."""
     lent: tuple[Mapping[int, int], ...] = ()
-    """For each operator, its uninitialised inputs: offsets in its workspace by tensor."""
+    """For each operator, the workspace offsets of its uninitialised inputs, by tensor."""
     kept: tuple[tuple[int, ...], ...] = ()
-    """For each operator, states that the file does not list, its last inputs."""
+    """For each operator, the states that the file does not list, which are its last inputs."""
     opaque: Mapping[str, int] = field(default_factory=dict)
     """The kinds that the user implements, with the workspace of each."""
     signatures: tuple[str, ...] = ()
@@ -101,8 +101,8 @@ class TfliteFile:
         self._check_free([name for name in self.pinned if name != OFFLINE_PLAN], order)
         if self.subgraphs != 1:
             raise UnsupportedError(
-                f"{self.path}: has {self.subgraphs} subgraphs; TFLM's offline plan is written for "
-                "models with one"
+                f"{self.path}: has {self.subgraphs} subgraphs; an offline plan for TFLM "
+                "can be written only for models with one"
             )
         return write_metadata(self._permuted(order), OFFLINE_PLAN, content)
 
@@ -122,7 +122,7 @@ class TfliteFile:
             raise refused([(op.kind, f" ({op.name})", advised(op.kind)) for op in ops])
         for tensor in self.graph.tensors:
             if tensor.dtype == "int4" and tensor.role is not Role.CONSTANT:
-                what = f"tensor {tensor.name!r}: integers of 4 bits that are no constants"
+                what = f"tensor {tensor.name!r}: 4-bit integers are supported in constants only"
                 raise UnsupportedError(what)
         found = Meanings(self.data, self.graph, frozenset(self.opaque)).refused(integers)
         if found:
@@ -141,15 +141,19 @@ class TfliteFile:
         offsets = struct.unpack_from(f"<{len(order)}I", self.data, self.slots)
         moved = [slot[op] + offsets[op] - slot[step] for step, op in enumerate(order)]
         if any(not 0 < offset < 2**32 for offset in moved):
-            raise UnsupportedError(f"{self.path}: an operator table precedes the list of operators")
+            raise UnsupportedError(
+                f"{self.path}: cannot be reordered: an operator table precedes the list of "
+                "operators"
+            )
         result = bytearray(self.data)
         struct.pack_into(f"<{len(order)}I", result, self.slots, *moved)
         if self.entry is None:
             return bytes(result)
         if len(result) != len(self.entry.data):
             raise UnsupportedError(
-                f"{self.path}: the loops of signature {self.signature!r} are expanded, which "
-                "would leave the others out: nothing is written for it alone"
+                f"{self.path}: cannot be written: the loops of signature "
+                f"{self.signature!r} are expanded, and the file would lose the other "
+                "signatures"
             )
         return left_as_before(bytes(result), self.entry)
 
@@ -172,8 +176,8 @@ def read(
     written = unrolled(data, model, kinds_of)
     if written is not data and dims:
         raise UnsupportedError(
-            "sizes of dimensions are not inferred through expanded loops; convert the "
-            "model with a fixed input shape"
+            "--dim is not supported for a model with loops, which are expanded; convert "
+            "the model with a fixed input shape"
         )
     if written is not data:
         data, model = written, root_table(written, b"TFL3")
@@ -216,9 +220,9 @@ def _settled(
 def _read_graph(
     name: str, model: Table, main: Table, data: bytes
 ) -> tuple[Graph, tuple[dict[int, int], ...], tuple[tuple[int, ...], ...]]:
-    """Return the graph, each operator's borrowed inputs, and its hidden states.
+    """Return the graph, and each operator's uninitialised inputs and hidden states.
 
-    Borrowed inputs are uninitialised, by offset. Hidden states are not listed in the file.
+    Uninitialised inputs have offsets in the workspace. Hidden states are not listed in the file.
     """
     tables = main.tables(SubgraphField.OPERATORS)
     kinds = kinds_of(model, tables)
@@ -260,9 +264,9 @@ def _with_states(
     inputs: list[tuple[int, ...]],
     outputs: Sequence[tuple[int, ...]],
 ) -> tuple[list[Tensor], tuple[tuple[int, ...], ...]]:
-    """Return the tensors with hidden states of operators, which become inputs.
+    """Return the tensors with hidden states added, and the states of each operator.
 
-    A result that is a state is computed by the operator, as in the graph.
+    Hidden states become inputs of their operator. A result that is a state is an input, too.
     """
     tensors, kept = list(tensors), []
     for index, kind in enumerate(kinds):
@@ -278,14 +282,14 @@ def _with_states(
         held = outputs[index][:1] if operator(kind).state.holds else ()
         if any(tensors[t].role is not Role.STATE for t in held):
             raise UnsupportedError(
-                f"{kind} whose result is no variable: other tensors overwrite it"
+                f"{kind}: its result must be a variable, because other tensors overwrite it"
             )
         kept.append((*own, *held))
     return tensors, tuple(kept)
 
 
 def _unmade(tensors: Sequence[Tensor], inputs: Sequence[int], made: set[int]) -> list[int]:
-    """Return an operator's inputs without data that nothing computes, without repetitions."""
+    """Return an operator's inputs without data that no operator computes, without repetitions."""
     found = (t for t in inputs if tensors[t].role is Role.ACTIVATION and t not in made)
     return list(dict.fromkeys(found))
 
@@ -302,7 +306,7 @@ def kinds_of(model: Table, tables: Sequence[Table]) -> list[str]:
     for op in tables:
         code = op.u32(OperatorField.OPCODE_INDEX)
         if code >= len(codes):
-            raise InputError(f"operator code {code} does not exist, the file has {len(codes)}")
+            raise InputError(f"operator code {code} does not exist; the file has {len(codes)}")
         op.table(OperatorField.BUILTIN_OPTIONS)
         op.span(OperatorField.CUSTOM_OPTIONS, 1)
         kinds.append(codes[code])

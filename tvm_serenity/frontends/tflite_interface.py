@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends._tflite_objects import kinds, read, schema, written
 
-WHAT = "an interface of integers"
+WHAT = "an integer interface"
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class StoredEdge:
 
 @dataclass(frozen=True)
 class StoredInterface:
-    """The new file, and its converted inputs and outputs; ``index`` counts from 0."""
+    """The new file, and its converted inputs and outputs."""
 
     data: bytes
     inputs: tuple[StoredEdge, ...]
@@ -59,8 +59,8 @@ def stored_interface(data: bytes, name: str) -> StoredInterface:
     outputs = [made for i in range(len(edges.graph.outputs)) if (made := edges.output(i))]
     if not inputs and not outputs:
         raise UnsupportedError(
-            f"{name}: no input is quantised first, and no output is dequantised last: its "
-            "interface stays as it is"
+            f"{name}: no input is quantised first, and no output is dequantised last, so "
+            "the interface cannot be converted to integers"
         )
     return StoredInterface(written(model), tuple(inputs), tuple(outputs))
 
@@ -124,7 +124,7 @@ class _Edges:
         return StoredEdge(name, index, dtype, float(scales[0]), int(zeros[0]), size, 4 * elements)
 
     def form(self, tensor: int) -> tuple[Any, ...]:
-        """Return the format of a tensor: equal formats have equal values."""
+        """Return type and quantisation of a tensor, which determine the meaning of its values."""
         known = self.graph.tensors[tensor]
         q = known.quantization
         numbers = [] if q is None else [q.scale, q.zeroPoint]

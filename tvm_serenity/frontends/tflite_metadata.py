@@ -74,7 +74,7 @@ def _entry(model: Table, name: str) -> Table | None:
 def _buffer_span(model: Table, index: int) -> tuple[int, int]:
     buffers = model.tables(ModelField.BUFFERS)
     if index >= len(buffers):
-        raise UnsupportedError(f"metadata refers to buffer {index}, there are {len(buffers)}")
+        raise UnsupportedError(f"metadata refers to buffer {index}, but there are {len(buffers)}")
     return buffers[index].span(BufferField.DATA, 1)
 
 
@@ -98,7 +98,7 @@ def _refuse_data_behind(model: Table) -> None:
             behind = behind or op.u64(OperatorField.LARGE_CUSTOM_OPTIONS_OFFSET) > 1
     if behind:
         raise UnsupportedError(
-            "the file stores data after the flatbuffer; no metadata can be added"
+            "the file stores data after the flatbuffer, so no metadata can be added"
         )
 
 

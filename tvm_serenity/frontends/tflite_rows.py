@@ -33,12 +33,12 @@ ITEM_BYTES = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "float16": 2, "float
 
 @dataclass(frozen=True)
 class _NoOptions:
-    """Omitted options; an operator that reads one is not split."""
+    """The options of an operator that has none in the file; reading one raises."""
 
     kind: str
 
     def u8(self, number: int, default: int = 0) -> int:
-        raise UnsupportedError(f"{self.kind} is not computed row by row")
+        raise UnsupportedError(f"{self.kind} without options is not computed row by row")
 
     i32 = u8
 
@@ -57,7 +57,10 @@ def network_of(file: TfliteFile) -> Network:
     graph = file.graph
     for tensor in graph.tensors:
         if tensor.role is Role.STATE:
-            raise UnsupportedError(f"{graph.name}: keeps {tensor.name!r} between runs")
+            raise UnsupportedError(
+                f"{graph.name}: keeps state {tensor.name!r} between runs, which row streaming "
+                "does not support"
+            )
     model = root_table(file.data, b"TFL3")
     main = model.tables(ModelField.SUBGRAPHS)[0]
     reader = _Reader(
@@ -180,7 +183,7 @@ class _Reader:
     def needs(self, index: int, op: Op, inputs: tuple[int, ...], height: int) -> tuple[Need, ...]:
         """Return the rows needed of each input; raise :class:`UnsupportedError` with a reason."""
         if len({self.height(t) for t in op.outputs}) > 1:
-            raise UnsupportedError("its outputs differ in height")
+            raise UnsupportedError("its outputs have different heights")
         known = operator(op.kind)
         if known.rows.needs is None:
             raise UnsupportedError(f"{op.kind} is not computed row by row")

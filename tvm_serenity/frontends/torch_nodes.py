@@ -117,7 +117,7 @@ def _bytes(node: Any, value: Any) -> int:
     if not hasattr(value, "numel"):
         return 0
     count = value.numel()
-    if type(count) is not int:  # a symbol, which int() would silently fix at its example's size
+    if type(count) is not int:  # int() would silently return the size of the example
         sizes = ", ".join(map(str, value.shape))
         raise UnsupportedError(f"node {node.name!r} has a symbolic shape ({sizes}); {SIZED}")
     return count * int(value.element_size())
@@ -131,7 +131,7 @@ def _aliased(node: Any) -> list[Any]:
     returned = [value.alias_info for value in schema.returns]
     if not returned or any(alias is None for alias in returned):
         return []
-    names = set(returned[0].before_set) or {"*"}  # parts, in a list, are of the one that says so
+    names = set(returned[0].before_set) or {"*"}  # a list of parts has the alias of its argument
     if any(set(alias.before_set or "*") != names for alias in returned):
         return []
     for index, argument in enumerate(schema.arguments):

@@ -1,4 +1,4 @@
-"""The network that the searches read, its array and text forms, and explicit changes to it."""
+"""The graph of a network that the searches read, its array and text forms, and its reductions."""
 
 from tvm_serenity.graph.network import (
     MAX_BYTES,

@@ -1,8 +1,7 @@
-"""A graph as flat arrays, for code that must stay fast on a million operators.
+"""A graph as flat arrays, for code that must be fast on a million operators.
 
-The arrays are built once per graph without a Python loop over the operators. Features that few
-graphs have (views, state, constants computed by operators) are handled op by op, for those ops
-alone.
+The arrays are built once per graph, without a Python loop over all operators. Views, states and
+computed constants are rare, so loops handle the ops that have them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +17,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of an op and a tensor that it reads (or writes), op by op in listed order."""
+    """Pairs of an op and a tensor that it reads (or writes), by op, in the op's order."""
 
     op: Ints
     tensor: Ints
@@ -33,10 +32,10 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Arrays:
-    """The arrays of a graph: (op, tensor) pairs, sizes and workspace in bytes.
+    """The arrays of a graph.
 
-    ``read`` and ``made`` pair ops with their inputs and outputs. ``maker`` is the op that produces
-    each tensor, or -1.
+    ``read`` and ``made``: pairs of an op and one of its inputs or outputs. ``size``: bytes per
+    tensor. ``workspace``: bytes per op. ``maker``: the op that produces each tensor, or -1.
     """
 
     read: Pairs
@@ -55,15 +54,15 @@ def ints(values: Iterable[int], count: int = -1) -> Ints:
 
 def distinct(values: Ints) -> Ints:
     """Return the distinct values, ascending; all values must be at least 0."""
-    # a stable sort, because the values are nearly sorted
+    # A stable sort is fast on values that are nearly sorted.
     sorted_values = np.sort(values, kind="stable")
     return sorted_values[np.diff(sorted_values, prepend=-1) > 0]
 
 
 def grouped(keys: Ints, values: Ints, groups: int, bound: int) -> tuple[tuple[int, ...], ...]:
-    """Return, for each key from 0 on, its distinct values, ascending.
+    """Return, for each key below ``groups``, its distinct values, ascending.
 
-    Values must be below ``bound``. Takes O(n log n) for n pairs.
+    ``keys`` and ``values`` are n pairs; values must be below ``bound``. This takes O(n log n) time.
     """
     pairs = distinct(keys * max(bound, 1) + values)
     ends = np.searchsorted(pairs, np.arange(1, groups + 1) * max(bound, 1)).tolist()
@@ -76,13 +75,13 @@ def grouped(keys: Ints, values: Ints, groups: int, bound: int) -> tuple[tuple[in
 
 
 FEW_LISTS = 1_000
-"""Below this number of lists a Python loop is faster than arrays."""
+"""Number of lists below which a Python loop is faster than arrays."""
 
 
 def turned(lists: Sequence[Sequence[int]], count: int) -> tuple[tuple[int, ...], ...]:
-    """Return, for each number below ``count``, the indices of the lists that hold it, ascending.
+    """Return, for each number below ``count``, the indices of the lists that contain it, ascending.
 
-    A list must not hold a number twice.
+    A list must not contain a number twice.
     """
     if len(lists) >= FEW_LISTS:
         pairs = Pairs.of(lists)

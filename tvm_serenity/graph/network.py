@@ -1,20 +1,20 @@
-"""The network that the searches read: operators in a given order, tensors in bytes.
+"""The graph that the searches read: operators in a given order, and tensors with sizes in bytes.
 
 A :class:`Graph` is immutable and checks itself when it is created. Tensors and operators are
-identified by index. Names are for people and need not be unique in the source file (frontends make
+identified by index. Names are for people and may occur twice in the source file (frontends make
 them unique). The index order of the operators is the *given* order, which must be topological.
 
 Memory semantics (``memory.py`` computes with them):
 
-* An activation is live from its producer to its last reader, a graph input from the start, a graph
-  output to the end. A tensor without readers is live during its producer.
+* An activation is live from its producer to its last reader. A graph input is live from the start,
+  a graph output to the end. A tensor without readers is live while its producer runs.
 * ``Op.view_of``: the outputs share the storage of that input (reshape, no-op split) and need no
   bytes of their own.
 * ``Op.in_place``: output 0 takes over the storage of the first listed input that dies at the
   operator, if there is one. The sizes are equal, so the live bytes do not change.
 * ``Op.over``: output 0 may overlap one of these inputs if it dies at the operator. This saves at
-  most ``over_bytes`` while the operator runs; before and after it both count in full.
-* ``Op.workspace_bytes``: scratch memory that is live during the operator alone.
+  most ``over_bytes`` while the operator runs; before and after, each tensor counts in full.
+* ``Op.workspace_bytes``: scratch memory that is live only while the operator runs.
 * Constants (weights) are never in the profile. Neither are the outputs of operators that read
   constants alone (they are constants too), nor tensors in the caller's memory (``Role.EXTERNAL``).
   State variables persist between runs and are counted separately. Operators that touch the same
@@ -37,21 +37,21 @@ from tvm_serenity.graph.arrays import Arrays, Flags, Ints, Pairs, grouped, ints
 from tvm_serenity.system.html import facts_html, listed
 
 MAX_BYTES = 2**63 - 1
-"""The limit on any tensor, and on the sum over all tensors and workspaces, in bytes."""
+"""Limit in bytes on any tensor, and on the sum of all tensors and workspaces."""
 
 
 class Role(StrEnum):
-    """The role of a tensor in the memory plan."""
+    """The role of a tensor in memory."""
 
     ACTIVATION = "activation"
-    CONSTANT = "constant"  # weights
-    STATE = "state"  # persists between runs
-    EXTERNAL = "external"  # computed, but in memory the caller provides
+    CONSTANT = "constant"  # A weight.
+    STATE = "state"  # A variable that persists between runs.
+    EXTERNAL = "external"  # A computed tensor in memory that the caller provides.
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A value of ``size_bytes``; ``shape`` and ``dtype`` (numpy's name) where known."""
+    """A tensor; ``shape`` is None and ``dtype`` (numpy's name) is "" if they are unknown."""
 
     name: str
     size_bytes: int
@@ -62,7 +62,10 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An operator. All fields but ``name``, ``kind`` and the byte counts are tensor indices."""
+    """An operator; all fields except ``name``, ``kind`` and byte counts are indices of tensors.
+
+    The module's docstring defines the fields.
+    """
 
     name: str
     kind: str
@@ -77,9 +80,9 @@ class Op:
 
 @dataclass(frozen=True)
 class Graph:
-    """A network: ``ops`` in the given topological order over ``tensors``.
+    """A network: ``ops`` in the given topological order, and ``tensors``.
 
-    Raises :class:`GraphError` if the parts do not fit together; the message names the op or tensor.
+    Raises :class:`GraphError`, which names the op or tensor, if the network is invalid.
     """
 
     name: str
@@ -96,7 +99,7 @@ class Graph:
         _check_permissions(self)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle plain values without the derived ones, for a third of the bytes and time."""
+        """Pickle the fields without derived values, in a third of the bytes and time."""
         tensors, ops = tuple(map(_TENSOR, self.tensors)), tuple(map(_OP, self.ops))
         return _unpickled, (self.name, tensors, ops, self.inputs, self.outputs)
 
@@ -105,7 +108,7 @@ class Graph:
         return f"Graph({self.name!r}, {counts})"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: counts, inputs and outputs, operators by kind."""
+        """Return HTML for notebooks: counts, inputs, outputs, and operators by kind."""
         kinds = Counter(op.kind for op in self.ops).most_common()
         facts = {
             "operators": f"{len(self.ops):,}: " + listed([f"{n} {kind}" for kind, n in kinds]),
@@ -118,13 +121,13 @@ class Graph:
         return facts_html(f"Graph {self.name}", facts)
 
     def _sized(self, index: int) -> str:
-        """The name, shape and bytes of a tensor."""
+        """Return a text with the name, shape and bytes of a tensor."""
         one = self.tensors[index]
         shape = "" if one.shape is None else f"{list(one.shape)} {one.dtype}".rstrip()
         return f"{one.name} {shape} {one.size_bytes:,} bytes".replace("  ", " ")
 
     def digest(self) -> str:
-        """Return a SHA-256 of all fields: equal graphs have equal digests."""
+        """Return the SHA-256 digest of all fields; equal graphs have equal digests."""
         digest = hashlib.sha256(self.name.encode(*_ENCODING))
         tensors, ops = self.tensors, self.ops
         texts = [map(attrgetter(field), tensors) for field in ("name", "dtype", "role")]
@@ -147,7 +150,7 @@ class Graph:
         """The operators and tensors as flat arrays."""
         read, made = self._listed
         maker = np.full(len(self.tensors), -1, dtype=np.int64)
-        maker[made.tensor] = made.op  # the last of several producers
+        maker[made.tensor] = made.op  # For several producers, the last one.
         return Arrays(
             read=read,
             made=made,
@@ -158,13 +161,13 @@ class Graph:
 
     @cached_property
     def _listed(self) -> tuple[Pairs, Pairs]:
-        """The (op, tensor) pairs of inputs and of outputs, in listed order."""
+        """The (op, tensor) pairs of inputs and of outputs, in the ops' order."""
         inputs, outputs = (list(map(attrgetter(n), self.ops)) for n in ("inputs", "outputs"))
         return Pairs.of(inputs), Pairs.of(outputs)
 
     @cached_property
     def returned(self) -> frozenset[int]:
-        """The tensors in ``outputs``, as a set for membership tests."""
+        """The tensors in ``outputs``, as a set."""
         return frozenset(self.outputs)
 
     @cached_property
@@ -180,14 +183,14 @@ class Graph:
 
     @cached_property
     def predecessors(self) -> tuple[tuple[int, ...], ...]:
-        """For each op, the ops that must run before it: producers, earlier users of its state."""
+        """For each op, the ops that must run before it: producers, and earlier users of states."""
         before, after = self._waits()
         return grouped(after, before, len(self.ops), len(self.ops))
 
     def predecessors_among(self, chosen: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-        """Return the predecessors among ``chosen``; ops are numbered by their index in it.
+        """Return, for each op of ``chosen``, its predecessors in ``chosen``.
 
-        ``chosen`` must be ascending.
+        Ops are numbered by their index in ``chosen``, which must be ascending.
         """
         place = np.full(len(self.ops), -1, dtype=np.int64)
         place[ints(chosen)] = np.arange(len(chosen))
@@ -196,17 +199,17 @@ class Graph:
         return grouped(after[met], before[met], len(chosen), len(chosen))
 
     def _waits(self) -> tuple[Ints, Ints]:
-        """Return pairs of ops (as two arrays) of which the first must run before the second."""
+        """Return pairs of ops, as two arrays; the first op of a pair must run before the second."""
         read, state = self.arrays.read, self._state_order
         maker = self.arrays.maker[read.tensor]
-        # A state holds what its last user wrote, even before its handle is produced.
+        # A state has the value of its last user, even before its handle is produced.
         made = (maker >= 0) & ~self.with_role(Role.STATE)[read.tensor]
         before = np.concatenate([maker[made], ints(op for op, _ in state)])
         return before, np.concatenate([read.op[made], ints(op for _, op in state)])
 
     @cached_property
     def _state_order(self) -> list[tuple[int, int]]:
-        """Pairs of ops that touch the same state variable one after the other."""
+        """Return pairs of consecutive ops that read or write the same state variable."""
         if not self.with_role(Role.STATE).any():
             return []
         last_touch: dict[int, int] = {}
@@ -230,7 +233,7 @@ class Graph:
 
     @cached_property
     def constant_ops(self) -> frozenset[int]:
-        """Ops whose inputs (at least one) are all constants; their outputs are constants."""
+        """The ops that have inputs and only constant inputs; their outputs are constants."""
         known = self.with_role(Role.CONSTANT)
         if not known.any():
             return frozenset()
@@ -255,7 +258,7 @@ class Graph:
         if not self.constant_ops:
             return counted
         folded = np.zeros(len(self.ops) + 1, dtype=np.bool_)
-        # a producer of -1 reads the last entry, which is False
+        # The index -1, for no producer, reads the last entry, which is False.
         folded[list(self.constant_ops)] = True
         unfolded: Flags = counted & ~folded[made[root]] & ~folded[made]
         return unfolded
@@ -281,7 +284,7 @@ class Graph:
 
     @cached_property
     def sharing(self) -> tuple[Op, ...]:
-        """The ops whose outputs may share memory with other tensors: views, in place, overlap."""
+        """The ops whose outputs may share memory with inputs: views, in place, or overlap."""
         return tuple(op for op in self.ops if op.view_of is not None or op.in_place or op.over)
 
     def with_role(self, role: Role) -> Flags:
@@ -307,7 +310,7 @@ class Graph:
         return int(self.arrays.size[self.with_role(Role.CONSTANT)].sum())
 
     def replace(self, **changes: object) -> "Graph":
-        """Return a graph with some fields changed, checked again."""
+        """Return a checked copy of the graph with the fields ``changes``."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
 
@@ -323,7 +326,7 @@ def _unpickled(
     inputs: tuple[int, ...],
     outputs: tuple[int, ...],
 ) -> Graph:
-    """Return a graph of these fields without checks: they ran before it was pickled."""
+    """Return the graph of these fields without checks, which ran before it was pickled."""
     graph: Graph = object.__new__(Graph)
     graph.__dict__.update(
         name=name,
@@ -336,10 +339,10 @@ def _unpickled(
 
 
 def is_order(graph: Graph, order: Sequence[int]) -> bool:
-    """Return whether ``order`` holds every op once, each after all ops that it waits for."""
+    """Return whether ``order`` has each op once, after all its predecessors."""
     count = len(graph.ops)
     if isinstance(order, range) and order == range(count):
-        return True  # the given order was checked when the graph was created
+        return True  # The given order was checked when the graph was created.
     if len(order) != count or not all(issubclass(kind, int) for kind in set(map(type, order))):
         return False
     listed = ints(order, count)
@@ -449,11 +452,11 @@ def _check_producers(graph: Graph) -> None:
                     "another role"
                 )
             if graph.tensors[tensor].role is Role.STATE:
-                continue  # several ops may assign a state variable
+                continue  # Several ops may write a state variable.
             if tensor in maker:
                 raise GraphError(
-                    f"op {op.name!r} writes tensor {name!r}, which {maker[tensor]} writes already; "
-                    "a tensor has one producer"
+                    f"op {op.name!r} writes tensor {name!r}, which {maker[tensor]} writes too; a "
+                    "tensor must have one producer"
                 )
             maker[tensor] = f"op {op.name!r}"
     readers = [(f"op {op.name!r} reads", t) for op in graph.ops for t in op.inputs]
@@ -461,7 +464,7 @@ def _check_producers(graph: Graph) -> None:
     for who, tensor in readers:
         if tensor not in maker and _is_computed(graph, tensor):
             raise GraphError(
-                f"{who} tensor {graph.tensors[tensor].name!r}, which no op writes: make it a graph "
+                f"{who} tensor {graph.tensors[tensor].name!r}, which no op writes; make it a graph "
                 "input or a constant, or add its producer"
             )
 
@@ -497,7 +500,7 @@ def _is_computed(graph: Graph, tensor: int) -> bool:
 
 
 def _find_cycle(graph: Graph) -> list[int]:
-    """Return the ops of one cycle, its first op repeated at the end, or an empty list."""
+    """Return the ops of a cycle, with its first op again at the end, or an empty list."""
     before = [
         [graph.producer[t] for t in op.inputs if graph.producer[t] >= 0 and _is_computed(graph, t)]
         for op in graph.ops
@@ -527,7 +530,9 @@ def _check_permissions(graph: Graph) -> None:
         if op.view_of is not None:
             _check_view(graph, op)
         if op.in_place and (op.view_of is not None or not op.outputs):
-            raise GraphError(f"op {op.name!r}: in-place needs an output that is not a view")
+            raise GraphError(
+                f"op {op.name!r}: an in-place op must have an output that is not a view"
+            )
         if op.over:
             _check_overlap(graph, op)
         for tensor in op.in_place:
@@ -539,15 +544,16 @@ def _check_permissions(graph: Graph) -> None:
             taken, written = graph.tensors[graph.root[tensor]], graph.tensors[op.outputs[0]]
             if taken.size_bytes != written.size_bytes:
                 raise GraphError(
-                    f"op {op.name!r}: in-place needs equal sizes, but {taken.name!r} has "
-                    f"{taken.size_bytes} bytes and {written.name!r} has {written.size_bytes}"
+                    f"op {op.name!r}: input and output of an in-place op must have equal sizes, "
+                    f"but {taken.name!r} has {taken.size_bytes} bytes and {written.name!r} has "
+                    f"{written.size_bytes} bytes"
                 )
 
 
 def _check_overlap(graph: Graph, op: Op) -> None:
     if op.view_of is not None or op.in_place or not op.outputs:
         raise GraphError(
-            f"op {op.name!r}: overlap needs an output that is neither a view nor in place"
+            f"op {op.name!r}: an op with overlap must have an output that is not a view or in place"
         )
     written_bytes = graph.tensors[op.outputs[0]].size_bytes
     for tensor in op.over:

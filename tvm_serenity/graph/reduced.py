@@ -1,6 +1,6 @@
-"""A graph that is scheduled in place of another one, and slices of a graph.
+"""Graphs that are scheduled instead of an original graph, and slices of a graph.
 
-``Reduced.expand`` turns an order of the scheduled graph into an order of the original's ops.
+``Reduced.expand`` converts an order of the scheduled graph to an order of the original graph.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from tvm_serenity.graph.network import Graph, Op, Role, Tensor, complete_order
 
 @dataclass(frozen=True)
 class Reduced:
-    """A graph that is scheduled in place of ``original``.
+    """A graph that is scheduled instead of ``original``.
 
-    ``ops[i]`` is the index in ``original`` of the i-th op of ``graph``.
+    ``ops[i]``: the index in ``original`` of op i of ``graph``.
     """
 
     graph: Graph
@@ -23,26 +23,26 @@ class Reduced:
 
     @property
     def nodes(self) -> int:
-        """The number of ops that compute: all but the views."""
+        """The number of ops that are not views."""
         return len(self.graph.ops) - sum(op.view_of is not None for op in self.graph.sharing)
 
     def expand(self, order: Sequence[int]) -> tuple[int, ...]:
-        """Return the order of the original's ops that corresponds to ``order``."""
+        """Return the order of ``original`` that corresponds to ``order``, an order of ``graph``."""
         if self.graph is self.original:
             return tuple(order)
         return complete_order(self.original, [self.ops[i] for i in order])
 
 
 def unreduced(graph: Graph) -> Reduced:
-    """Return ``graph`` as its own reduction: nothing is changed."""
+    """Return the reduction of ``graph`` that changes nothing."""
     return Reduced(graph, graph, tuple(range(len(graph.ops))))
 
 
 def cut(graph: Graph, first: int, last: int) -> Graph:
-    """Return ops ``first`` to ``last`` (both included) as a graph of their own.
+    """Return the graph of the ops from ``first`` to ``last``, inclusive.
 
-    Its inputs are the tensors that come from outside, its outputs the tensors that are used
-    outside.
+    Its inputs are the tensors that other ops produce or that are graph inputs. Its outputs are the
+    tensors that other ops read or that are graph outputs.
     """
     if not 0 <= first <= last < len(graph.ops):
         raise InputError(
@@ -76,7 +76,7 @@ def compact(
     inputs: Sequence[int],
     outputs: Sequence[int],
 ) -> Graph:
-    """Return the graph of these parts without tensors that neither an op nor the graph names."""
+    """Return the graph of ``ops`` without unused tensors."""
     used = {t for op in ops for t in (*op.inputs, *op.outputs)} | {*inputs, *outputs}
     number = {old: new for new, old in enumerate(sorted(used))}
 

@@ -1,4 +1,4 @@
-"""The text form of a graph: one line per operator, to read, write and put in a bug report.
+"""The text form of a graph: one line per operator, for reading, writing and bug reports.
 
     graph example                                  # optional name; '#' starts a comment
     input x[1,8,8,3]u8                             # shape and type, or bytes: x[192]
@@ -8,11 +8,11 @@
     act relu: y -> z[1,8,8,16]u8; in-place y       # z may take y's storage if y dies
     flat reshape: z -> f[1024]u8; view z           # f shares z's storage
     output f
-    external x f                                   # these are in the caller's memory
+    external x f                                   # tensors in the caller's memory
 
-An operator line is ``NAME [KIND]: INPUTS -> OUTPUTS[; option ...]``. A tensor is declared with a
-size where it first appears (the type follows the bracket without a space), and named without one
-afterwards. Names with spaces or any of ``[]:;,"#`` are written as JSON strings.
+An operator line is ``NAME [KIND]: INPUTS -> OUTPUTS[; option ...]``. At its first occurrence, a
+tensor has a size; the type follows the bracket without a space. At later occurrences it has only
+its name. Names with spaces or any of ``[]:;,"#`` are written as JSON strings.
 ``parse(dump(graph))`` equals ``graph`` up to the order of its tensors.
 """
 
@@ -42,7 +42,7 @@ DTYPES = {
     "f32": ("float32", 4),
     "f64": ("float64", 8),
 }
-"""From short type names to (numpy's name, bytes per element)."""
+"""Maps a short type name to numpy's name and the bytes per element."""
 
 _SHORT = {name: (short, width) for short, (name, width) in DTYPES.items()}
 _TOKEN = re.compile(
@@ -52,7 +52,7 @@ _TOKEN = re.compile(
 )
 _WORD = r"(?:(?!->)[^\s\"\[\]:;,#])+"
 _PLAIN = re.compile(rf"({_WORD})(?: ({_WORD}))?:((?: {_WORD})*) -> ({_WORD})\[([0-9]+)\]")
-"""The common operator line of a large file: known inputs, and one new tensor given in bytes."""
+"""An operator line with known inputs and one new output in bytes, as most lines of large files."""
 _BARE = re.compile(_WORD)
 _ROLES = {"input": Role.ACTIVATION, "const": Role.CONSTANT, "state": Role.STATE}
 
@@ -65,9 +65,9 @@ def parse(text: str, name: str = "graph") -> Graph:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Disable the cyclic collector while a graph is read, and mark its objects as old.
+    """Disable the cyclic collector in the block, and move new objects to its oldest generation.
 
-    Otherwise the collector would walk the growing graph again and again, and once more afterwards,
+    Otherwise the collector would visit the growing graph repeatedly, and once more afterwards,
     which takes half a second per million operators.
     """
     on = gc.isenabled()
@@ -77,7 +77,7 @@ def _without_collection() -> Iterator[None]:
     finally:
         if on:
             gc.freeze()
-            gc.unfreeze()  # all objects are in the oldest generation now
+            gc.unfreeze()  # Now all objects are in the oldest generation.
             gc.enable()
 
 
@@ -153,7 +153,7 @@ class _Reader:
     number: dict[str, int] = field(default_factory=dict)
 
     def plain(self, line: str) -> bool:
-        """Read a plain line and return True; leave any other line, or an error, to ``line``."""
+        """Parse a line that matches ``_PLAIN`` and return True; return False for other lines."""
         match = _PLAIN.fullmatch(line)
         if match is None:
             return False
@@ -174,9 +174,9 @@ class _Reader:
         elif tokens[0] == "graph" and len(tokens) == 2:
             self.name = _unquote(tokens[1])
         elif tokens[0] in _ROLES:
-            made = self.tensor_list(tokens[1:], _ROLES[tokens[0]])
+            tensors = self.tensor_list(tokens[1:], _ROLES[tokens[0]])
             if tokens[0] == "input":
-                self.inputs += made
+                self.inputs += tensors
         elif tokens[0] == "external":
             for tensor in self.tensor_list(tokens[1:]):
                 self.tensors[tensor] = replace(self.tensors[tensor], role=Role.EXTERNAL)
@@ -217,7 +217,7 @@ class _Reader:
                 op = replace(op, workspace_bytes=int(option[1]))
             else:
                 raise ParseError(
-                    f"unknown option {' '.join(option)!r}; there are 'view TENSOR', "
+                    f"unknown option {' '.join(option)!r}; the options are 'view TENSOR', "
                     "'in-place TENSORS', 'over BYTES TENSORS' and 'workspace BYTES'"
                 )
         return op
@@ -239,7 +239,9 @@ class _Reader:
             elif name in self.number and role is None:
                 result.append(self.number[name])
             else:
-                raise ParseError(f"tensor {name!r} needs a size here, like {name}[64]")
+                raise ParseError(
+                    f"tensor {name!r} is new, so it needs a size here, for example {name}[64]"
+                )
         return result
 
     def declare(self, name: str, dims: list[int], dtype: str, role: Role) -> int:
@@ -252,12 +254,12 @@ class _Reader:
         elif len(dims) == 1:
             self.tensors.append(Tensor(name, dims[0], role=role))
         else:
-            raise ParseError(f"tensor {name!r}: a shape needs a type, like {name}[2,3]i8")
+            raise ParseError(f"tensor {name!r}: a shape needs a type, for example {name}[2,3]i8")
         return self.number[name]
 
 
 def _dims(rest: Iterator[str]) -> tuple[list[int], str, str | None]:
-    """Read ``1,2,3]i8``: the dimensions, the type and the token after them."""
+    """Parse the tokens of ``1,2,3]i8``; return the dimensions, the type and the next token."""
     dims: list[int] = []
     for token in rest:
         if token.startswith("]"):
@@ -297,7 +299,7 @@ def _unquote(token: str) -> str:
 
 
 def _heads(op: Op) -> str:
-    """Return the name and kind of an op that may have one of them or none."""
+    """Return the beginning of an op's line: its name and kind, if it has them."""
     return " ".join(_quote(part) for part in (op.name, op.kind) if part)
 
 

@@ -1,4 +1,4 @@
-"""The memory needs of a network as numbers, for architecture search."""
+"""Computes the memory needs of networks, as objectives for architecture search."""
 
 from tvm_serenity.nas.objective import (
     Objectives,

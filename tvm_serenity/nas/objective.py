@@ -1,11 +1,12 @@
-"""The memory needs of a network as numbers, for architecture search: least peak memory first.
+"""Computes the memory needs of networks, as objectives for architecture search.
 
-peak_bytes(graph)                             # a Graph peak_bytes("net.tflite")
-# a file, by its own operators peak_bytes(module, (example,))                # a torch.nn.Module:
-its fused kernels measure(graph, parent=before)                 # with bound and arena; starts from
-a parent's order measure("net.tflite", rows=True, board="nucleo-l4r5zi")  # with rows, flash and
-cycles peak_bytes_batch(candidates, jobs=8)          # many, in processes or on a Dask cluster
-measure_batch(candidates, rows=True, jobs=8)  # all objectives of many
+peak_bytes(graph)                         # the least peak of a Graph
+peak_bytes("net.tflite")                  # of a file, by its own operators
+peak_bytes(module, (example,))            # of a torch.nn.Module, by its fused kernels
+measure(graph, parent=before)             # peak, bound and arena; starts from a parent's order
+measure("net.tflite", rows=True, board="nucleo-l4r5zi")   # also rows, flash and cycles
+peak_bytes_batch(candidates, jobs=8)      # many networks, in processes or on a Dask cluster
+measure_batch(candidates, rows=True, jobs=8)              # all objectives of many networks
 """
 
 import heapq
@@ -43,10 +44,11 @@ DEFAULT_LIMIT_S = 1.0
 class Objectives:
     """A network with its best order and its memory needs in bytes.
 
-    ``peak_bytes`` is proved least if it equals ``lower_bound_bytes``. ``arena_bytes`` is that of a
-    placement at this order, ``constant_bytes`` the flash for constants. ``rows_arena_bytes``: the
-    smallest arena found for bands of rows. ``on_board``: the program for a board. The last two are
-    None if not requested, or the error if not possible.
+    ``peak_bytes``: the peak of ``order``; it is optimal if it equals ``lower_bound_bytes``.
+    ``arena_bytes``: the arena of a placement for ``order``. ``constant_bytes``: the flash for
+    constants. ``rows_arena_bytes``: the smallest known arena of row streaming. ``on_board``: the
+    sizes and cycles of the program for a board. The last two are None if they were not requested,
+    and a :class:`SerenityError` if they could not be computed.
     """
 
     graph: Graph
@@ -68,13 +70,13 @@ def measure(
     board: str | None = None,
     time_limit_s: float | None = DEFAULT_LIMIT_S,
 ) -> Objectives:
-    """Return the memory needs of ``network``: all objectives that its graph decides.
+    """Return the memory needs of ``network``.
 
-    ``rows``: also for bands of rows (of .tflite files), as by ``serenity rows --graph``. ``board``:
-    also for a board, as ``serenity build`` produces it: flash, RAM, and cycles or instructions of
-    one run. That compiles, links and emulates the program, which takes seconds beside the searches.
-    Each search has the full time limit. ``parent`` and errors are those of :func:`peak_bytes`;
-    errors of rows or the board are values.
+    ``rows``: also compute the arena of row streaming (for .tflite files), as ``serenity rows
+    --graph`` does. ``board``: also build the program for a board, as ``serenity build`` does, and
+    return flash, RAM, and cycles or instructions of one run; this takes additional seconds to
+    compile, link and emulate. Each search has the full time limit. ``parent`` and errors are as in
+    :func:`peak_bytes`; an error of ``rows`` or ``board`` is returned as the value.
     """
     graph = graph_of(network, example_inputs)
     with within(time_limit_s):
@@ -92,7 +94,7 @@ def measure(
 
 
 def _or_error(work: Callable[[], T]) -> T | SerenityError:
-    """Return the result of ``work``, or the error that it raises."""
+    """Return the result of ``work``, or the :class:`SerenityError` that it raises."""
     try:
         return work()
     except SerenityError as error:
@@ -113,7 +115,7 @@ def _on_board(network: Candidate, board: str, time_limit_s: float | None) -> "De
     if not isinstance(network, str | os.PathLike):
         said = type(network).__name__
         raise InputError(f"a {said} cannot be built for a board; save it as a file first")
-    # imported here because TVM takes seconds to load
+    # Imported here because TVM takes seconds to load.
     from tvm_serenity.fitting.deployed import deployed
 
     return deployed(network, board, time_limit_s)
@@ -144,14 +146,14 @@ def peak_bytes(
     parent: Objectives | None = None,
     time_limit_s: float | None = DEFAULT_LIMIT_S,
 ) -> int:
-    """Return the peak in bytes of the best order of ``network`` found within ``time_limit_s``.
+    """Return the peak in bytes of the best order of ``network`` within ``time_limit_s``.
 
-    ``network`` is a :class:`Graph`, the path of a file, or a ``torch.nn.Module`` with
-    ``example_inputs``, tensors of its input shapes; a module counts as the kernels that TVM fuses
-    it into. For networks of usual search spaces the peak is proved least; ``schedule`` also returns
-    the order and the proof. With ``parent``, a network of which this one is a mutation, the search
-    starts from the parent's order (operators match by name) instead of several greedy ones; the
-    proof is the same. Raises :class:`InputError` on other types.
+    ``network`` is a :class:`Graph`, the path of a file, or a ``torch.nn.Module``. A module needs
+    ``example_inputs``, tensors of its input shapes; its operators are the kernels that TVM fuses.
+    For networks of usual search spaces, the peak is optimal; ``schedule`` also returns the order
+    and the proof. ``parent``: the result for a network of which this one is a mutation. The search
+    then starts from the parent's order (operators match by name), not from greedy orders; the
+    proof is the same. Raises :class:`InputError` for a network of another type.
     """
     graph = graph_of(network, example_inputs)
     with within(time_limit_s):
@@ -167,11 +169,11 @@ def peak_bytes_batch(
     jobs: int = 1,
     dask: str | None = None,
 ) -> list[int | SerenityError]:
-    """Return ``peak_bytes`` of each network, in their order, all with the same example inputs.
+    """Return :func:`peak_bytes` of each network, in order, all with the same example inputs.
 
-    The error of a network stands in its place: an unreadable candidate does not end the search.
-    ``parents`` has one entry per network. ``jobs`` processes of this machine share the work, or the
-    workers of the Dask scheduler at address ``dask``.
+    If a network raises a :class:`SerenityError`, the result has the error in its place, so that one
+    bad candidate does not end the search. ``parents`` has one entry per network. The work runs in
+    ``jobs`` processes of this machine, or on the Dask scheduler at address ``dask``.
     """
     work = partial(_peak, time_limit_s=time_limit_s)
     candidates = _candidates(networks, example_inputs, parents)
@@ -194,7 +196,8 @@ def _candidates(
     known = parents or [None] * len(networks)
     if len(known) != len(networks):
         raise InputError(
-            f"{len(known)} parents for {len(networks)} networks; give one parent, or None, for each"
+            f"there are {len(known)} parents for {len(networks)} networks; give one parent or None "
+            "per network"
         )
     pairs = zip(networks, known, strict=True)
     return [_Candidate(network, example_inputs, parent) for network, parent in pairs]
@@ -223,7 +226,7 @@ def _peak(candidate: _Candidate, time_limit_s: float | None) -> int:
 
 
 def _options(graph: Graph, parent: Objectives | None) -> Options:
-    """Return search options that start from the parent's order, if there is a parent."""
+    """Return the search options; with a parent, the search starts from the parent's order."""
     return Options() if parent is None else Options(start=(_inherited(graph, parent),))
 
 
@@ -258,8 +261,8 @@ def graph_of(network: Candidate, example_inputs: Sequence[Any] | None = None) ->
         return load(network).graph
     if example_inputs is None:
         raise InputError(
-            f"a {type(network).__name__} is neither a Graph nor a file; a torch.nn.Module needs "
-            "example_inputs"
+            f"a {type(network).__name__} is not a Graph or a path; if it is a torch.nn.Module, "
+            "pass example_inputs"
         )
     from tvm_serenity.frontends.relax.from_torch import module_to_graph
 

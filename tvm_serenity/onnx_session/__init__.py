@@ -1,8 +1,8 @@
-"""Runs an ``.onnx`` file in onnxruntime in our order, and measures the memory of a run.
+"""Run an ``.onnx`` file in onnxruntime in a given order, and measure the memory of a run.
 
 onnxruntime orders operators itself, and optimises the graph when it loads a file, so the order of a
-file has no effect by default. The way around: optimise once and save the result (``optimise``),
-order the saved file, and load it with the options of ``SESSION_OPTIONS``.
+file has no effect by default. Therefore the model is optimised once and saved (``optimise``), the
+saved file is ordered, and it is loaded with the options of ``SESSION_OPTIONS``.
 """
 
 from tvm_serenity.onnx_session.options import SESSION_OPTIONS, options_path, session_json, snippet

@@ -38,16 +38,16 @@ def _status_bytes(field: str) -> int:
 
 def _trim() -> None:
     """Return free memory to the system; otherwise runs would grow into it unmeasured."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the GNU C library
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # exists in the GNU C library
     if trim is not None:
         trim(0)
 
 
 def _run(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the memory that ``RUNS`` runs add to a session, and the last run's outputs.
+    """Return the memory that ``RUNS`` runs add to a session, and the fastest run's seconds.
 
-    Pages of files do not count: how much of a program the kernel maps per page fault is the file
-    system's choice.
+    The last run's outputs are saved if the request names a file. Pages of files do not count,
+    because the file system decides how much of a program is mapped per page fault.
     """
     import numpy as np
 
@@ -80,7 +80,7 @@ def _run(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answer one request."""
+    """Read one request from standard input, and print the answer."""
     request = json.load(sys.stdin)
     try:
         if request["do"] == "optimise":

@@ -9,12 +9,12 @@ SESSION_OPTIONS: Mapping[str, str | bool] = {
     "execution_order": "PRIORITY_BASED",
     "enable_mem_pattern": False,
 }
-"""Attributes of ``onnxruntime.SessionOptions``; a text is the name of an enumeration value.
+"""Attributes of ``onnxruntime.SessionOptions``; a string is the name of an enumeration value.
 
 Optimising again would undo the order. ``PRIORITY_BASED`` runs the first ready operator of the file;
-the default goes backwards from the outputs. A memory pattern is one more block as large as the
-arena, in use from the second run on, so it is off. The arena stays on: without it the C library's
-heap takes more (docs/how-to/onnxruntime.md has figures).
+the default proceeds backwards from the outputs. A memory pattern is off because it is another block
+as large as the arena, used from the second run on. The arena stays on, because the C library's heap
+takes more memory (docs/how-to/onnxruntime.md has figures).
 """
 
 _ENUMERATIONS = {

@@ -1,4 +1,4 @@
-"""The parent's side: asks the child within a time limit, and compares two sessions' outputs."""
+"""Send requests to the child process within a time limit, and compare two sessions' outputs."""
 
 import json
 import subprocess
@@ -15,17 +15,17 @@ from tvm_serenity.onnx_session.options import SESSION_OPTIONS
 LIMIT_S = 300.0
 """Time limit of an optimisation, or of the runs of one session, in seconds."""
 LEVELS = {"onnxruntime": "ORT_ENABLE_EXTENDED", "onnxruntime-all": "ORT_ENABLE_ALL"}
-"""The optimisation level before ordering; files saved at ALL are for machines of the same kind."""
+"""The optimisation level before ordering; a file saved at ALL needs a machine of the same kind."""
 
 
 @dataclass(frozen=True)
 class Sessions:
     """The resident memory that runs add to a session, in bytes, and the fastest run's seconds.
 
-    It is the memory that runs write, without program pages that they touch first. ``default``: the
+    The memory is what runs write, without program pages that they touch first. ``default``: the
     given model with default options; ``ordered``: the written file with ``SESSION_OPTIONS``.
-    ``max_error``: the largest difference of their outputs over the largest magnitude. The written
-    file and the optimised file agree bit by bit.
+    ``max_error``: the largest difference of their outputs over the largest magnitude. The outputs
+    of the written file and of the optimised file are bit-identical.
     """
 
     default_bytes: int
@@ -64,7 +64,9 @@ def measure(given: Path, optimised: Path, ordered: Path, dims: Mapping[str, int]
         )
         first, same, last = (_arrays(file) for file in files)
     if [a.tobytes() for a in same] != [a.tobytes() for a in last]:
-        raise WrongResultError(f"{ordered}: its outputs differ from those of the given order")
+        raise WrongResultError(
+            f"{ordered}: its outputs differ from those of the model in its given order"
+        )
     return Sessions(
         default["extra_bytes"],
         best["extra_bytes"],
@@ -120,7 +122,7 @@ def _ask(model: Path, request: dict[str, Any]) -> Any:
     answer = json.loads(done.stdout.decode().strip().splitlines()[-1])
     if "missing" in answer:
         missing = answer["missing"]
-        raise MissingPartError(f"onnxruntime needs {missing}: pip install 'tvm-serenity[run]'")
+        raise MissingPartError(f"onnxruntime needs {missing}; run pip install 'tvm-serenity[run]'")
     if "refused" in answer:
         raise UnsupportedError(f"{model}: onnxruntime refuses the model: {answer['refused']}")
     return answer

@@ -1,8 +1,8 @@
 """The tensors that share buffers in onnxruntime's CPU provider.
 
-Measured kind by kind in sessions of onnxruntime 1.32, on chains of operators whose memory growth
-shows it (``tests/onnx_session``): activations overwrite an input that dies, other elementwise
-operators (Add, Mul, Neg, Exp, ...) do not.
+These were measured for each operator kind in sessions of onnxruntime 1.32, by the memory growth of
+chains of operators (``tests/onnx_session``): activations overwrite an input that dies, other
+elementwise operators (Add, Mul, Neg, Exp, ...) do not.
 """
 
 from dataclasses import replace
@@ -24,7 +24,7 @@ _SUMMED = {"com.microsoft.FusedConv": 3, "com.microsoft.nchwc.Conv": 3}
 
 def as_allocated(graph: Graph) -> Reduced:
     """Return ``graph`` with onnxruntime's storage sharing; the caller's inputs take no bytes."""
-    from tvm_serenity.operators.sharing import alias_copies  # operators' records load slowly
+    from tvm_serenity.operators.sharing import alias_copies  # the operator records load slowly
 
     reduced = alias_copies(unreduced(graph))
     graph = reduced.graph

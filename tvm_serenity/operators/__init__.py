@@ -118,7 +118,7 @@ RELAY = {name: record for record in OPERATORS.values() for name in record.relay}
 
 @cache
 def operator(kind: str) -> Operator:
-    """Return the record of ``kind``; an empty record if the kind is unknown."""
+    """Return the record of ``kind``, or an empty record if the kind is unknown."""
     return OPERATORS.get(kind) or Operator(kinds=(kind,))
 
 

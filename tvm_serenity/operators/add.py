@@ -36,7 +36,10 @@ def _read(scene: Scene) -> Sum | SumOfPowers:
     if shifts is None:
         return sum_of(pair, minus)
     if min(shifts) < 0 or all(shifts):
-        raise UnsupportedError(f"{scene.kind} of int16 whose scales are not powers of two in range")
+        raise UnsupportedError(
+            f"{scene.kind} of int16 needs scales that are powers of two, with a result scale "
+            "no smaller than the operands'"
+        )
     return SumOfPowers(pair, shifts, minus)
 
 
@@ -52,7 +55,7 @@ def sum_of(pair: Pair, minus: bool) -> Sum:
 
 
 def _power_shifts(pair: Pair) -> tuple[int, int] | None:
-    """Return the right shifts of operands whose scales, like the result's, are powers of two."""
+    """Return the right shifts of the operands; None unless all scales are powers of two."""
     params = (*pair.sources, pair.result)
     logs = [float(np.log2(np.float32(p.scale))) for p in params]
     if any(abs(log - round(log)) >= 1e-3 for log in logs) or any(p.zero_point for p in params):

@@ -29,7 +29,7 @@ def _read(scene: Scene) -> SumOfAll:
     sources, result = scene.inputs(), scene.result()
     scene.only(("int8",), *sources, result)
     if any(not s.alike(sources[0]) for s in sources):
-        raise UnsupportedError("no ADD_N of tensors in several scales in TFLM")
+        raise UnsupportedError("TFLM does not support ADD_N of tensors with different scales")
     return SumOfAll(sources[0], result, len(sources), finish_of(sources[0], result, scene.rounding))
 
 

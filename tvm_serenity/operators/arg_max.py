@@ -12,7 +12,7 @@ _AXIS = 1
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Return the first such index.
+    """Return the index of the first occurrence of the extreme.
 
     TVM's operator returns -1 if all values are the minimum of their type.
     """

@@ -16,7 +16,7 @@ from tvm_serenity.quantize.fixed import multiplier
 
 
 def _scratch(shapes: Sequence[Shape], _made: Shape) -> int:
-    """Return the scratch: one int32 per channel."""
+    """Return the bytes of scratch: one int32 per channel."""
     return 4 * shapes[0][-1]
 
 
@@ -37,7 +37,7 @@ def _read(scene: Scene) -> AveragePool:
 
 
 def to_scale(spec: AveragePool, source: Stored, result: Stored, rounding: str) -> AveragePool:
-    """Return an average over full windows, padding included, rescaled to another scale."""
+    """Return an average over full windows, including padding, with the scale of ``result``."""
     count = spec.window[0] * spec.window[1]
     finish = Requantise(
         multiplier(source.scale / (result.scale * count)),
@@ -57,7 +57,7 @@ def _compute(op: AveragePool, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _reference(op: AveragePool, x: Array) -> Array:
-    """Sum of stored values divided by their count; halves round away from zero, for uint8 up."""
+    """Return sums divided by their count; halves round away from zero, for uint8 up."""
     image = x if op.layout == "NHWC" else np.moveaxis(x, 1, 3)
     made = _averages(op, image.astype(np.int64))
     return made if op.layout == "NHWC" else np.moveaxis(made, 3, 1)

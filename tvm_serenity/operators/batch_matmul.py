@@ -29,17 +29,18 @@ def _read(scene: Scene) -> BatchMatmul:
 
 
 def matmul_of(pair: Pair) -> BatchMatmul:
-    """Return the product of two tensors of stored matrices.
+    """Return the product of two tensors as matrices.
 
-    LiteRT has kernels for int8 and int16; uint8 is computed as int8 with both shifted by 128.
+    LiteRT has kernels for int8 and int16; uint8 is computed as int8 with both operands shifted by
+    128.
     """
     types = {params.dtype for params in (*pair.sources, pair.result)}
     if types != {"int16"} and not types <= set(EIGHT):
-        raise UnsupportedError(f"no BATCH_MATMUL of {' and '.join(sorted(types))}")
+        raise UnsupportedError(f"BATCH_MATMUL of {' and '.join(sorted(types))} is not supported")
     if (pair.low, pair.high) != pair.result.limits:
-        raise UnsupportedError("a BATCH_MATMUL with an activation")
+        raise UnsupportedError("BATCH_MATMUL with a fused activation is not supported")
     if min(map(len, pair.shapes)) < 2:
-        raise UnsupportedError("a BATCH_MATMUL of a vector")
+        raise UnsupportedError("BATCH_MATMUL of a vector is not supported; reshape it to a matrix")
     return BatchMatmul(pair.shapes, (False, False), pair.sources, pair.result, pair.rounding)
 
 
@@ -77,7 +78,7 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 @dataclass(frozen=True, eq=False)
 class ProductOnTheFly:
-    """A float matrix times an 8-bit matrix; ``turned``: transpose the first one."""
+    """A float matrix times an 8-bit matrix; ``turned``: whether the first one is transposed."""
 
     spec: DynamicProduct
     turned: bool
@@ -102,7 +103,10 @@ def _read_dynamic(scene: Scene) -> ProductOnTheFly | None:
     if turned:
         left = (*left[:-2], left[-1], left[-2])
     if sum(extent > 1 for extent in np.broadcast_shapes(left[:-2], right[:-2])) > 1:
-        raise UnsupportedError("LiteRT takes the scales of other matrices along a second batch")
+        raise UnsupportedError(
+            "BATCH_MATMUL with two batch dimensions is not supported, because LiteRT applies "
+            "wrong scales"
+        )
     adjoint, asymmetric = bool(options.u8(_ADJOINT_Y)), bool(options.u8(_ASYMMETRIC))
     spec = DynamicProduct((left, right), adjoint, held.params.scale, asymmetric)
     return ProductOnTheFly(spec, turned)

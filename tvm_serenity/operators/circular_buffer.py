@@ -29,11 +29,17 @@ def _read(scene: Scene) -> CircularBuffer:
     scene.types(("int8", "int8"), ("int8",))
     cycles = scene.option(_CYCLES)
     if cycles != 1:
-        raise UnsupportedError(f"{scene.kind} with {_CYCLES}={cycles}: runs that end there")
+        raise UnsupportedError(
+            f"{scene.kind} needs {_CYCLES}=1, not {cycles}: TFLM would end runs early at this "
+            "operator"
+        )
     given, made = scene.shape(0), scene.results[0].shape
     alike = len(given) == len(made) == 4 and given[:2] == (1, 1) and given[2:] == made[2:]
     if not alike or made[0] != 1:
-        raise UnsupportedError(f"{scene.kind} of {list(given)} to {list(made)}")
+        raise UnsupportedError(
+            f"{scene.kind} needs an input of one row and a result of the same row size, not "
+            f"{list(given)} to {list(made)}"
+        )
     return CircularBuffer(made)
 
 

@@ -45,7 +45,9 @@ def _read(scene: Scene) -> Comparison:
     if first.dtype == "int16" and scene.kind not in _OF_BOOLEANS:
         return Comparison(scene.kind, pair, stored=True)
     if any(source.scale >= 1 for source in sources):
-        raise UnsupportedError(f"{scene.kind} of tensors whose scale is 1 or more")
+        raise UnsupportedError(
+            f"{scene.kind} of tensors with a scale of 1 or more is not supported"
+        )
     return Comparison(scene.kind, pair, stored=False)
 
 
@@ -74,7 +76,7 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     given = list(values)
     if scene.dtype(0) == "bool":
         if scene.kind not in _OF_BOOLEANS:
-            raise UnsupportedError("no such comparison of bool in LiteRT")
+            raise UnsupportedError(f"LiteRT does not support {scene.kind} of bool")
         given = [calls.apply("astype", value, "int8") for value in given]
     return calls.apply(scene.kind.lower(), *given)
 

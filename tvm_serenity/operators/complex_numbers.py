@@ -1,7 +1,7 @@
-"""Operators on complex numbers, which have no kernel here.
+"""Operators on complex numbers, which have no kernels.
 
-TVM's importer represents complex numbers as pairs of floats, with other shapes than the file
-states.
+TVM's importer represents complex numbers as pairs of floats, with shapes that differ from the
+file's.
 """
 
 from tvm_serenity.operators.record import Operator
@@ -9,8 +9,10 @@ from tvm_serenity.operators.record import Operator
 OPERATORS = (
     Operator(
         kinds=("RFFT2D", "REAL", "IMAG", "COMPLEX_ABS"),
-        refused="complex numbers, which have no kernels here; compute the spectrum outside of the "
-        "network, or by the signal library's SignalRfft",
+        refused=(
+            "complex numbers are not supported; compute the spectrum outside of the network, "
+            "or by the signal library's SignalRfft"
+        ),
     ),
 )
 """Records that refuse these operators by name."""

@@ -44,7 +44,7 @@ class Concatenation:
     rounding: str
 
     def table(self, source: Stored) -> Array:
-        """Return the 256 stored values of an input, rescaled to the result's scale."""
+        """Return the table that rescales the 256 values of an input to the result's scale."""
         made = tables.concatenated(source.params, self.result.params, self.rounding)
         bounds = nearest(lambda x: x, source.params, self.result.params)
         limits = self.result.params.limits
@@ -55,7 +55,7 @@ def _read(scene: Scene) -> Concatenation:
     sources, result = scene.inputs(), scene.result()
     scene.only(ALL, *sources, result)
     if scene.limits(result, _ACTIVATION) != result.params.limits:
-        raise UnsupportedError("a concat with an activation")
+        raise UnsupportedError("CONCATENATION with a fused activation is not supported")
     return joined(sources, result, scene.options.i32(_AXIS), scene.rounding)
 
 
@@ -63,7 +63,9 @@ def joined(sources: Sequence[Stored], result: Stored, axis: int, rounding: str) 
     """Return the concatenation of tensors; 16-bit tensors must have one scale."""
     found = Concatenation(tuple(sources), result, axis % len(result.shape), rounding)
     if result.dtype == "int16" and not all(source.alike(result) for source in sources):
-        raise UnsupportedError("a concat of int16 tensors with different scales")
+        raise UnsupportedError(
+            "CONCATENATION of int16 tensors with different scales is not supported"
+        )
     return found
 
 
@@ -98,7 +100,7 @@ def _known(values: Sequence[Array], options: OptionsTable) -> Array:
 
 
 def _shape(seen: Extents) -> Shape | None:
-    """Return the shape of the result; operands may differ only along the axis."""
+    """Return the shape of the result, None if operands differ in another axis."""
     first = seen.shapes[0]
     axis = seen.options.i32(_AXIS)
     if not -len(first) <= axis < len(first):

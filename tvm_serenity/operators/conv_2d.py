@@ -24,9 +24,9 @@ _WEIGHTS = WeightInput(operand=1, outputs=0, inputs=3, channels=3)
 
 
 def _scratch(shapes: Sequence[Shape], _made: Shape) -> int:
-    """Return the scratch.
+    """Return the bytes of scratch.
 
-    Two int16 im2col columns, padded to a multiple of four; none for 1 x 1.
+    These are two int16 im2col columns, padded to a multiple of four; none for 1 x 1.
     """
     _, height, width, channels = shapes[1]
     column = height * width * channels

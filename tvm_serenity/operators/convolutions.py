@@ -88,7 +88,7 @@ def taps_of(scene: Scene, fields: Fields, weights: Array) -> tuple[Array, Taps]:
     strides = (options.i32(_STRIDE_H), options.i32(_STRIDE_W))
     dilation = (options.i32(fields.dilation_h, 1), options.i32(fields.dilation_w, 1))
     if min(*strides, *dilation) < 1:
-        raise UnsupportedError(f"strides of {strides}, dilations of {dilation}")
+        raise UnsupportedError(f"its strides {strides} and dilations {dilation} must be at least 1")
     same = options.u8(_PADDING) == SAME
     reach = [(size - 1) * step + 1 for size, step in zip(data.shape[:2], dilation, strict=True)]
     top, bottom = padding_around(shape[1], made[1], reach[0], strides[0], same)
@@ -102,14 +102,18 @@ def _arranged(data: Array, channels: int, depth: int) -> tuple[Array, int]:
     Each group reads ``depth`` channels.
     """
     if data.ndim != 4:
-        raise UnsupportedError(f"weights of shape {list(data.shape)}")
-    if channels == 3:  # depthwise: a filter per output channel
+        raise UnsupportedError(f"its weights have shape {list(data.shape)}; expected four axes")
+    if channels == 3:  # depthwise: one filter per output channel
         if data.shape[0] != 1 or data.shape[3] % depth:
-            raise UnsupportedError(f"weights of shape {list(data.shape)} for {depth} channels")
+            raise UnsupportedError(
+                f"its weights of shape {list(data.shape)} do not fit an input of {depth} channels"
+            )
         return np.transpose(data, (1, 2, 0, 3)), depth
     groups = depth // max(data.shape[3], 1)
     if groups * data.shape[3] != depth or data.shape[0] % max(groups, 1):
-        raise UnsupportedError(f"weights of shape {list(data.shape)} for {depth} channels")
+        raise UnsupportedError(
+            f"its weights of shape {list(data.shape)} do not fit an input of {depth} channels"
+        )
     return np.transpose(data, (1, 2, 3, 0)), groups
 
 
@@ -183,7 +187,7 @@ def reference(op: Weighted, x: Array, *_constants: Array) -> Array:
 
 
 def products(spec: WindowSums, weights: Array, x: Array) -> npt.NDArray[np.int64]:
-    """Return the sums of products of a convolution, channels last."""
+    """Return the accumulated sums of a convolution, channels last."""
     (top, left, bottom, right), (dy, dx) = spec.padding, spec.dilation
     borders = ((0, 0), (top, bottom), (left, right), (0, 0))
     image = x if spec.layout == "NHWC" else np.moveaxis(x, 1, 3)

@@ -21,24 +21,28 @@ _INPUTS, _RESULTS = 3, 4
 def _real(scene: Scene, name: str) -> float:
     value = scene.custom.get(name)
     if not isinstance(value, int | float):
-        raise UnsupportedError(f"{scene.kind} without the option {name!r}")
+        raise UnsupportedError(f"{scene.kind} without the numeric option {name!r} is not supported")
     return float(np.float32(value))
 
 
 def _read(scene: Scene) -> Detection:
     if scene.custom.get("use_regular_nms"):
-        raise UnsupportedError(f"{scene.kind} that suppresses class by class (use_regular_nms)")
+        raise UnsupportedError(
+            f"{scene.kind} with use_regular_nms, which suppresses class by class, is not supported"
+        )
     classes, most = scene.option("num_classes"), scene.option("max_detections")
     if min(scene.option("max_classes_per_detection"), classes) != 1:
-        raise UnsupportedError(f"{scene.kind} with several classes per detection")
+        raise UnsupportedError(f"{scene.kind} with several classes per detection is not supported")
     shapes = [scene.shape(i) for i in range(_INPUTS)]
     boxes, scored = shapes[1][1:] if len(shapes[1]) == 3 else (0, 0)
     results = [r.shape for r in scene.results]
     if shapes != [(1, boxes, 4), (1, boxes, scored), (boxes, 4)] or scored - classes not in (0, 1):
         said = ", ".join(str(list(shape)) for shape in shapes)
-        raise UnsupportedError(f"{scene.kind} of tensors of {said}")
+        raise UnsupportedError(f"{scene.kind} does not support inputs of shapes {said}")
     if results != [(1, most, 4), (1, most), (1, most), (1,)]:
-        raise UnsupportedError(f"{scene.kind} whose results have other shapes than it makes")
+        raise UnsupportedError(
+            f"the results of {scene.kind} have shapes that differ from its options"
+        )
     y, x, h, w = (_real(scene, f"{axis}_scale") for axis in "yxhw")
     limits = _real(scene, "nms_score_threshold"), _real(scene, "nms_iou_threshold")
     stored = _stored(scene, 0), _stored(scene, 1), _stored(scene, 2)

@@ -79,7 +79,9 @@ def read(scene: Scene, fields: Fields) -> ConvolutionOnTheFly | None:
     by_channel = taps.groups > 1 or scales.size > 1
     activation, bias = scene.options.u8(fields.activation), bias_of(scene, BIAS)
     if bias is not None and bias.size != sums.channels:
-        raise UnsupportedError("its bias is not one number per channel")
+        raise UnsupportedError(
+            f"its bias has {bias.size} values; expected one per channel ({sums.channels})"
+        )
     limits = limits_of(activation)
     channel_first = by_channel and not alone
     asymmetric, biased = by_channel or alone, bias is not None

@@ -32,7 +32,7 @@ def weights_of(scene: Scene, operand: int, channels: int) -> tuple[Array, Floats
     if found.dtype != "int8" or any(found.params.zero_points):
         return None
     if scales.size > 1 and found.params.axis != channels:
-        raise UnsupportedError("the weights' scales vary along an axis of their own")
+        raise UnsupportedError("the scales of its weights do not vary along the output channels")
     return found.values, scales if (scales != scales[0]).any() else scales[:1]
 
 
@@ -51,7 +51,7 @@ def limits_of(activation: int) -> Limits:
     if activation in (0, _TANH):
         return None
     if activation not in LIMITS:
-        raise UnsupportedError(f"activation {activation} is unsupported")
+        raise UnsupportedError(f"activation {activation} is not supported")
     low, high = LIMITS[activation]
     most = float(np.finfo(np.float32).max)
     return (-most if low is None else low, most if high is None else high)

@@ -37,7 +37,10 @@ class TransposedOnTheFly:
 def checked(op: TransposedOnTheFly) -> TransposedOnTheFly:
     """Return ``op``; raise :class:`UnsupportedError` unless its bias has one number per channel."""
     if op.bias is not None and op.bias.size != op.spec.output_shape[3]:
-        raise UnsupportedError("its bias is not one number per channel")
+        raise UnsupportedError(
+            f"its bias has {op.bias.size} values; expected one per channel "
+            f"({op.spec.output_shape[3]})"
+        )
     return op
 
 

@@ -9,12 +9,14 @@ from tvm_serenity.operators.scene import Calls, Expr, Scene
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Return stored values moved unchanged: LiteRT ignores their scales."""
+    """Return the updated tensor; stored values are moved unchanged, as LiteRT ignores scales."""
     from tvm_serenity.kernels.update_slice import update_slice
 
     shape, part, dtype = scene.shape(0), scene.shape(1), scene.dtype(0)
     if len(part) != len(shape) or any(p > s for p, s in zip(part, shape, strict=True)):
-        raise UnsupportedError(f"a part of shape {list(part)} of a tensor of shape {list(shape)}")
+        raise UnsupportedError(
+            f"its update of shape {list(part)} does not fit in a tensor of shape {list(shape)}"
+        )
     made = update_slice(shape, part, dtype, scene.dtype(2))
     return calls.kernel("update_slice", made, *values)
 

@@ -13,13 +13,15 @@ from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 
 @dataclass(frozen=True)
 class EmbeddingLookup:
-    """The rows of the second input at the indices in the first."""
+    """Selects rows of the second input by the indices in the first."""
 
 
 def _read(scene: Scene) -> EmbeddingLookup:
     (rows,), result = scene.inputs(1), scene.result()
     if rows.params != result.params:
-        raise UnsupportedError(f"no {scene.kind} to another scale or type here")
+        raise UnsupportedError(
+            f"{scene.kind} with a result of another scale or type is not supported"
+        )
     return EmbeddingLookup()
 
 
@@ -38,7 +40,7 @@ def _plain(_scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 @dataclass(frozen=True, eq=False)
 class RealRows:
-    """Float rows: 8-bit integers times one scale, or a scale per row."""
+    """Float rows that are stored as 8-bit integers times one scale, or one scale per row."""
 
     scales: Array
 
@@ -49,7 +51,7 @@ def _read_dynamic(scene: Scene) -> RealRows | None:
         return None
     scales = np.asarray(held.params.scales, np.float32)
     if scales.size > 1 and held.params.axis != 0:
-        raise UnsupportedError("scales along another axis than that of rows")
+        raise UnsupportedError("the scales of its table vary along another axis than its rows")
     return RealRows(scales.reshape(-1, *[1] * (len(held.shape) - 1)))
 
 

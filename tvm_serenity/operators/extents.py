@@ -21,13 +21,13 @@ class Extents:
     stored: Shape
 
     def value(self, operand: int) -> list[int] | None:
-        """Return the integers of an operand as a flat list."""
+        """Return the integers of an operand as a flat list, None if they are unknown."""
         found = self.values[operand] if operand < len(self.values) else None
         return None if found is None else [int(e) for e in found.reshape(-1)]
 
 
 def alike(seen: Extents) -> Shape | None:
-    """Return the broadcast shape of all operands; None if they do not fit."""
+    """Return the broadcast shape of all operands; None if they cannot be broadcast."""
     try:
         return tuple(np.broadcast_shapes(*seen.shapes))
     except ValueError:

@@ -12,7 +12,7 @@ _MIN, _MAX, _BITS, _NARROW = range(4)
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Return the rounding; its limits are nudged in float32."""
+    """Return the operand rounded to quantised steps, with limits adjusted in float32."""
     f32, options = np.float32, scene.options
     low, high = f32(options.f32(_MIN)), f32(options.f32(_MAX))
     least = f32(1 if options.u8(_NARROW) else 0)

@@ -18,7 +18,7 @@ from tvm_serenity.quantize import lookups
 
 def _power(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     if scene.dtype(0) not in FLOATS:
-        raise UnsupportedError(f"POW of {scene.dtype(0)}: only floats have it here")
+        raise UnsupportedError(f"POW of {scene.dtype(0)} is not supported, only of floats")
     return calls.apply("power", *values)
 
 

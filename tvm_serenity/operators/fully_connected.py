@@ -57,7 +57,9 @@ def _read(scene: Scene) -> FullyConnected | None:
     scene.symmetric(source, result)
     filters = filters_of(scene, _WEIGHTS, 0)
     if filters.data.ndim != 2:
-        raise UnsupportedError(f"weights of shape {list(filters.data.shape)}")
+        raise UnsupportedError(
+            f"its weights have shape {list(filters.data.shape)}; expected two axes"
+        )
     source_filters = replace(filters, data=np.ascontiguousarray(filters.data.T))
     layer = layer_of(scene, source, source_filters, (_BIAS, _ACTIVATION))
     return dense_of(layer, result.shape)
@@ -69,7 +71,9 @@ def dense_of(layer: WeightedLayer, made: Shape) -> FullyConnected:
     inputs, units = data.shape
     rows, rest = divmod(int(np.prod(source.shape)), inputs)
     if rest:
-        raise UnsupportedError(f"an input of shape {list(source.shape)} in rows of {inputs}")
+        raise UnsupportedError(
+            f"its input of shape {list(source.shape)} cannot be split into rows of {inputs}"
+        )
     spec = Dense(
         rows,
         inputs,
@@ -127,7 +131,7 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _real_bias(scene: Scene, value: Expr, calls: Calls) -> Expr:
-    """Return the bias in floats; without a scale it is in the scale of the products."""
+    """Return the bias in floats; a bias without a scale has the scale of the sums."""
     found, weights = scene.operands[_BIAS], scene.operands[_WEIGHTS]
     if scene.is_float(_SOURCE) or found is None or weights is None:
         return value
@@ -158,7 +162,9 @@ def _read_dynamic(scene: Scene) -> DenseOnTheFly | None:
     units, inputs = weights.shape
     rows, rest = divmod(int(np.prod(shape)), inputs)
     if rest:
-        raise UnsupportedError(f"an input of shape {list(shape)} in rows of {inputs}")
+        raise UnsupportedError(
+            f"its input of shape {list(shape)} cannot be split into rows of {inputs}"
+        )
     bias, activation = dynamic.bias_of(scene, _BIAS), scene.options.u8(_ACTIVATION)
     limits = dynamic.limits_of(activation)
     asymmetric = bool(scene.options.u8(_ASYMMETRIC))

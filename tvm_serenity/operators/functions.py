@@ -57,7 +57,7 @@ def function(facts: Operator, widths: Widths) -> Operator:
         if op.source.dtype == "int16":
             symmetric(kind, op.source, op.result)
             if op.limits not in (None, op.result.params.limits):
-                raise UnsupportedError(f"{kind} of int16 with an activation")
+                raise UnsupportedError(f"{kind} of int16 with a fused activation is not supported")
 
     def read(scene: Scene) -> Function:
         (source,), result = scene.inputs(), scene.result()

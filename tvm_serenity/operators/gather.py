@@ -52,7 +52,9 @@ def _checked(scene: Scene, value: Expr, extents: Sequence[int]) -> Expr:
         return value
     held = np.asarray(given.values, np.int64)
     if ((held < 0) | (held >= np.asarray(extents))).any():
-        raise UnsupportedError(f"an index is outside of its axis of {extents[0]}")
+        raise UnsupportedError(
+            f"its indices are out of range for the indexed axes of extents {list(extents)}"
+        )
     return held
 
 
@@ -63,7 +65,7 @@ def _known(values: Sequence[Array], options: OptionsTable) -> Array:
     end.
     """
     if options.i32(_BATCH) or (values[_INDICES] < 0).any():
-        raise IndexError("batches, or an index below 0")
+        raise IndexError("batches, or a negative index")
     return np.take(values[0], values[_INDICES], options.i32(_AXIS))
 
 

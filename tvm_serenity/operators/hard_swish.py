@@ -15,7 +15,10 @@ from tvm_serenity.quantize.params import Affine
 
 def _table(op: Function) -> Array:
     if np.float32(op.source.scale) / np.float32(128) > np.float32(op.result.scale):
-        raise UnsupportedError("HARD_SWISH to a result scale of less than 1/128 of its input's")
+        raise UnsupportedError(
+            "HARD_SWISH needs a result scale of at least 1/128 of its input's scale "
+            f"{op.source.scale:g}, not {op.result.scale:g}"
+        )
     return tables.hard_swish(op.source.params, op.result.params)
 
 

@@ -28,7 +28,7 @@ def values_of(known: Operator, values: Sequence[Array], options: OptionsTable) -
                 found = np.asarray(known.elements.real(*values))
             else:
                 return None
-    except (IndexError, TypeError, ValueError):  # the operands do not fit
+    except (IndexError, TypeError, ValueError):  # the operands do not match
         return None
     return found if found.dtype.kind in _WHOLE else None
 

@@ -30,7 +30,10 @@ def _read(scene: Scene) -> Normalisation:
     (source,), result = scene.inputs(), scene.result()
     scene.only(EIGHT, source, result)
     if result.scale != 1 / 128 or result.zero != result.params.limits[0] + 128:
-        raise UnsupportedError("L2_NORMALIZATION whose result is not stored in steps of 1/128")
+        raise UnsupportedError(
+            f"L2_NORMALIZATION needs a result with scale 1/128, not {result.scale:g}, and the "
+            "zero point in the middle"
+        )
     return Normalisation(source, result)
 
 
@@ -44,7 +47,7 @@ def _compute(op: Normalisation, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _reference(op: Normalisation, x: Array) -> Array:
-    """``L2Normalization``: uint8 multiplies by 128 first; int8 has it in the shift."""
+    """``L2Normalization``: uint8 multiplies by 128 first; int8 includes it in the shift."""
     centred = x.astype(np.int64) - op.source.zero
     made = np.empty_like(centred)
     for row in np.ndindex(centred.shape[:-1]):

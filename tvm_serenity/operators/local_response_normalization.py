@@ -2,6 +2,6 @@
 
 from tvm_serenity.operators.record import Operator
 
-_WHY = "LiteRT's reference and optimised kernels sum over different channels"
+_WHY = "it is ambiguous: LiteRT's reference and optimised kernels sum over different channels"
 
 OPERATORS = (Operator(kinds=("LOCAL_RESPONSE_NORMALIZATION",), refused=_WHY),)

@@ -30,7 +30,10 @@ def _read(scene: Scene) -> LogSoftmax:
     (source,), result = scene.inputs(), scene.result()
     scene.only(EIGHT, source, result)
     if result.scale != 1 / 16 or result.zero != result.params.limits[1]:
-        raise UnsupportedError("LOG_SOFTMAX whose result is not stored in steps of 1/16 up to 0")
+        raise UnsupportedError(
+            f"LOG_SOFTMAX needs a result with scale 1/16, not {result.scale:g}, and the "
+            "largest value as zero point"
+        )
     return LogSoftmax(source, result)
 
 

@@ -18,7 +18,9 @@ _MOST_SHIFT = {"LOGISTIC": 0, "TANH": 1}
 def _steps(kind: str, op: Function) -> tuple[int, int]:
     """Return factor and right shift that rescale 16-bit values to steps of 1 / (3 * 4096)."""
     if abs(op.result.scale * 32768 - 1) > 1e-3:
-        raise UnsupportedError(f"{kind} of int16 whose result is not in steps of 1/32768")
+        raise UnsupportedError(
+            f"{kind} of int16 needs a result with scale 1/32768, not {op.result.scale:g}"
+        )
     return lookups.sigmoid_multiplier(op.source.scale, _MOST_SHIFT[kind])
 
 

@@ -21,7 +21,7 @@ _AXES, _KEEP = 1, 0
 
 def _by_rows(op: Seen) -> tuple[Need, ...]:
     if not {1, 2} <= {axis % 4 for axis in op.constant(_AXES)}:
-        raise UnsupportedError("MEAN is not computed row by row")
+        raise UnsupportedError("MEAN over these axes is not computed row by row")
     return (everything(op.height, op.sources[0]),)
 
 
@@ -49,7 +49,7 @@ def _reference(op: Reduction, x: Array, *_axes: Array) -> Array:
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
-    """Return a 64-bit sum, truncated after division, for integers without a scale.
+    """Return a 64-bit sum, truncated after the division, for integers without a scale.
 
     TVM's importer computes it in floats.
     """

@@ -20,7 +20,7 @@ _PADDING, _STRIDE_H = 0, 2
 
 @dataclass(frozen=True)
 class Seen:
-    """An operator of a file, for the search by rows.
+    """An operator of a file, as row streaming needs it.
 
     ``height``: rows of its outputs. ``sources``: rows of its inputs that are not constants, in NHWC
     with batch 1; 1 for tensors without rows. ``shapes``: the shapes of all inputs. ``constant(i)``:
@@ -85,7 +85,7 @@ def stacked(height: int, sources: Sequence[int]) -> tuple[Need, ...]:
 def on_elements(op: "Seen") -> tuple[Need, ...]:
     """Return the needs of an elementwise operator."""
     if any(source not in (1, op.height) for source in op.sources):
-        raise UnsupportedError("its inputs differ in height")
+        raise UnsupportedError("its inputs have different heights")
     return tuple(rowwise(op.height, source) for source in op.sources)
 
 
@@ -93,7 +93,7 @@ def filter_height(op: "Seen", operand: int) -> int:
     """Return the height of a filter stored as (..., height, width, channels)."""
     shape = op.shapes[operand] if operand < len(op.shapes) else ()
     if len(shape) != 4:
-        raise InputError(f"{op.name}: a filter of shape {list(shape)}")
+        raise InputError(f"{op.name}: its filter has shape {list(shape)}; expected four axes")
     return shape[1]
 
 
@@ -101,13 +101,16 @@ def windowed(op: "Seen", size: int, dilation: int = 1) -> tuple[Need, ...]:
     """Return the needs of an operator whose options begin with padding and strides."""
     stride, source = op.options.i32(_STRIDE_H), op.sources[0]
     if stride < 1 or size < 1 or dilation < 1:
-        raise InputError(f"{op.name}: stride {stride}, {size} taps, dilation {dilation}")
+        raise InputError(
+            f"{op.name}: stride {stride}, filter height {size} and dilation {dilation} must "
+            "be at least 1"
+        )
     missing = max(0, (op.height - 1) * stride + (size - 1) * dilation + 1 - source)
     before = missing // 2 if op.options.u8(_PADDING) == SAME else 0
     return (window(op.height, source, size, stride, before, dilation),)
 
 
 def clipped(first: int, end: int, source: int) -> Range:
-    """Return the existing rows among ``first`` up to ``end``; (0, 0) if there are none."""
+    """Return the rows from ``first`` up to ``end`` that exist; (0, 0) if there are none."""
     first, end = max(0, first), min(source, end)
     return (first, end) if first < end else (0, 0)

@@ -14,11 +14,13 @@ _AXIS = 0
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Return the stored values unchanged: LiteRT ignores their scales."""
+    """Return the stored values unchanged, because LiteRT ignores their scales."""
     depth, rank = scene.constant(_DEPTH)[0], len(scene.shape(_INDICES)) + 1
     axis = scene.options.i32(_AXIS)
     if depth < 0 or not -1 <= axis < rank:
-        raise UnsupportedError(f"a depth of {depth} along axis {axis} of {rank}")
+        raise UnsupportedError(
+            f"ONE_HOT with depth {depth} along axis {axis} of {rank} axes is not supported"
+        )
     axis %= rank
     places = np.arange(depth, dtype=scene.dtype(_INDICES))
     places = places.reshape([depth if i == axis else 1 for i in range(rank)])

@@ -12,18 +12,18 @@ from tvm_serenity.operators.scene import Calls, Expr, Scene
 
 _AMOUNTS, _VALUE = 1, 2
 _EXACT = 2**53
-"""The largest exact integer of float64, TVM's type for a border value."""
+"""The largest integer that float64, TVM's type for padding values, represents exactly."""
 
 
 def _by_rows(op: Seen) -> tuple[Need, ...]:
     amounts = op.constant(_AMOUNTS)
     if len(amounts) != 8:
-        raise UnsupportedError(f"{op.kind} is not computed row by row")
+        raise UnsupportedError(f"{op.kind} is computed row by row for four axes only")
     return (shifted(op.height, op.sources[0], amounts[2]),)
 
 
 def _far(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
-    """Return the padding by a large integer, which is selected; None for other values."""
+    """Return padding by an integer above ``_EXACT``, by a selection; None for other values."""
     value, shape = scene.constant(_VALUE)[0], scene.shape(0)
     if scene.dtype(0) != "int64" or abs(value) <= _EXACT:
         return None

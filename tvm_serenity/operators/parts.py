@@ -16,16 +16,13 @@ Scratch = Callable[[Sequence[Shape | None], Tensor | None], int | None]
 class MemoryUse(Enum):
     """The relation of an operator's output to the memory of its inputs."""
 
-    OWN = "its result is a tensor of its own"
-    COPY = "one output with the bytes of one input, in the same layout"
-    TURNED = "one output with the elements of one input, its axes in another order"
-    PART = "one output with some of the elements of one input"
-    CONCAT = "the output is its inputs put together along some axis, each element copied once"
-    ELEMENTWISE = "element i of the output needs element i of an input of equal shape alone"
-    """Element i of the output is computed from element i of an input before it is written.
-
-    The output may take that input's storage.
-    """
+    OWN = "the output is a new tensor"
+    COPY = "the output has the bytes of one input, in the same layout"
+    TURNED = "the output has the elements of one input, with its axes permuted"
+    PART = "the output has some of the elements of one input"
+    CONCAT = "the output concatenates its inputs along an axis; each element is copied once"
+    ELEMENTWISE = "element i of the output depends only on element i of inputs of equal shape"
+    """An elementwise operator may write its output to the storage of an input."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +67,9 @@ class OnTheFly:
 class Storage:
     """Memory properties of an operator.
 
-    ``view``: the result is the input's bytes in another shape. ``scratch``: the scratch in bytes of
-    its CMSIS-NN kernel on a Cortex-M with DSP instructions, from the shapes of its inputs and its
-    first output; None if it is unknown.
+    ``view``: the result shows the input's bytes in another shape. ``scratch``: a function that
+    returns the bytes of scratch of its CMSIS-NN kernel on a Cortex-M with DSP instructions, from
+    the shapes of its inputs and its first output; None if they are unknown.
     """
 
     use: MemoryUse = MemoryUse.OWN
@@ -130,7 +127,7 @@ class ShapeMeaning:
 
     ``result`` returns the shape of the result, None if it is unknown. Elementwise operators have no
     entry: their operands are broadcast. ``computed``: the result may have another shape than the
-    file states even if all inputs agree with the file. ``by_turn``: the extents differ in each
+    file states even if all inputs agree with the file. ``by_turn``: the extents may differ in each
     iteration of a loop.
     """
 
@@ -143,10 +140,10 @@ class ShapeMeaning:
 class PlainMeaning:
     """The meaning of a ``.tflite`` operator on unquantised tensors.
 
-    ``form``: the expression, or an array if the result is known; None if TVM's importer is right,
-    for all operators of the kind or for this one. ``stored``: the form reads stored values itself.
-    ``known``: the function on known integers, as numpy arrays; a numpy error says that the operands
-    do not fit. Elementwise operators use ``elements.real`` for that.
+    ``form`` returns the expression, or an array if the result is known; it is None, or returns
+    None, if TVM's importer converts the operator correctly. ``stored``: the form reads stored
+    values itself. ``known``: the function on known integers, as numpy arrays; a numpy error says
+    that the operands do not match. Elementwise operators use ``elements.real`` for that.
     """
 
     form: Callable[[Scene, Sequence[Expr], Calls], Expr | Array | list[Expr] | None] | None = None

@@ -1,4 +1,4 @@
-"""Gathers of rows and columns by computed indices."""
+"""Gathers of rows and columns by indices that are known at import."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from tvm_serenity.operators.scene import Array, Calls, Expr
 
 
 def picked(calls: Calls, value: Expr, order: Sequence[int] | Array, axis: int, extent: int) -> Expr:
-    """Return the positions ``order`` of ``value`` along an axis.
+    """Return ``value`` with the positions ``order`` along an axis.
 
-    ``value`` itself if they are in order.
+    If these are all positions in order, return ``value`` itself.
     """
     indices = np.asarray(order, np.int64)
     if np.array_equal(indices, np.arange(extent)):

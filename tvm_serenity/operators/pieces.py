@@ -1,4 +1,4 @@
-"""Concatenations that need no kernel: convolutions that read only their pieces."""
+"""Concatenations that need no kernel, because convolutions read their pieces."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Reader(Generic[T]):
-    """A convolution that reads a tensor: all channels (``whole``) or one channel at a time.
+    """A convolution that reads a tensor; ``whole``: each sum covers all channels.
 
-    ``made``: its result; None if other operators read the result too.
+    ``made``: its result; None if it cannot be read in pieces.
     """
 
     whole: bool
@@ -19,10 +19,11 @@ class Reader(Generic[T]):
 
 
 def read_in_pieces(tensor: T, readers: Callable[[T], Iterable[Reader[T]] | None]) -> bool:
-    """Return whether only convolutions read a tensor, and each can read it in pieces.
+    """Return whether only convolutions read a tensor, and each of them can read it in pieces.
 
-    ``readers``: None if any other operator reads the tensor. An ungrouped convolution reads all
-    pieces. A depthwise convolution returns pieces, which only helps if its own readers take pieces.
+    ``readers`` returns None if any other operator reads the tensor. An ungrouped convolution can
+    read all pieces. A depthwise convolution returns pieces, so its own readers must read pieces
+    too.
     """
     found = readers(tensor)
     return found is not None and all(

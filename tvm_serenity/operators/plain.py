@@ -18,14 +18,14 @@ def activated(calls: Calls, value: Expr, activation: int) -> Expr:
     if activation == _TANH:
         return calls.apply("tanh", value)
     if activation not in LIMITS:
-        raise UnsupportedError(f"activation {activation} is unsupported")
+        raise UnsupportedError(f"activation {activation} is not supported")
     return calls.apply("clip", value, *(int(end or 0) for end in LIMITS[activation]))
 
 
 def nonzero(calls: Calls, value: Expr, dtype: str) -> Expr:
-    """Return an integer divisor with zeros replaced: LiteRT refuses them at run time.
+    """Return an integer divisor with zeros replaced by ones.
 
-    Integer division by zero would stop the processor.
+    LiteRT refuses zeros at run time; an integer division by zero would stop the processor.
     """
     one, zero = np.asarray(1, dtype), np.asarray(0, dtype)
     return calls.apply("where", calls.apply("equal", value, zero), one, value)

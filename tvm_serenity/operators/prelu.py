@@ -24,9 +24,9 @@ def prelu_of(pair: Pair) -> Pair:
     """Return the pair of a tensor and its slopes if LiteRT has PRELU for its types."""
     (source, alpha), made = (params.dtype for params in pair.sources), pair.result.dtype
     if source not in ALL or made != source:
-        raise UnsupportedError(f"no PRELU of {source} and {made} in LiteRT")
+        raise UnsupportedError(f"LiteRT does not support PRELU of {source} to {made}")
     if alpha != ("int8" if source == "int16" else source):
-        raise UnsupportedError(f"no PRELU of {source} with slopes of {alpha} in LiteRT")
+        raise UnsupportedError(f"LiteRT does not support PRELU of {source} with slopes of {alpha}")
     return pair
 
 

@@ -18,7 +18,7 @@ from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.fixed import multiplier, scaled
 
 TABLE_ELEMENTS = 1024
-"""Smaller tensors are rescaled by code: a table of 256 bytes would be larger."""
+"""Smaller tensors are rescaled by code, because a table of 256 bytes would be larger."""
 _TYPES = (*ALL, "int32")
 
 
@@ -38,7 +38,9 @@ def _read(scene: Scene) -> Rescaling | None:
         return None
     (source,), result = scene.inputs(), scene.result()
     if not {source.dtype, result.dtype} <= set(_TYPES):
-        raise UnsupportedError(f"no QUANTIZE of {source.dtype} to {result.dtype} in LiteRT")
+        raise UnsupportedError(
+            f"LiteRT does not support QUANTIZE of {source.dtype} to {result.dtype}"
+        )
     return Rescaling(source, result, result.params.limits, scene.rounding)
 
 

@@ -13,7 +13,7 @@ from tvm_serenity.operators.scene import Array, Calls, Expr, Scene
 def _plain(scene: Scene, _values: Sequence[Expr], _calls: Calls) -> Array:
     given = [None if operand is None else operand.values for operand in scene.operands]
     if any(values is None for values in given):
-        raise UnsupportedError("its limits are computed at run time")
+        raise UnsupportedError("its limits are computed at run time; use constants")
     first, limit, step = (np.asarray(values).reshape(())[()] for values in given)
     count = max(int(np.ceil(np.abs((limit - first) / step))), 0)
     return np.asarray(first + np.arange(count, dtype=first.dtype) * step, first.dtype)

@@ -25,15 +25,13 @@ class Operator:
     """An operator kind, or a family of kinds that differ in one parameter.
 
     ``kinds``: names in files, upper case for TFLite, camel case for ONNX. ``relax``, ``relay``:
-    names of TVM operators for which ``storage``, ``layer`` and ``elements`` hold too.
-
-    All operators have ``storage``, ``rows``, ``layer`` and ``elements``. Operators of ``.tflite``
-    files also have ``shapes``, a meaning on plain ``numbers`` and in ``integers``, and ``state``.
-
-    ``library``: operations that kernels of ``firmware/kernels`` compute for it on a Cortex-M.
-    ``calls``: it runs other subgraphs of the file. ``refused``: the reason why it is not compiled,
-    although the importer accepts it. ``written_out``: the reader replaces it by other operators if
-    the file determines its effect; ``refused`` applies to the rest.
+    names of TVM operators for which ``storage``, ``layer`` and ``elements`` hold too. All operators
+    have ``storage``, ``rows``, ``layer`` and ``elements``. Operators of ``.tflite`` files also have
+    ``shapes``, a meaning on plain ``numbers`` and in ``integers``, and ``state``. ``library``: the
+    operations of ``firmware/kernels`` that compute it on a Cortex-M. ``calls``: whether it runs
+    other subgraphs of the file. ``refused``: the reason why it is not compiled, although the
+    importer accepts it. ``written_out``: the condition under which the reader replaces it by other
+    operators; ``refused`` applies to the rest.
     """
 
     kinds: tuple[str, ...]
@@ -54,15 +52,15 @@ class Operator:
 
     @property
     def maps(self) -> bool:
-        """Return whether each element of the result depends only on the input elements there."""
+        """Return whether each element of the result depends only on input elements at its index."""
         return self.rows.needs is on_elements
 
 
 def int8_scratch(inputs: int, asked: Callable[[Sequence[Shape], Shape], int]) -> Scratch:
-    """Return a ``scratch`` function: ``asked`` for int8, 0 for float32, unknown otherwise.
+    """Return a ``scratch`` function: ``asked`` for int8, 0 for float32, None otherwise.
 
-    ``asked`` receives the shapes of ``inputs`` inputs, all known and with four axes, and of the
-    output.
+    ``asked`` receives the shapes of the first ``inputs`` inputs, all known and with four axes, and
+    that of the output.
     """
 
     def scratch(shapes: Sequence[Shape | None], made: Tensor | None) -> int | None:

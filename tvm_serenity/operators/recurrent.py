@@ -29,7 +29,7 @@ def _rnn(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def lstm_of_floats(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Return UNIDIRECTIONAL_SEQUENCE_LSTM without peepholes, projection and normalisation."""
+    """Return UNIDIRECTIONAL_SEQUENCE_LSTM in floats; check that it is a plain LSTM."""
     check_plain(values)
     gates = [(values[1 + g], values[5 + g], values[12 + g]) for g in range(4)]
 
@@ -40,11 +40,13 @@ def lstm_of_floats(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def check_plain(given: Sequence[Any]) -> None:
-    """Refuse LSTM layers with inputs beyond those of a plain LSTM; None is an omitted input."""
+    """Refuse LSTM layers that are not plain; ``given`` has None for an omitted input."""
     if any(value is not None for value in (*given[9:12], *given[16:18], *given[20:])):
-        raise UnsupportedError("peepholes, projections and norms are unsupported")
+        raise UnsupportedError(
+            "an LSTM with peepholes, projection or layer normalisation is not supported"
+        )
     if any(value is None for value in (*given[1:9], *given[12:16])):
-        raise UnsupportedError("coupled gates are unsupported")
+        raise UnsupportedError("an LSTM with coupled gates is not supported")
 
 
 def lstm(
@@ -93,7 +95,7 @@ def _gate(calls: Calls, x: Expr, hidden: Expr, gate: Sequence[Expr]) -> Expr:
 
 
 _OTHERS = ("BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "LSTM")
-_WHY = "its states, which it keeps from run to run, are unsupported"
+_WHY = "its states, which persist between runs, are not supported"
 OPERATORS = (
     Operator(
         kinds=("UNIDIRECTIONAL_SEQUENCE_RNN",),

@@ -28,7 +28,9 @@ def _read(scene: Scene) -> Reduction:
     scene.only(SIGNED, found.source, found.result)
     scene.symmetric(found.source, found.result)
     if _multiplier(found).shift[0] > _GREATEST:
-        raise UnsupportedError("REDUCE_PROD to a result scale that is much smaller")
+        raise UnsupportedError(
+            "REDUCE_PROD with a result scale that is much smaller than its input's is not supported"
+        )
     return found
 
 

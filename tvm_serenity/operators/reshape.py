@@ -35,7 +35,7 @@ def _expanded(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _reshaped(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
-    """Return a tensor in the shape of its file if the extents are computed, otherwise None."""
+    """Return a tensor in the shape that the file states, or None if the shape is a constant."""
     given, (result,) = scene.operands, scene.results
     computed = len(given) > 1 and given[1] is not None and given[1].values is None
     if not computed or prod(scene.shape(0)) != prod(result.shape):
@@ -44,7 +44,7 @@ def _reshaped(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None
 
 
 def _filled(seen: Extents) -> Shape | None:
-    """Return the extents with -1 resolved; None if they do not fit."""
+    """Return the requested extents with -1 resolved; None if the number of elements differs."""
     wanted, count = seen.value(1), prod(seen.shapes[0])
     if wanted is None:
         return None
@@ -106,5 +106,7 @@ OPERATORS = (
         kinds=("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"),
         storage=Storage(use=MemoryUse.COPY),
     ),
-    Operator(kinds=("Dropout",), storage=Storage(use=MemoryUse.COPY)),  # does nothing at inference
+    Operator(
+        kinds=("Dropout",), storage=Storage(use=MemoryUse.COPY)
+    ),  # is the identity at inference
 )

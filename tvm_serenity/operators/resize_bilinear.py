@@ -30,7 +30,7 @@ def _compute(op: Bilinear, values: Sequence[Expr], calls: Calls) -> Expr:
 
     tables = resize.constants(op)
     if tables[0].max() >= op.shape[1] or tables[2].max() >= op.shape[2]:
-        raise UnsupportedError("a resize whose fixed-point steps leave the image")
+        raise UnsupportedError("its fixed-point coordinates are outside of the image")
     return calls.kernel("q_resize", resize.bilinear(op), values[0], *tables)
 
 

@@ -17,12 +17,14 @@ _ALIGN_CORNERS, _HALF_PIXEL = 0, 1
 
 def _by_rows(op: Seen) -> tuple[Need, ...]:
     if op.height % op.sources[0]:
-        raise UnsupportedError(f"{op.kind} is not computed row by row")
+        raise UnsupportedError(
+            f"{op.kind} is computed row by row only for heights that are multiples of its input's"
+        )
     return (nearest(op.height, op.sources[0]),)
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:
-    """Return a gather by indices, or None if TVM's own single kernel is right."""
+    """Return a gather by indices, or None if TVM's own kernel computes the same."""
     shape, wanted = scene.shape(0), scene.constant(_SIZE)
     corners = bool(scene.options.u8(_ALIGN_CORNERS))
     half = bool(scene.options.u8(_HALF_PIXEL))

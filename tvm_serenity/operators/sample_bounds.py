@@ -1,4 +1,4 @@
-"""Bounds of table samples of 16-bit functions, computed independently of the table's code.
+"""Bounds of table samples of 16-bit functions, computed independently of the tables.
 
 16-bit functions are interpolated linearly between samples. LiteRT moves each sample by half of the
 interpolation error in the middle of its segment. This module evaluates the real function in
@@ -68,7 +68,7 @@ def check_samples(kind: str, table: Array, bounds: EntryBounds) -> Array:
     wrong = bounds.first_wrong(samples)
     if wrong is not None:
         raise WrongResultError(
-            f"{kind}: sample {wrong.index} of its {samples.size} is {wrong.value}; it must be "
+            f"{kind}: sample {wrong.index} of {samples.size} is {wrong.value}; expected "
             f"{wrong.right} ({wrong.count} samples are wrong)"
         )
     return table

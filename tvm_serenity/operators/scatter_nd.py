@@ -17,7 +17,7 @@ _MOST_TERMS = 64
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Return the result: each place is the sum of its slices, or zero."""
+    """Return the tensor: each element is the sum of the slices at its index, or zero."""
     shape, dtype = scene.results[0].shape, scene.dtype(_UPDATES)
     places = _places(scene, shape)
     depth = scene.shape(_INDICES)[-1]
@@ -36,7 +36,7 @@ def _places(scene: Scene, shape: Sequence[int]) -> Array:
     """Return the flat row of the result that each slice goes to."""
     given = scene.operands[_INDICES]
     if given is None or given.values is None:
-        raise UnsupportedError("its indices are computed at run time")
+        raise UnsupportedError("its indices are computed at run time; use constants")
     held = np.asarray(given.values, np.int64)
     extents = np.asarray(shape[: held.shape[-1]], np.int64)
     if ((held < 0) | (held >= extents)).any():
@@ -46,7 +46,7 @@ def _places(scene: Scene, shape: Sequence[int]) -> Array:
 
 
 def _turns(places: Array, lead: int) -> list[Array]:
-    """Return per row the number of its first slice, its second, and so on.
+    """Return, for each row, the numbers of its slices: arrays of first slices, second slices, etc.
 
     Rows without a further slice get the number of slices.
     """
@@ -58,7 +58,7 @@ def _turns(places: Array, lead: int) -> list[Array]:
             turns.append(turn)
         turn[place] = slot
     if len(turns) > _MOST_TERMS:
-        raise UnsupportedError(f"more than {_MOST_TERMS} slices at one index")
+        raise UnsupportedError(f"more than {_MOST_TERMS} slices at one index are not supported")
     return turns
 
 

@@ -1,4 +1,4 @@
-"""The view of a ``.tflite`` operator with quantised tensors, which ``read`` turns into a record."""
+"""The view of a ``.tflite`` operator that ``read`` converts to a record."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -148,7 +148,7 @@ class Scene:
         results = [result.dtype for result in self.results]
         if found != list(given) or results != list(made):
             said = f"{', '.join(map(str, found))} to {', '.join(results)}"
-            raise UnsupportedError(f"no {self.kind} from {said} in TFLM")
+            raise UnsupportedError(f"TFLM does not support {self.kind} from {said}")
 
     def inputs(self, first: int = 0) -> list[Stored]:
         """Return the inputs from ``first`` on, all of which are quantised."""
@@ -184,9 +184,13 @@ class Scene:
 
     def _stored(self, operand: SceneTensor | None) -> Stored:
         if operand is None or operand.params is None:
-            raise UnsupportedError(f"quantised {self.kind} with a tensor that is not quantised")
+            raise UnsupportedError(
+                f"quantised {self.kind} with a tensor that is not quantised is not supported"
+            )
         if len(operand.params.scales) != 1:
-            raise UnsupportedError(f"{self.kind} of a tensor with a scale per channel")
+            raise UnsupportedError(
+                f"{self.kind} of a tensor with per-channel scales is not supported"
+            )
         return Stored(operand.shape, operand.params)
 
     def only(self, dtypes: Sequence[str], *tensors: Stored) -> None:
@@ -210,27 +214,31 @@ class Scene:
         if not activation:
             return result.params.limits
         if activation not in LIMITS:
-            raise UnsupportedError(f"quantised {self.kind} with activation {activation}")
+            raise UnsupportedError(
+                f"quantised {self.kind} with fused activation {activation} is not supported"
+            )
         return lookups.limits(result.params, *LIMITS[activation])
 
     def constant(self, operand: int) -> list[int]:
         """Return the integers of a constant input."""
         found = self.operands[operand]
         if found is None or found.values is None:
-            raise UnsupportedError("its axes or sizes are computed at run time")
+            raise UnsupportedError("its axes or sizes are computed at run time; use constants")
         return [int(value) for value in np.asarray(found.values).reshape(-1)]
 
     def unscaled(self, source: Stored, result: Stored) -> None:
         """Refuse a result whose scale differs from its input's, as LiteRT does."""
         if abs(source.scale - result.scale) > _SAME_SCALE or source.zero != result.zero:
-            raise UnsupportedError(f"no {self.kind} to another scale in LiteRT")
+            raise UnsupportedError(
+                f"LiteRT does not support {self.kind} with a result of another scale"
+            )
 
 
 def integer_option(kind: str, options: Mapping[str, Any], name: str) -> int:
     """Return an integer option; raise :class:`UnsupportedError` if it is absent or no integer."""
     value = options.get(name)
     if not isinstance(value, int):
-        raise UnsupportedError(f"{kind} without the option {name!r}")
+        raise UnsupportedError(f"{kind} needs the integer option {name!r}, which is missing")
     return int(value)
 
 
@@ -238,19 +246,21 @@ def only(kind: str, dtypes: Sequence[str], *tensors: Stored) -> None:
     """Raise :class:`UnsupportedError` unless ``tensors`` share one type of ``dtypes``."""
     found = dict.fromkeys(tensor.dtype for tensor in tensors)
     if len(found) > 1 or not set(found) <= set(dtypes):
-        raise UnsupportedError(f"no {kind} of {' and '.join(found)} in LiteRT")
+        raise UnsupportedError(f"LiteRT does not support {kind} of {' and '.join(found)}")
 
 
 def symmetric(kind: str, *tensors: Stored) -> None:
     """Raise :class:`UnsupportedError` for 16-bit tensors with zero points, as LiteRT does."""
     if any(t.dtype == "int16" and t.zero for t in tensors):
-        raise UnsupportedError(f"{kind} of int16 with a zero point")
+        raise UnsupportedError(f"{kind} of int16 with a zero point is not supported")
 
 
 def four(shape: Shape) -> tuple[int, int, int, int]:
     """Return the shape of an image, with four axes."""
     if len(shape) != 4:
-        raise UnsupportedError(f"a tensor of shape {list(shape)}")
+        raise UnsupportedError(
+            f"a tensor of shape {list(shape)} is not an image; expected four axes"
+        )
     n, height, width, channels = shape
     return n, height, width, channels
 
@@ -261,6 +271,6 @@ def reshaped(value: Expr, old: Shape, new: Shape, calls: Calls) -> Expr:
 
 
 def flat(shape: Shape) -> tuple[int, int]:
-    """Return a shape as rows and columns; the last axis are the columns."""
+    """Return a shape as (rows, columns), where the columns are the last axis."""
     columns = shape[-1] if shape else 1
     return int(np.prod(shape)) // columns, columns

@@ -31,7 +31,7 @@ def _read(scene: Scene) -> Selection:
     first, second = scene.inputs(1)
     scene.only(ALL, first, second, scene.result())
     if condition is None:
-        raise UnsupportedError(f"{scene.kind} without a condition")
+        raise UnsupportedError(f"{scene.kind} without a condition is not supported")
     return selection(scene.kind, condition.shape, first.shape)
 
 

@@ -30,14 +30,17 @@ class Delay:
 def _keeps(shapes: Sequence[Shape], options: Mapping[str, Any]) -> list[tuple[Shape, str]]:
     length = integer_option(_KIND, options, "delay_length")
     if not shapes or not shapes[0] or length < 0:
-        raise UnsupportedError(f"{_KIND} by {length} samples")
+        raise UnsupportedError(f"{_KIND} with a delay of {length} samples is not supported")
     return [((int(np.prod(shapes[0][:-1])), max(length, 1)), "int16")]
 
 
 def _read(scene: Scene) -> Delay:
     scene.types(("int16", "int16"), ("int16",))
     if scene.results[0].shape != scene.shape(0):
-        raise UnsupportedError(f"{scene.kind} from {list(scene.shape(0))} to another shape")
+        raise UnsupportedError(
+            f"{scene.kind}: its result has shape {list(scene.results[0].shape)}, expected "
+            f"that of its input, {list(scene.shape(0))}"
+        )
     return Delay(scene.shape(0), scene.option("delay_length"))
 
 

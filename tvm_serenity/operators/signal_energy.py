@@ -28,9 +28,13 @@ def _read(scene: Scene) -> Energy:
     scene.types(("int16",), ("uint32",))
     start, end = scene.option("start_index"), scene.option("end_index")
     if len(shape) != 1 or shape[0] % 2 or made != (shape[0] // 2,):
-        raise UnsupportedError(f"{scene.kind} from {list(shape)} to {list(made)}")
+        raise UnsupportedError(
+            f"{scene.kind} from shape {list(shape)} to {list(made)} is not supported"
+        )
     if not 0 <= start <= end <= made[0]:
-        raise UnsupportedError(f"{scene.kind} from {start} to {end} of {made[0]}")
+        raise UnsupportedError(
+            f"{scene.kind}: the range {start} to {end} is not within its {made[0]} results"
+        )
     return Energy(made[0], start, end)
 
 

@@ -28,7 +28,7 @@ def _read(scene: Scene) -> AutoScale:
     shape = scene.shape(0)
     scene.types(("int16",), ("int16", "int32"))
     if len(shape) != 1 or scene.results[0].shape != shape or scene.results[1].shape != ():
-        raise UnsupportedError(f"{scene.kind} of a tensor of shape {list(shape)}")
+        raise UnsupportedError(f"{scene.kind} of a tensor of shape {list(shape)} is not supported")
     return AutoScale(shape[0])
 
 

@@ -32,15 +32,20 @@ def _read(scene: Scene) -> FilterBank:
     starts, places, widths = (scene.constant(t) for t in (_STARTS, _PLACES, _WIDTHS))
     weights = len(scene.constant(_WEIGHTS)), len(scene.constant(_UNWEIGHTS))
     if {len(starts), len(places), len(widths)} != {channels + 1}:
-        raise UnsupportedError(f"{scene.kind} of {channels} channels that are not all described")
+        raise UnsupportedError(
+            f"{scene.kind} of {channels} channels: its tables must have {channels + 1} entries"
+        )
     if scene.results[0].shape != (channels,):
         raise UnsupportedError(
-            f"{scene.kind} of {channels} channels whose result has another number of channels"
+            f"{scene.kind} of {channels} channels: its result has shape "
+            f"{list(scene.results[0].shape)}"
         )
     for start, place, width in zip(starts, places, widths, strict=True):
         ends = max(start + width - size, place + width - min(weights))
         if width > 0 and (min(start, place) < 0 or ends > 0):
-            raise UnsupportedError(f"{scene.kind} that reads outside of its input or weights")
+            raise UnsupportedError(
+                f"{scene.kind}: its tables refer to elements outside of its input or weights"
+            )
     return FilterBank(size, channels, weights)
 
 

@@ -36,9 +36,11 @@ def _read(scene: Scene) -> Log:
     scene.types(("uint32",), ("int16",))
     bits, scale = scene.option("input_correction_bits"), scene.option("output_scale")
     if len(shape) != 1 or scene.results[0].shape != shape:
-        raise UnsupportedError(f"{scene.kind} of a tensor of shape {list(shape)}")
+        raise UnsupportedError(f"{scene.kind} of a tensor of shape {list(shape)} is not supported")
     if not 0 <= bits < 32:
-        raise UnsupportedError(f"{scene.kind} of input shifted by {bits}")
+        raise UnsupportedError(
+            f"{scene.kind}: its input_correction_bits {bits} must be from 0 to 31"
+        )
     return Log(shape[0], bits, scale % 2**32)
 
 

@@ -23,7 +23,9 @@ def _read(scene: Scene) -> Subtraction:
     scene.types(("uint32", "uint32"), ("uint32", "uint32"))
     shapes = {scene.shape(0), scene.results[0].shape, scene.results[1].shape}
     if shapes != {(channels,)}:
-        raise UnsupportedError(f"{scene.kind} of {channels} channels on {list(scene.shape(0))}")
+        raise UnsupportedError(
+            f"{scene.kind} of {channels} channels: its input has shape {list(scene.shape(0))}"
+        )
     found = Subtraction(
         channels,
         (scene.option("smoothing"), scene.option("alternate_smoothing")),
@@ -34,9 +36,12 @@ def _read(scene: Scene) -> Subtraction:
         bool(scene.option("clamping")),
     )
     if not (0 <= found.scale < 32 and 0 <= found.bits < 64):
-        raise UnsupportedError(f"{scene.kind} of {found.scale} and {found.bits} bits")
+        raise UnsupportedError(
+            f"{scene.kind}: spectral_subtraction_bits {found.scale} or smoothing_bits "
+            f"{found.bits} is out of range"
+        )
     if any(not 0 <= v < 2**31 for v in (*found.smoothing, *found.rest, found.least)):
-        raise UnsupportedError(f"{scene.kind} with a negative coefficient")
+        raise UnsupportedError(f"{scene.kind} with a negative coefficient is not supported")
     return found
 
 

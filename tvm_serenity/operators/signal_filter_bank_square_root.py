@@ -26,7 +26,7 @@ def _read(scene: Scene) -> SquareRoot:
     shape = scene.shape(0)
     scene.types(("uint64", "int32"), ("uint32",))
     if len(shape) != 1 or scene.results[0].shape != shape or scene.shape(1) != ():
-        raise UnsupportedError(f"{scene.kind} of a tensor of shape {list(shape)}")
+        raise UnsupportedError(f"{scene.kind} of a tensor of shape {list(shape)} is not supported")
     return SquareRoot(shape[0])
 
 

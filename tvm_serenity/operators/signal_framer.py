@@ -1,6 +1,6 @@
 """SignalFramer: overlapping frames of a stream of samples, from TFLM's signal library.
 
-A frame is invalid until enough samples have arrived: here it is zeros, TFLM leaves it
+A frame is invalid until enough samples have arrived. An invalid frame is zero here; TFLM leaves it
 uninitialised. ``prefill``: zeros precede the first sample.
 """
 
@@ -54,7 +54,10 @@ def _framer(shape: Shape, options: Mapping[str, Any]) -> Framer:
         integer_option(_KIND, options, n) for n in ("frame_size", "frame_step", "prefill")
     )
     if not shape or step < 1 or size < step or not shape[-1] or shape[-1] % step:
-        raise UnsupportedError(f"{_KIND} of {size} samples, {step} apart, of {list(shape)}")
+        raise UnsupportedError(
+            f"{_KIND} with frame_size {size} and frame_step {step} does not fit a tensor of "
+            f"shape {list(shape)}"
+        )
     return Framer(shape, size, step, bool(prefill))
 
 
@@ -68,7 +71,10 @@ def _read(scene: Scene) -> Framer:
     scene.types(("int16", "int16", "int32"), ("int16", "bool"))
     made = (*op.shape[:-1], op.frames, op.size)
     if scene.results[0].shape != made or scene.results[1].shape != ():
-        raise UnsupportedError(f"{scene.kind} from {list(op.shape)} to another than {list(made)}")
+        raise UnsupportedError(
+            f"{scene.kind} from {list(op.shape)}: its result has shape "
+            f"{list(scene.results[0].shape)}, expected {list(made)}"
+        )
     return op
 
 

@@ -37,9 +37,11 @@ class OverlapAdd:
 def _overlap_add(shape: Shape, options: Mapping[str, Any]) -> OverlapAdd:
     step, number = (integer_option(_KIND, options, name) for name in ("frame_step", "T"))
     if number not in _TYPES:
-        raise UnsupportedError(f"no {_KIND} of type {number} in TFLM")
+        raise UnsupportedError(f"TFLM does not support {_KIND} of type {number}")
     if len(shape) < 2 or not 1 <= step <= shape[-1]:
-        raise UnsupportedError(f"{_KIND} of frames {list(shape)}, {step} apart")
+        raise UnsupportedError(
+            f"{_KIND} with frame_step {step} does not fit frames of shape {list(shape)}"
+        )
     return OverlapAdd(shape, step, _TYPES[number])
 
 
@@ -54,7 +56,10 @@ def _read(scene: Scene) -> OverlapAdd:
     scene.types((op.dtype, op.dtype), (op.dtype,))
     made = (*op.shape[:-2], op.shape[-2] * op.step)
     if scene.results[0].shape != made:
-        raise UnsupportedError(f"{scene.kind} from {list(op.shape)} to another than {list(made)}")
+        raise UnsupportedError(
+            f"{scene.kind} from {list(op.shape)}: its result has shape "
+            f"{list(scene.results[0].shape)}, expected {list(made)}"
+        )
     return op
 
 

@@ -30,9 +30,12 @@ def _read(scene: Scene) -> Pcan:
     shape, table, shift = scene.shape(0), scene.shape(2), scene.option("snr_shift")
     scene.types(("uint32", "uint32", "int16"), ("uint32",))
     if len(shape) != 1 or {scene.shape(1), scene.results[0].shape} != {shape}:
-        raise UnsupportedError(f"{scene.kind} of a tensor of shape {list(shape)}")
+        raise UnsupportedError(f"{scene.kind} of a tensor of shape {list(shape)} is not supported")
     if len(table) != 1 or table[0] < ENTRIES or not 0 <= shift < 64:
-        raise UnsupportedError(f"{scene.kind} with a table of {list(table)}, shifted {shift}")
+        raise UnsupportedError(
+            f"{scene.kind} with a table of shape {list(table)} and snr_shift {shift} is not "
+            "supported"
+        )
     return Pcan(shape[0], shift, table[0])
 
 

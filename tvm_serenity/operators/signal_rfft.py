@@ -37,15 +37,18 @@ def _read(scene: Scene, inverse: bool) -> Transform:
     size, dtype = scene.option("fft_length"), scene.dtype(0)
     shape, result = scene.shape(0), scene.results[0].shape
     if dtype not in _TYPES or scene.results[0].dtype != dtype:
-        raise UnsupportedError(f"no {scene.kind} of {dtype} in TFLM")
+        raise UnsupportedError(f"TFLM does not support {scene.kind} of {dtype}")
     if size < 4 or size & (size - 1):
         raise UnsupportedError(
-            f"{scene.kind} of {size} numbers, which is not a power of two of at least 4"
+            f"{scene.kind}: fft_length {size} must be a power of two of at least 4"
         )
     given, made = (size + 2, size) if inverse else (shape[-1] if shape else 0, size + 2)
     fits = shape and shape[-1] == given and 0 < given <= size + 2 * inverse
     if not fits or result != (*shape[:-1], made):
-        raise UnsupportedError(f"{scene.kind} of {size} from {list(shape)} to {list(result)}")
+        raise UnsupportedError(
+            f"{scene.kind} with fft_length {size} from {list(shape)} to {list(result)} is not "
+            "supported"
+        )
     return Transform(shape, result, size, dtype, inverse)
 
 

@@ -39,7 +39,10 @@ def _stacker(options: Mapping[str, Any]) -> Stacker:
     channels, left, right, step = (integer_option(_KIND, options, name) for name in names)
     frames = left + right + 1
     if channels < 1 or min(left, right) < 0 or not 1 <= step <= frames:
-        raise UnsupportedError(f"{_KIND} of {channels} channels, {left} + {right}, {step} apart")
+        raise UnsupportedError(
+            f"{_KIND} of {channels} channels with context {left} + {right} and step {step} is "
+            "not supported"
+        )
     return Stacker(channels, left, frames, step)
 
 
@@ -52,7 +55,9 @@ def _read(scene: Scene) -> Stacker:
     scene.types(("int16", "int16", "int32"), ("int16", "bool"))
     shapes = scene.shape(0), scene.results[0].shape, scene.results[1].shape
     if shapes != ((op.channels,), (op.channels * op.frames,), ()):
-        raise UnsupportedError(f"{scene.kind} from {list(shapes[0])} to {list(shapes[1])}")
+        raise UnsupportedError(
+            f"{scene.kind} from {list(shapes[0])} to {list(shapes[1])} is not supported"
+        )
     return op
 
 

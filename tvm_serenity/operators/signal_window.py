@@ -25,7 +25,10 @@ def _read(scene: Scene) -> SignalWindow:
     scene.types(("int16", "int16"), ("int16",))
     shift = scene.option("shift")
     if not shape or len(window) != 1 or shape[-1] != window[0] or not 0 <= shift <= 31:
-        raise UnsupportedError(f"{scene.kind} of {list(window)} on {list(shape)}, shifted {shift}")
+        raise UnsupportedError(
+            f"{scene.kind} of shape {list(window)} on {list(shape)} with shift {shift} is not "
+            "supported"
+        )
     return SignalWindow(shape, window[0], shift)
 
 

@@ -22,7 +22,7 @@ from tvm_serenity.quantize.gemmlowp import exp_on_negative, leading_zeros, recip
 
 _BETA = 0
 _STEPS = {"int16": 1 << 16, "int8": 256, "uint8": 256}
-"""Steps per unit of a result from 8 bits; from 16 bits to 16 bits they are 1/32768."""
+"""Reciprocal of the scale of an 8-bit input's result; that of 16 bits to 16 bits is 32768."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,26 @@ def _read(scene: Scene) -> Softmax:
 
 
 def softmax_of(op: Softmax) -> Softmax:
-    """Return a softmax; raise :class:`UnsupportedError` unless its scale is LiteRT's."""
+    """Return ``op``; raise :class:`UnsupportedError` unless its result has LiteRT's scale."""
     source, result = op.source, op.result
     if op.rounding == "float" and {source.dtype, result.dtype} <= set(EIGHT):
         return op
     steps = _STEPS.get(result.dtype)
     wide = source.dtype == "int16"
     if steps is None or (wide and result.dtype != "int16"):
-        raise UnsupportedError(f"no SOFTMAX of {source.dtype} to {result.dtype} in LiteRT")
+        raise UnsupportedError(
+            f"LiteRT does not support SOFTMAX of {source.dtype} to {result.dtype}"
+        )
     steps, least = (32768, 0) if wide else (steps, result.params.limits[0])
     if abs(result.scale * steps - 1) > 1e-3 or result.zero != least:
-        raise UnsupportedError(f"SOFTMAX whose result is not stored in steps of 1/{steps} from 0")
+        raise UnsupportedError(
+            f"SOFTMAX needs a result with scale 1/{steps}, not {result.scale:g}, and the "
+            "least value as zero point"
+        )
     if (wide and source.zero) or op.limits != result.params.limits:
-        raise UnsupportedError("SOFTMAX of int16 with a zero point, or with an activation")
+        raise UnsupportedError(
+            "SOFTMAX of int16 with a zero point, or with a fused activation, is not supported"
+        )
     return op
 
 

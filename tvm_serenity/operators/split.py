@@ -13,7 +13,7 @@ from tvm_serenity.operators.scene import Calls, Expr, Scene
 
 def _by_rows(op: Seen) -> tuple[Need, ...]:
     if op.outputs < 1 or op.sources != [op.height]:
-        raise UnsupportedError("SPLIT is not computed row by row")
+        raise UnsupportedError("SPLIT into parts of rows is not computed row by row")
     return (rowwise(op.height, op.height),)
 
 

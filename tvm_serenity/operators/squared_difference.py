@@ -16,7 +16,9 @@ from tvm_serenity.quantize.fixed import multiplier, scaled
 
 def _read(scene: Scene) -> Pair:
     if any(tensor.dtype == "int16" for tensor in scene.inputs()):
-        raise UnsupportedError("no SQUARED_DIFFERENCE of int16 in LiteRT; write it as SUB and MUL")
+        raise UnsupportedError(
+            "LiteRT does not support SQUARED_DIFFERENCE of int16; write it as SUB and MUL"
+        )
     return read_pair(scene, ("int8",))
 
 

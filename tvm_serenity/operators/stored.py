@@ -22,7 +22,7 @@ def on_stored(
     functions: dict[str, Callable[..., Array]],
     dtypes: Sequence[str],
 ) -> Operator:
-    """Return the operator of ``facts``; ``names`` and ``functions`` are by kind."""
+    """Return the operator of ``facts``; ``names`` (of Relax) and ``functions`` are by kind."""
 
     def read(scene: Scene) -> OnStored:
         scene.only(dtypes, *scene.inputs(), scene.result())

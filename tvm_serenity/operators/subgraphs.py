@@ -10,24 +10,31 @@ from tvm_serenity.operators.record import Operator
 
 OPERATORS = (
     Operator(kinds=("CALL_ONCE",), calls=True),
-    Operator(kinds=("CALL",), calls=True, refused="a call of another subgraph"),
+    Operator(kinds=("CALL",), calls=True, refused="a call of another subgraph is not supported"),
     Operator(
         kinds=("IF",),
         calls=True,
-        written_out="known or selected",
-        refused="which subgraph runs is known only at run time, and they make results "
-        "of other shapes",
+        written_out="if the branch is known, or its results can be selected",
+        refused=(
+            "which subgraph runs is known only at run time, and the subgraphs return "
+            "different shapes"
+        ),
     ),
     Operator(
         kinds=("WHILE",),
         calls=True,
-        written_out="where the count is known",
-        refused="how often a subgraph runs is known only at run time; unroll the loop (Keras: "
-        "unroll=True), or convert it to a layer of its own kind",
+        written_out="if the number of iterations is known",
+        refused=(
+            "the number of iterations is known only at run time; unroll the loop (Keras: "
+            "unroll=True), or convert it to a layer of its own kind"
+        ),
     ),
     Operator(
         kinds=("STABLEHLO_CASE", "STABLEHLO_WHILE"),
         calls=True,
-        refused="StableHLO's own form of IF and WHILE; convert to TensorFlow Lite's operators",
+        refused=(
+            "StableHLO's form of IF and WHILE is not supported; convert to TensorFlow Lite's "
+            "operators"
+        ),
     ),
 )

@@ -30,7 +30,7 @@ _RELU = 1
 
 @dataclass(frozen=True, eq=False)
 class Weighting:
-    """Weighted sums; ``weights`` are (units, inputs)."""
+    """Weighted sums; ``weights`` has shape (units, inputs)."""
 
     spec: FilterSum
     weights: Array
@@ -56,7 +56,7 @@ def _read(scene: Scene) -> Svdf:
     batch, units = source.shape[0], filters // rank
     spread = time[0].reshape(units, rank * memory)
     if scene.options.u8(_ACTIVATION) > _RELU:
-        raise UnsupportedError("no quantised SVDF with this activation in LiteRT")
+        raise UnsupportedError("LiteRT does not support quantised SVDF with this activation")
     limits = result.params.limits  # LiteRT requires RELU but does not apply it
     bias = bias_of(scene, _BIAS, units)
     least, most = state.params.limits
@@ -70,7 +70,7 @@ def _read(scene: Scene) -> Svdf:
 def _rank(scene: Scene) -> int:
     filters, rank = scene.shape(_TIME)[0], scene.options.i32(_RANK)
     if rank < 1 or filters % rank:
-        raise UnsupportedError(f"{filters} filters of rank {rank}")
+        raise UnsupportedError(f"rank {rank} does not divide its {filters} filters")
     return rank
 
 
@@ -135,7 +135,7 @@ def _summed(op: Weighting, values: Array) -> Array:
 
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Return the layer in floats, also for tensors stored as integers.
+    """Return the layer in floats, also for tensors that are stored as integers.
 
     TVM's importer neither updates the state before weighting it nor returns it.
     """

@@ -100,7 +100,7 @@ def check_table(kind: str, table: Array, source: Affine, bounds: EntryBounds) ->
     if wrong is not None:
         raise WrongResultError(
             f"{kind}: entry {wrong.index} of its table, for the stored value "
-            f"{source.limits[0] + wrong.index}, is {wrong.value}; it must be {wrong.right} "
+            f"{source.limits[0] + wrong.index}, is {wrong.value}; expected {wrong.right} "
             f"({wrong.count} of {entries.size} entries are wrong)"
         )
     return table
@@ -110,12 +110,12 @@ def check_exponentials(kind: str, table: Array, scale: float) -> Array:
     """Return exponentials of ``-d * scale`` in Q0.31; raise if one exceeds its error."""
     real = np.exp(-scale * np.arange(table.size)) * 2.0**31
     off = np.abs(table - real)
-    off[-1] = 0 if table[-1] == 0 else off[-1]  # the last entry stands for all larger distances
+    off[-1] = 0 if table[-1] == 0 else off[-1]  # the last entry is used for all larger distances
     at = int(off.argmax())
     if off[at] > EXPONENTIAL_ERROR:
         raise WrongResultError(
-            f"{kind}: entry {at} of its table of exponentials is {table[at]}; it must be "
-            f"{real[at]:.0f}, or up to {EXPONENTIAL_ERROR} apart"
+            f"{kind}: entry {at} of its table of exponentials is {table[at]}; expected "
+            f"{real[at]:.0f} within {EXPONENTIAL_ERROR}"
         )
     return table
 
@@ -127,7 +127,7 @@ def check_real_exponentials(kind: str, table: Array, scale: float) -> Array:
     if wrong.size:
         at = int(wrong[0])
         raise WrongResultError(
-            f"{kind}: entry {at} of its table of exponentials is {table[at]}; it must be {real[at]}"
+            f"{kind}: entry {at} of its table of exponentials is {table[at]}; expected {real[at]}"
         )
     return table
 
@@ -143,7 +143,7 @@ def check_differences(kind: str, steps: Array, scale: float) -> Array:
     if wrong.size:
         at = int(wrong[0])
         raise WrongResultError(
-            f"{kind}: entry {at} of its table of differences is {steps[at]}; it must be {right[at]}"
+            f"{kind}: entry {at} of its table of differences is {steps[at]}; expected {right[at]}"
         )
     return steps
 
@@ -159,8 +159,8 @@ def check_inverses(kind: str, inverse: Array, power: Array, divisor: Affine) -> 
         real = (1 << (31 + exact)) / size
         if power[at] != exact or abs(int(inverse[at]) - real) > INVERSE_ERROR:
             raise WrongResultError(
-                f"{kind}: entry {at} of its table of inverses is {inverse[at]} and {power[at]}; it "
-                f"must be {real:.0f}, or up to {INVERSE_ERROR} apart, and {exact}"
+                f"{kind}: entry {at} of its table of inverses is {inverse[at]} and "
+                f"{power[at]}; expected {real:.0f} within {INVERSE_ERROR}, and {exact}"
             )
 
 
@@ -171,8 +171,8 @@ def check_dividends(kind: str, shifted: Array, room: Array, dividend: Affine) ->
         exact = 31 - (value if value >= 0 else ~value).bit_length()
         if room[at] != exact or shifted[at] != value << exact:
             raise WrongResultError(
-                f"{kind}: entry {at} of its table of dividends is {shifted[at]} and {room[at]}; it "
-                f"must be {value << exact} and {exact}"
+                f"{kind}: entry {at} of its table of dividends is {shifted[at]} and "
+                f"{room[at]}; expected {value << exact} and {exact}"
             )
 
 

@@ -54,7 +54,7 @@ class TransposeConv:
 
 
 def cut_before(made: int, size: int, stride: int, same: bool) -> int:
-    """Return the number of results dropped above (or to the left of) the first one."""
+    """Return the number of results that are cut off before the first one of an axis."""
     reach = (-(-made // stride) - 1) * stride + size
     return max(reach - made, 0) // 2 if same else 0
 
@@ -74,9 +74,9 @@ def _read(scene: Scene) -> TransposeConv:
 def transposed_of(
     layer: WeightedLayer, strides: tuple[int, int], before: tuple[int, int]
 ) -> TransposeConv:
-    """Return the NHWC layer whose result starts ``before`` rows and columns in.
+    """Return the NHWC layer; ``before``: rows and columns cut off at the top and left.
 
-    Its filters are [height, width, input channels, output channels].
+    The filters of ``layer`` are [height, width, input channels, output channels].
     """
     source, filters = layer.source, layer.filters
     spec = TransposedConvolution(
@@ -99,7 +99,7 @@ def _places(scene: Scene, sizes: Sequence[int]) -> tuple[tuple[int, int], tuple[
     options, made = scene.options, scene.results[0].shape
     strides = (options.i32(_STRIDE_H), options.i32(_STRIDE_W))
     if min(strides) < 1:
-        raise UnsupportedError(f"strides of {strides}")
+        raise UnsupportedError(f"its strides {strides} must be at least 1")
     same = options.u8(_PADDING) == SAME
     top, left = (cut_before(made[i + 1], sizes[i], strides[i], same) for i in (0, 1))
     return strides, (top, left)
@@ -123,7 +123,7 @@ def _check_shape(scene: Scene, made: Sequence[int]) -> None:
     said = scene.operands[_SHAPE]
     if said is not None and said.values is not None and said.values.tolist() != list(made):
         raise UnsupportedError(
-            f"it requests the shape {said.values.tolist()}, but its result has {list(made)}"
+            f"it requests shape {said.values.tolist()}, but its result has shape {list(made)}"
         )
 
 
@@ -186,13 +186,13 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
 
 
 def _by_rows(op: Seen) -> tuple[Need, ...]:
-    """Return the needs.
+    """Return the rows needed of each input.
 
     Row ``y`` needs inputs ``i`` with ``0 <= y + before - i * stride < size``.
     """
     size, stride = filter_height(op, _WEIGHTS), op.options.i32(_STRIDE_H)
     if stride < 1:
-        raise UnsupportedError(f"strides of {stride}")
+        raise UnsupportedError(f"its stride {stride} must be at least 1")
     before = cut_before(op.height, size, stride, op.options.u8(_PADDING) == SAME)
     *others, source = op.sources
 

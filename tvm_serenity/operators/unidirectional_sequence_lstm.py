@@ -38,7 +38,7 @@ _SOURCE, _WEIGHTS, _RECURRENT, _BIASES, _HIDDEN, _CELL = 0, 1, 5, 12, 18, 19
 _PEEPHOLES, _PROJECTION, _NORMS = range(9, 12), range(16, 18), range(20, 24)
 _CELL_CLIP, _PROJECTION_CLIP, _TIME_MAJOR, _ASYMMETRIC = 1, 2, 3, 4
 _PRODUCT_HIDDEN = 4
-"""The internal tensor that states the format of gate times cell products."""
+"""The internal tensor with the quantisation of the product of output gate and cell."""
 _GATE_SCALE, _PRODUCT_SCALE = 2.0**-12, 2.0**-30
 
 
@@ -60,7 +60,7 @@ def _read(scene: Scene) -> LstmLayer | None:
     scene.only(SIGNED, source, hidden, result)
     _plain(scene)
     if cell.dtype != "int16":
-        raise UnsupportedError(f"no {scene.kind} with cells of {cell.dtype} in LiteRT")
+        raise UnsupportedError(f"LiteRT does not support {scene.kind} with cells of {cell.dtype}")
     weights = [of_one_scale(scene, _WEIGHTS + g, ("int8",)) for g in range(4)]
     recurrent = [of_one_scale(scene, _RECURRENT + g, ("int8",)) for g in range(4)]
     units = recurrent[0][0].shape[0]
@@ -87,22 +87,25 @@ def _into_gate(source: Stored, scale: float) -> Multiplier:
         return multiplier(source.scale * scale / _GATE_SCALE)
     made = multiplier(float(np.float32(source.scale) * np.float32(scale)) / _GATE_SCALE)
     if made.shift[0] > MOST_WIDE_SHIFT:
-        raise UnsupportedError("its sums are shifted left by more than TFLM can")
+        raise UnsupportedError(
+            f"its sums would be shifted left by {made.shift[0]} bits; TFLM supports at most "
+            f"{MOST_WIDE_SHIFT}"
+        )
     return made
 
 
 def _plain(scene: Scene) -> None:
-    """Refuse inputs of LSTM variants other than the plain one."""
+    """Refuse inputs of LSTM variants that are not plain."""
     given = {i for i, operand in enumerate(scene.operands) if operand is not None}
     for what, operands in (
         ("peepholes", _PEEPHOLES),
         ("a projection", _PROJECTION),
-        ("layer norms", _NORMS),
+        ("layer normalisation", _NORMS),
     ):
         if given & set(operands):
-            raise UnsupportedError(f"quantised {scene.kind} with {what}")
+            raise UnsupportedError(f"quantised {scene.kind} with {what} is not supported")
     if not given >= {_WEIGHTS, _RECURRENT}:
-        raise UnsupportedError(f"quantised {scene.kind} with coupled gates")
+        raise UnsupportedError(f"quantised {scene.kind} with coupled gates is not supported")
 
 
 def _layer(
@@ -114,13 +117,18 @@ def _layer(
 ) -> Lstm:
     (hidden, cell), options = states, scene.options
     if len(source.shape) != 3:
-        raise UnsupportedError(f"{scene.kind} of a tensor of shape {list(source.shape)}")
+        raise UnsupportedError(
+            f"{scene.kind} needs an input of three axes, not of shape {list(source.shape)}"
+        )
     time_major = bool(options.u8(_TIME_MAJOR))
     first, second, inputs = source.shape
     fraction, exponent = frexp(cell.scale)
     bits = 15 + exponent - 1
     if fraction != 0.5 or cell.zero or not 0 <= bits <= 11:
-        raise UnsupportedError(f"{scene.kind} whose cells are stored in steps of {cell.scale}")
+        raise UnsupportedError(
+            f"{scene.kind} needs cells with a power-of-two scale and zero point 0, not scale "
+            f"{cell.scale}"
+        )
     clip = options.f32(_CELL_CLIP)
     wide = source.dtype == "int16"
     if wide:
@@ -142,7 +150,7 @@ def _layer(
 
 
 def _product_format(scene: Scene, hidden: Stored) -> Stored:
-    """Return the format of output gate times cell products: the file's, or the state's."""
+    """Return the quantisation of the product of output gate and cell, as the file states it."""
     found = (
         scene.intermediates[_PRODUCT_HIDDEN] if len(scene.intermediates) > _PRODUCT_HIDDEN else None
     )
@@ -276,7 +284,7 @@ def _read_dynamic(scene: Scene) -> LstmOnTheFly | None:
 
 
 def _compute_dynamic(op: LstmOnTheFly, values: Sequence[Expr], calls: Calls) -> Expr:
-    """Return the layer: its sums are LiteRT's bit by bit, its float functions are not."""
+    """Return the layer; its sums equal LiteRT's exactly, its float functions do not."""
 
     def gates(step: Expr, hidden: Expr) -> Sequence[Expr]:
         made = dynamic.layer(op.inputs, step, op.weights, calls)

@@ -21,7 +21,9 @@ def _read(_scene: Scene, values: Sequence[Expr], _calls: Calls) -> Expr:
 def _assign(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     held, given = ((scene.dtype(i), scene.shape(i)) for i in (_HANDLE, _VALUE))
     if held != given:
-        said = f"{given[0]} {list(given[1])} to a variable of {held[0]} {list(held[1])}"
+        said = (
+            f"{given[0]}{list(given[1])} to a variable of {held[0]}{list(held[1])} is not supported"
+        )
         raise UnsupportedError(f"{scene.kind} of {said}")
     return calls.leave(_HANDLE, values[_VALUE])
 

@@ -16,7 +16,7 @@ from tvm_serenity.operators.scene import Array, Scene, Stored
 from tvm_serenity.quantize.fixed import divided_by_power, half_away, high_product, multiplier
 
 MOST_WIDE_SHIFT = 7
-"""The largest left shift of LiteRT's 64-bit sums."""
+"""The largest left shift that LiteRT supports for 64-bit sums."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Filters:
 class WeightedLayer:
     """Activations, weights with output channels last, and the rounding of sums.
 
-    ``bias``: in the scale of the products, one number per channel. ``limits``: of stored results.
+    ``bias``: one number per channel, in the scale of the sums. ``limits``: of stored results.
     """
 
     source: Stored
@@ -54,7 +54,10 @@ class WeightedLayer:
         if self.result.dtype == "int16" and rounding != "float":
             rounding = "wide"
             if max(made.shift) > MOST_WIDE_SHIFT:
-                raise UnsupportedError("its sums are shifted left by more than LiteRT can")
+                raise UnsupportedError(
+                    f"its sums would be shifted left by {max(made.shift)} bits; LiteRT "
+                    f"supports at most {MOST_WIDE_SHIFT}"
+                )
         return Requantise(made, self.result.zero, *self.limits, self.result.dtype, rounding)
 
     def folded_bias(self) -> npt.NDArray[np.int32]:
@@ -75,45 +78,51 @@ def of_one_scale(scene: Scene, operand: int, dtypes: Sequence[str]) -> tuple[Arr
         raise UnsupportedError("its weights are not quantised constants")
     stored = scene.stored(operand)
     if stored.dtype not in dtypes or stored.zero:
-        raise UnsupportedError("weights with a zero point")
+        raise UnsupportedError(
+            f"its weights have type {stored.dtype} or a zero point, which is not supported"
+        )
     return found.values, stored.scale
 
 
 def summable(kind: str, source: Stored, result: Stored) -> None:
-    """Refuse activation types whose products with weights LiteRT does not sum."""
+    """Refuse activation types that LiteRT does not multiply by weights."""
     if {source.dtype, result.dtype} != {"int16"} and not {source.dtype, result.dtype} <= {
         "int8",
         "uint8",
     }:
-        raise UnsupportedError(f"no {kind} from {source.dtype} to {result.dtype} in LiteRT")
+        raise UnsupportedError(
+            f"LiteRT does not support {kind} from {source.dtype} to {result.dtype}"
+        )
 
 
 def filters_of(scene: Scene, operand: int, channels: int) -> Filters:
     """Return the weights of an operator; ``channels``: their axis of output channels."""
     found = scene.operands[operand]
     if found is None or found.params is None:
-        raise UnsupportedError("a weight is not quantised")
+        raise UnsupportedError("its weights are not quantised")
     if found.values is None:
-        raise UnsupportedError("its weights are computed at run time")
+        raise UnsupportedError("its weights are computed at run time; use constants")
     if found.dtype not in ("int8", "uint8"):
-        raise UnsupportedError(f"its weights are stored as {found.dtype}")
+        raise UnsupportedError(f"its weights have type {found.dtype}; expected int8 or uint8")
     count, params = found.shape[channels], found.params
     if len(params.scales) > 1 and params.axis != channels:
-        raise UnsupportedError("the weights' scales vary along an axis of their own")
+        raise UnsupportedError("the scales of its weights do not vary along the output channels")
     scales = np.broadcast_to(np.asarray(params.scales, np.float64), (count,))
     return Filters(found.values, scales, params.zero_point)
 
 
 def bias_of(scene: Scene, operand: int, count: int) -> npt.NDArray[np.int64]:
-    """Return the stored bias in the scale of the products; zeros if it is omitted."""
+    """Return the stored bias in the scale of the sums; zeros if it is omitted."""
     found = scene.operands[operand] if operand < len(scene.operands) else None
     if found is None:
         return np.zeros(count, np.int64)
     if found.values is None:
-        raise UnsupportedError("its bias is computed at run time")
+        raise UnsupportedError("its bias is computed at run time; use a constant")
     values = np.asarray(found.values, np.int64).reshape(-1)
     if values.size not in (1, count):
-        raise UnsupportedError("its bias is not one number per channel")
+        raise UnsupportedError(
+            f"its bias has {values.size} values; expected one per channel ({count})"
+        )
     return np.broadcast_to(values, (count,))
 
 
@@ -140,12 +149,12 @@ def narrow(bias: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     """Return a bias in the 32 bits that kernels add."""
     limits = np.iinfo(np.int32)
     if bias.min(initial=0) < limits.min or bias.max(initial=0) > limits.max:
-        raise UnsupportedError("its bias does not fit into 32 bits")
+        raise UnsupportedError("its bias, including the zero point's share, exceeds 32 bits")
     return bias.astype(np.int32)
 
 
 def requantised(total: Array, spec: Requantise) -> Array:
-    """Return sums (channels last) as stored values."""
+    """Return sums (channels last) requantized to stored values."""
     value, shift = (np.asarray(v, np.int64) for v in (spec.multiplier.value, spec.multiplier.shift))
     if spec.rounding == "wide":
         short = np.where(value < 0x7FFF0000, (value + (1 << 15)) >> 16, 0x7FFF)

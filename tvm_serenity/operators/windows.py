@@ -1,4 +1,4 @@
-"""Windows over images, as the options of pools describe them."""
+"""Pooling windows over images."""
 
 from dataclasses import dataclass
 
@@ -74,7 +74,7 @@ def cut(
     strides: tuple[int, int],
     padding: tuple[int, int, int, int],
 ) -> tuple[Array, Array]:
-    """Return the elements of each window, along two last axes, and a mask of those in the image.
+    """Return the elements of each window in two last axes, and a mask of those in the image.
 
     ``x`` is NHWC; elements outside of the image are 0.
     """

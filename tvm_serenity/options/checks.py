@@ -28,4 +28,4 @@ class CheckedByDefault(OptionGroup):
 
 HOST = Option(flag="--host", help="Run on the host only.", group=HelpGroup.CHECKS)
 QEMU = Option(flag="--qemu", help="Run in QEMU only.", group=HelpGroup.CHECKS)
-"""Where firmware is executed."""
+"""The options that select where firmware is executed."""

@@ -1,4 +1,4 @@
-"""What is wanted of firmware: what it has least of, and the limits it keeps."""
+"""The goal of a build: the quantity to minimise, and the limits to keep."""
 
 from dataclasses import dataclass
 
@@ -15,24 +15,24 @@ from tvm_serenity.quantize.choices import OFF
 
 TIME, RAM, FLASH, ENERGY = "time", "ram", "flash", "energy"
 OBJECTIVES = (TIME, RAM, FLASH, ENERGY)
-"""Energy is the current a core draws at its clock, times its cycles: the order is that of time."""
+"""Energy is current times cycles at a fixed clock, so it orders kernels as time does."""
 
 MINIMISE = Option(
     flag="--minimise",
-    help="What the build has least of, within RAM, flash and deadline.",
+    help="Minimise this, within the limits on RAM, flash and time.",
     group=HelpGroup.MEMORY,
     choices=OBJECTIVES,
 )
 FLASH_LIMIT = Option(
     flag="--flash",
-    help="Flash in all, code included.",
+    help="Limit flash, code included.",
     group=HelpGroup.MEMORY,
     unit=BYTES,
     least=1,
 )
 DEADLINE = Option(
     flag="--deadline",
-    help="Milliseconds of one run, at most.",
+    help="Limit the milliseconds of one run.",
     group=HelpGroup.SPEED,
     unit=MILLISECONDS,
     above=0,
@@ -41,9 +41,10 @@ DEADLINE = Option(
 
 @dataclass(frozen=True, kw_only=True)
 class BuildGoal(OptionGroup):
-    """``minimise``, within limits (None: what the board has).
+    """``minimise``: the quantity to minimise, within limits (None: those of the board).
 
-    ``flash_bytes``: with code. ``deadline_ms``: of one run, on a board with a timing.
+    ``flash_bytes``: flash including code. ``deadline_ms``: time of one run, on a board with a
+    timing.
     """
 
     minimise: str = option(TIME, MINIMISE)
@@ -53,14 +54,16 @@ class BuildGoal(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchedOrSet(BuildGoal):
-    """The same, where ``minimise`` may be "off": nothing is searched, the options say all."""
+    """A build goal whose ``minimise`` may be "off": no search, all other options are fixed."""
 
     minimise: str = option(
         TIME,
         differing(
             MINIMISE,
-            help="What the build has least of, within RAM, flash and deadline; off: build as the "
-            "other options say, without a search.",
+            help=(
+                "Minimise this, within the limits on RAM, flash and time; off: build with "
+                "the other options as they are, without a search."
+            ),
             choices=(*OBJECTIVES, OFF),
         ),
     )

@@ -18,14 +18,14 @@ from tvm_serenity.options.rows import not_in_rows, not_in_steps
 
 FLASH, RAM = "flash", "ram"
 CONSTANTS = (FLASH, RAM)
-"""Where kernels read constants: in place in flash, or from a copy in RAM."""
+"""The memory from which kernels read constants: flash, or a copy in RAM."""
 BEST = "best"
 ORDERS = (BEST, "given")
 
 STACK_BYTES = 1024
-"""Stack that is kept free by default; ``verify`` measures the use."""
+"""The stack that is kept free by default; ``verify`` measures its use."""
 LIBRARY_BYTES = 128
-"""RAM of start-up code and the C library, at most (measured: newlib-nano)."""
+"""Most RAM that start-up code and the C library take (measured: newlib-nano)."""
 
 ALL_RULES = "all"
 _BY_RULES = "the rules choose copies, concats and in-place operators themselves"
@@ -35,7 +35,7 @@ OF_FILES = (
     Conflict("runtime", _IN_FILE),
     Conflict("rewrite", _BY_RULES),
 )
-"""Conflicts of options that change the memory semantics of a graph, where an order is searched."""
+"""Conflicts of options that change the memory semantics of a graph before the order search."""
 
 IN_PLACE = Option(
     flag="--in-place",
@@ -87,11 +87,11 @@ class Views(OptionGroup):
 
 
 def slice_of(text: str) -> tuple[int, int]:
-    """Return the first and the last operator of ``FIRST:LAST``."""
+    """Return the indices of the first and the last operator of ``FIRST:LAST``."""
     first, colon, last = text.partition(":")
     if not (colon and first.isdigit() and last.isdigit()):
         raise InputError(
-            f"--slice {text!r}: write FIRST:LAST, the indices of two operators, both included"
+            f"--slice {text!r}: write FIRST:LAST, the indices of the first and last operator"
         )
     return int(first), int(last)
 
@@ -143,7 +143,7 @@ RULES = Option(
 
 @dataclass(frozen=True, kw_only=True)
 class RewritingBy(Rewriting):
-    """``rewrite``, and ``rules``: which rules apply, if not all."""
+    """``rewrite``, and ``rules``: the rules to apply, if not all."""
 
     rules: str = option(
         ALL_RULES, differing(RULES, needs=(Need("rewrite", "it chooses among the rewrite rules"),))

@@ -1,11 +1,11 @@
-"""One option of the commands: a dataclass field that describes itself.
+"""An option of the commands: a dataclass field that describes itself.
 
     ram_bytes: int | None = option(
         None, Option("--ram", "Limit RAM, stack included.", unit=BYTES)
     )
 
-The command line, its help, its refusals, the reference page and the JSON Schema are derived from
-the field's metadata.
+The command line, its help, its errors, the reference page and the JSON Schema are derived from the
+field's metadata.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,11 +33,10 @@ class HelpGroup(StrEnum):
 
 @dataclass(frozen=True)
 class Conflict:
-    """A field that an option does not take, and why.
+    """A field that an option conflicts with, and why.
 
-    ``values``: values of the other field that are refused; if empty, all but its default and
-    ``unless``. ``mine``: values of the option itself that are refused; if empty, all but its
-    default.
+    ``values``: values of the other field that conflict; if empty, all but its default and
+    ``unless``. ``mine``: values of the option itself that conflict; if empty, all but its default.
     """
 
     other: str
@@ -81,17 +80,17 @@ class _Details:
 class Option(_Details):
     """The spelling and the meaning of an option.
 
-    * ``flag``: its name, ``--a/--no-a`` for a switch with both; ``help``: one paragraph; ``short``:
-      a second name; ``group``: the help section; ``metavar``: the placeholder of its value in help.
+    * ``flag``: its name, ``--a/--no-a`` for a switch with both; ``help``: one paragraph;
+      ``short``: a second name; ``group``: the help section; ``metavar``: the placeholder of its
+      value in help.
     * ``choices``: the allowed values; with ``numbers`` also integers from ``least`` on. ``unit``:
-      of its number; ``least``, ``most``, ``above``: the limits of that number.
+      the unit of a number; ``least``, ``most``, ``above``: the limits of that number.
     * ``read``: converts the text of the command line (a list of texts if the option may be
       repeated). ``check``: raises :class:`InputError` if it refuses a value.
     * ``switch``: the value of the flag without an argument. ``variable``: the environment variable
       that sets the option.
     * ``searched``: ``fit`` chooses the value, so users cannot set it there.
-    * ``conflicts`` and ``needs``: fields that it does not take, and fields that it
-      requires.
+    * ``conflicts`` and ``needs``: fields that exclude the option, and fields that it requires.
     """
 
     flag: str = ""
@@ -104,7 +103,7 @@ class Option(_Details):
 
 
 def option(default: Any, described: Option) -> Any:
-    """Return a dataclass field with an option as its metadata; ``MISSING``: it has no default."""
+    """Return a dataclass field with an option as metadata; ``MISSING`` stands for no default."""
     metadata = {METADATA: described}
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata)
@@ -122,7 +121,7 @@ def described(group: type, name: str) -> Option:
 
 
 def conflicts_of(group: type, name: str) -> tuple[Conflict, ...]:
-    """Return the conflicts of one field with fields of ``group``, and with values they can have."""
+    """Return the conflicts of a field with fields and values that ``group`` has."""
     known = options_of(group)
     return tuple(
         conflict
@@ -149,9 +148,9 @@ def values_of(asked: Any, wanted: type) -> dict[str, Any]:
 
 
 def flags_of(asked: Any, names: Iterable[str]) -> list[str]:
-    """Return the words of a command line that give ``asked`` its values of the fields ``names``.
+    """Return the command line words that set the fields ``names`` to their values in ``asked``.
 
-    Fields at their default are left out.
+    Fields at their default are omitted.
     """
     described, defaults, words = options_of(type(asked)), defaults_of(type(asked)), []
     for name in names:
@@ -171,7 +170,7 @@ def flags_of(asked: Any, names: Iterable[str]) -> list[str]:
 
 
 def differing(base: Option, **details: Any) -> Option:
-    """Return the option with some metadata changed for another command."""
+    """Return the option with some metadata changed, for another command."""
     return replace(base, **details)
 
 
@@ -185,10 +184,10 @@ def _default(one: Field[Any]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class OptionGroup:
-    """A group of options; creating one checks its values and their combinations.
+    """A group of options; its constructor checks the values and their combinations.
 
-    Raises :class:`InputError`, which names the option, or both conflicting options, the reason and
-    what to do.
+    Raises :class:`InputError` with the option, or both conflicting options, the reason and the
+    remedy.
     """
 
     def __post_init__(self) -> None:
@@ -235,7 +234,7 @@ def _allowed(one: Option) -> str:
 
 
 def refusals(asked: OptionGroup) -> Iterator[str]:
-    """Yield a message for each conflict in ``asked``: both options, why, and what to do."""
+    """Yield a message for each conflict in ``asked``: both options, the reason and the remedy."""
     known, defaults = options_of(type(asked)), defaults_of(type(asked))
     for name, one in known.items():
         value = getattr(asked, name)

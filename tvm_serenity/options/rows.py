@@ -21,7 +21,7 @@ NEEDED = "needed"
 
 
 def rows_of(text: str) -> int | str:
-    """Return a number of rows, or the word given instead."""
+    """Return ``text`` as a number of rows, or unchanged if it is not a number."""
     return int(text) if text.isdigit() else text
 
 
@@ -89,7 +89,7 @@ class StreamInput(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class Recompute(OptionGroup):
-    """``recompute``: run in rows with recomputation, at most this FACTOR times the MACs.
+    """``recompute``: run in rows with recomputation, at most FACTOR times the MACs.
 
     A 1x1 convolution is recomputed inside the layer that reads it, in tiles of columns. The factor
     counts the multiply-accumulates (MACs) of convolutions and dense layers.

@@ -111,6 +111,6 @@ def conflicts(group: type) -> list[tuple[str, str, str]]:
 
 
 def _named(one: Option, values: Sequence[Any], free: Sequence[Any]) -> str:
-    """Return the option with the values meant: ``values``, or all that are not ``free``."""
+    """Return the option with ``values``, or with all its values that are not in ``free``."""
     meant = values or ["N"] * one.numbers + [word for word in one.choices if word not in free]
     return ", ".join(f"`{spelled(one, value)}`" for value in meant) or f"`{one.name}`"

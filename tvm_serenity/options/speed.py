@@ -16,7 +16,7 @@ from tvm_serenity.options.rows import not_in_rows, not_in_steps
 CODEGENS = ("c", "llvm")
 LEAST, GROW = "least", "grow"
 WORKSPACES = (LEAST, GROW)
-"""Workspace of kernels: what keeps the arena smallest, or more for faster kernels."""
+"""Choices of kernel workspace: keep the arena smallest, or use more for faster kernels."""
 
 TIME_LIMIT = Option(
     flag="--time-limit",

@@ -1,4 +1,4 @@
-"""The figures and tables of the three papers that the project is based on, ours beside theirs.
+"""The figures and tables of the three papers that the project is based on, with our values.
 
 Each figure or table is one file, ``PAPER_KIND_NUMBER.py``, which declares its ``EXHIBIT``.
 """
@@ -50,22 +50,24 @@ PAPERS: dict[str, Paper] = {
         ),
     )
 }
-"""By the name that ``serenity paper`` takes."""
+"""The papers by the name that ``serenity paper`` takes."""
 
 
 def paper(name: str) -> Paper:
-    """Return a paper by its name; raises :class:`InputError` if there is none."""
+    """Return the paper called ``name``; raise :class:`InputError` if there is none."""
     if name not in PAPERS:
-        raise InputError(f"{name}: no such paper; there are {', '.join(PAPERS)}")
+        raise InputError(f"{name}: no such paper; choose one of {', '.join(PAPERS)}")
     return PAPERS[name]
 
 
 def exhibit(name: str, kind: Kind, number: int) -> Exhibit:
-    """Return a figure or table of a paper; raises :class:`InputError` if it has no such."""
+    """Return a figure or table of a paper; raise :class:`InputError` if it is not computed."""
     known = paper(name).numbers(kind)
     if number not in known:
         listed = ", ".join(map(str, known)) or "none"
-        raise InputError(f"{name}: no {kind} {number} is computed here; {kind}s: {listed}")
+        raise InputError(
+            f"{name}: {kind} {number} is not computed; the {kind}s of this paper are: {listed}"
+        )
     module = import_module(f"{__name__}.{name.replace('-', '_')}_{kind}_{number}")
     found: Exhibit = module.EXHIBIT
     return found

@@ -8,11 +8,11 @@ from tvm_serenity.papers.record import PaperCell
 
 DEFAULT = (1, 2, 3, 4, 5, 6, 7)
 OPTIMAL = (1, 4, 6, 2, 3, 5, 7)
-"""The paper's orders, by its numbers of the operators."""
+"""The paper's orders, as its numbers of the operators."""
 
 
 def peak(order: Sequence[int]) -> int:
-    """Return the peak of the example in an order, at one byte an element."""
+    """Return the peak of the example in ``order``, at one byte an element."""
     graph = net_of("zoo:liberis-lane").graph
     return profile(graph, [number - 1 for number in order]).peak_bytes // FLOAT_BYTES
 

@@ -11,11 +11,11 @@ from tvm_serenity.sparse.simulate import Policy, simulate
 MEMORY = 100
 EARLY, LATE = 10_000, 100_000
 LONGER = 15.0
-"""How many times the seconds of an order one annealing may take here."""
+"""An annealing may take this many times the seconds of an order search."""
 
 
 def compute(budget: Budget) -> Sequence[PaperCell]:
-    """Return how much of the reduction comes early, and the I/Os of LRU beside RR."""
+    """Return the share of the reduction in the first iterations, and the I/Os of LRU and RR."""
     net = baseline_mlp()
     start = simulate(net, two_optimal(net), MEMORY, Policy.MIN).total
     early = _annealed(net, Policy.MIN, EARLY, budget)

@@ -8,7 +8,7 @@ from tvm_serenity.papers.record import Budget, Exhibit, PaperCell
 from tvm_serenity.sparse.figures import FIGURES
 
 TWO_LAYERS = 1001
-"""Values that hold two layers and a connection: the bound is met by Lemma 1."""
+"""Number of values that two layers and a connection take; the bound is then met by Lemma 1."""
 
 
 def compute(budget: Budget) -> Sequence[PaperCell]:

@@ -14,7 +14,7 @@ CURVES = (
 
 
 def compute(budget: Budget) -> Sequence[PaperCell]:
-    """Return I/Os over the bound, by policy, density and order."""
+    """Return the ratio of I/Os to the bound, by policy, density and order."""
     cells = []
     for panel in FIGURES[6](figure_effort(budget)).panels:
         bound = medians(panel, "bound")

@@ -7,12 +7,12 @@ from tvm_serenity.papers.gleinig_times import measured, speed_ups
 from tvm_serenity.papers.record import Budget, Exhibit, PaperCell
 
 STATED_MKL_MS = 17.0
-"""What MKL takes at 10 % density; the text leaves one outlier out."""
+"""Milliseconds of MKL at 10 % density; the text of the paper excludes one outlier."""
 DENSITIES = (0.01, 0.1)
 
 
 def compute(budget: Budget) -> Sequence[PaperCell]:
-    """Return the time of MKL at 10 %, ours, and our speed-up by density."""
+    """Return the times of MKL and of our execution at 10 %, and our speed-up by density."""
     networks = figure_effort(budget)
     nets = {density: networks.pruned(density, 0) for density in DENSITIES}
     ours_us, mkl_us = measured(nets[0.1])

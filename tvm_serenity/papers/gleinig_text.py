@@ -1,4 +1,4 @@
-"""Figures of Gleinig et al. as ``sparse.figures`` computes them, in a given budget."""
+"""Compute figures of Gleinig et al. with ``sparse.figures`` within a budget."""
 
 from dataclasses import replace
 
@@ -15,12 +15,12 @@ def figure_effort(budget: Budget) -> Effort:
 
 
 def medians(panel: Panel, curve: str) -> list[float]:
-    """Return the medians of a curve."""
+    """Return the median of each point of a curve."""
     return [point.median for point in panel.curves[curve]]
 
 
 def most_reduced(panels: list[Panel], curve: str) -> tuple[float, float]:
-    """Return the largest share of the start's I/Os, and of those above the bound, that is saved."""
+    """Return the largest shares of I/Os saved: of all, and of those above the bound."""
     saved, closer = [0.0], [0.0]
     for panel in panels:
         points = (medians(panel, "start"), medians(panel, curve), medians(panel, "bound"))

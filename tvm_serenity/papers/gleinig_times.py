@@ -1,4 +1,4 @@
-"""Times beside MKL, for the figures of Gleinig et al. that measure execution."""
+"""Execution times with MKL's for comparison, for figures of Gleinig et al."""
 
 from collections.abc import Mapping
 
@@ -7,16 +7,18 @@ from tvm_serenity.papers.record import PaperCell
 from tvm_serenity.sparse.network import FFNN
 
 MKL = "mkl"
-NO_MKL = "MKL is not installed: pip install 'tvm-serenity[sparse]'"
+NO_MKL = "MKL is not installed; run pip install 'tvm-serenity[sparse]'"
 MACHINE = "another processor; MKL of today is faster on very sparse layers than MKL 2021.3"
 
 
 def measured(net: FFNN) -> tuple[float, float | None]:
-    """Return microseconds of our execution and of layer-wise MKL, None if MKL is missing."""
+    """Return microseconds of our execution and of layer-wise MKL (None if MKL is missing)."""
     try:
         from tvm_serenity.sparse.execute.bench import times
     except ImportError as error:
-        raise MissingPartError("figures 7 and 8 run on TVM, which is not installed") from error
+        raise MissingPartError(
+            "figures 7 and 8 need TVM, which is not installed; run pip install 'tvm-serenity[run]'"
+        ) from error
     found = times(net)
     return found.ours_us, found.baselines.get(MKL)
 

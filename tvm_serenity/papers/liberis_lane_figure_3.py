@@ -10,7 +10,7 @@ STATED = {1: 4_704, 4: 3_648, 6: 3_904, 2: 4_960, 3: 2_336, 5: 1_024, 7: 1_024}
 
 
 def compute(_budget: Budget) -> Sequence[PaperCell]:
-    """Return the memory while each operator runs."""
+    """Return the live memory at each operator beside the paper's."""
     return steps(STATED)
 
 

@@ -12,7 +12,7 @@ from tvm_serenity.schedule import schedule
 BOARD = "a measurement on the authors' board, with their interpreter"
 STRIDES = (1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1)
 WIDTHS = (16, 32, 32, 64, 64, 128, 128, 128, 128, 128, 128, 256, 256)
-"""MobileNet v1 with width 0.25: stride and outputs of each depthwise separable layer."""
+"""Stride and output channels of each depthwise separable layer of MobileNet v1 0.25."""
 
 
 def mobilenet_v1() -> Graph:

@@ -23,15 +23,18 @@ CELLS = {
     "RandWire C100 B": "zoo:randwire?channels=156&size=16&seed=11",
     "RandWire C100 C": "zoo:randwire?channels=312&size=8&seed=12",
 }
-"""SERENITY's nine cells. The stages of RandWire are as in ``zoo:randwire-cifar10`` and
-``-cifar100``, each drawn anew, with an input of the stage's channels."""
+"""SERENITY's nine cells.
+
+The stages of RandWire are those of ``zoo:randwire-cifar10`` and ``-cifar100``, each with a new
+random graph, and with an input of the stage's channels.
+"""
 RANDOM_WIRING = "the paper's random graphs are not published; RandWire is drawn anew"
 FLOAT_BYTES = 4
-"""Bytes of an element here; the papers count one byte an element."""
+"""Bytes of a float32 element; the papers count one byte an element."""
 
 
 def net_of(spec: str) -> Net:
-    """Return a network of the zoo operator by operator, inputs and outputs counted."""
+    """Return a network of the zoo operator by operator, including inputs and outputs."""
     from tvm_serenity import zoo
     from tvm_serenity.relax.rewrite_read import prepared, read_net
 
@@ -57,8 +60,8 @@ def rewritten(spec: str, rules: str) -> Rewritten:
 def linear_arena_bytes(graph: Graph, order: Sequence[int] | None = None) -> int:
     """Return the arena of TensorFlow Lite's linear allocator for an order.
 
-    As ``simple_memory_arena.cc`` of 2019 allocates: tensors in the order in which they become
-    live, each into the smallest gap that holds it, else above everything that is live.
+    The allocator is that of ``simple_memory_arena.cc`` of 2019: tensors are placed in the order in
+    which they become live, each into the smallest gap that holds it, else above all live tensors.
     """
     placed: list[tuple[int, LiveRange]] = []
     arena = 0
@@ -90,7 +93,7 @@ def multiply_accumulates(module: Any) -> int:
 
 
 def weight_count(module: Any) -> int:
-    """Return how many numbers a module's constants hold."""
+    """Return the number of elements of a module's constants."""
     from tvm.ir.expr import GenericConst
 
     arguments = [arg for binding in _bindings(module) for arg in binding.value.args]

@@ -1,4 +1,4 @@
-"""What a figure or table of a paper is here: its values, and ours beside them."""
+"""The records of a paper's figures and tables: its values, and ours."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ KINDS: tuple[Kind, ...] = ("figure", "table")
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a comparison may take.
+    """The limits of a comparison.
 
     ``seeds``: random networks for each point. ``seconds``: time limit of each order search.
     """
@@ -22,7 +22,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class PaperCell:
-    """One cell: a quantity, the paper's value, ours, and why they differ.
+    """A value of the paper and ours: the quantity, both values, and why they differ.
 
     ``paper`` is None if the paper shows a bar or a point without a number; ``ours`` is None if the
     value cannot be computed here, and ``note`` says why.
@@ -36,13 +36,13 @@ class PaperCell:
 
     @property
     def difference(self) -> float | None:
-        """Return ours relative to the paper's value, less 1; None unless both are numbers."""
+        """Return our value over the paper's, minus 1; None unless both are numbers."""
         if not isinstance(self.paper, int | float) or not isinstance(self.ours, int | float):
             return None
         return self.ours / self.paper - 1 if self.paper else None
 
     def json(self) -> dict[str, Any]:
-        """Return the cell as JSON has it."""
+        """Return the cell as a JSON object."""
         difference = self.difference
         return {
             "quantity": self.quantity,
@@ -76,7 +76,7 @@ class Exhibit:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper, with the numbers of the figures and tables that have a file here."""
+    """A paper, with the numbers of the figures and tables that are computed here."""
 
     name: str
     title: str

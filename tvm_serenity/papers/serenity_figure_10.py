@@ -8,13 +8,13 @@ from tvm_serenity.papers.record import Budget, Exhibit, PaperCell
 from tvm_serenity.rewrite import Rewritten
 
 STATED = {"SwiftNet A, order": 551.0 / 250.9, "SwiftNet A, order and rewriting": 551.0 / 225.8}
-"""The bars whose bytes Figure 12 states."""
+"""The bars whose values in bytes Figure 12 states."""
 BASELINE = "the graph that TensorFlow Lite ran, and its order, are not published"
 EXACT = "every tensor at a planned offset instead of the linear allocator's"
 
 
 def compute(_budget: Budget) -> Sequence[PaperCell]:
-    """Return the reduction of each cell and the geometric means."""
+    """Return the reduction for each cell, and the geometric means."""
     columns: dict[str, list[float]] = {}
     cells = []
     for name, spec in CELLS.items():

@@ -22,7 +22,7 @@ GIVEN = (
 
 
 def compute(_budget: Budget) -> Sequence[PaperCell]:
-    """Return the geometric mean of the reduction for each capacity, over cells that do not fit."""
+    """Return the geometric mean of the reductions by capacity, over cells that do not fit."""
     networks = {
         name: Versions(Subject(graph_of(spec)), rewritten_subject(net_of(spec)))
         for name, spec in CELLS.items()

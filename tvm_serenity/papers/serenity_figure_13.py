@@ -10,14 +10,14 @@ from tvm_serenity.schedule import Options, dp, schedule
 from tvm_serenity.schedule.problem import problem_of
 
 LIMIT_S = 20.0
-"""Seconds that one search may take."""
+"""Time limit of one search in seconds."""
 STATED = {"no rewriting": 40.6, "rewriting": 48.8}
 MACHINE = "another machine and implementation"
 CUT = "another machine; {count} of nine searches ended at {limit:.0f} s"
 
 
 def compute(_budget: Budget) -> Sequence[PaperCell]:
-    """Return the mean scheduling time over the nine cells, the paper's algorithm and ours."""
+    """Return the mean scheduling time over the nine cells by the paper's algorithm and by ours."""
     graphs = {
         "no rewriting": [rewritten(spec, "paper").source.graph for spec in CELLS.values()],
         "rewriting": [rewritten(spec, "paper").net.graph for spec in CELLS.values()],

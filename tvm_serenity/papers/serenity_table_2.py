@@ -10,7 +10,7 @@ from tvm_serenity.schedule import Options, dp, schedule
 from tvm_serenity.schedule.problem import Problem, problem_of
 
 LIMIT_S = 60.0
-"""Seconds after which a search counts as N/A."""
+"""Seconds after which a search is reported as N/A."""
 SUM_OF_PARTITIONS = "the paper prints 92, its partitions add up to 90; seconds are of 90 nodes"
 MACHINE = "another machine and implementation"
 SIGNATURE = "levels hold one entry for each zero-indegree set, which keeps whole SwiftNet small"
@@ -44,7 +44,7 @@ def compute(_budget: Budget) -> Sequence[PaperCell]:
 
 
 def _seconds(algorithm: Algorithm, graphs: Sequence[Graph]) -> float | str:
-    """Return the seconds of an algorithm over all partitions; N/A if it finds no order."""
+    """Return the seconds of an algorithm over all partitions, "N/A" if it exceeds the limit."""
     spent = 0.0
     for graph in graphs:
         variant = algorithm(problem_of(graph), time.perf_counter() + LIMIT_S)

@@ -1,4 +1,4 @@
-"""``plan``: runs a planner and returns its placement with its proof status."""
+"""``plan``: runs a planner and returns its placement with the outcome."""
 
 import time
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ _CONFLICT_SECONDS, _CONFLICT_LEAST = 5.0, 0.25
 def plan(
     buffers: Sequence[Buffer], method: str = "auto", options: PlanOptions | None = None
 ) -> Plan:
-    """Return a placement of ``buffers`` in one arena, or in the regions of the options.
+    """Return a placement of ``buffers`` in one arena, or in the regions of ``options``.
 
-    Raises :class:`InputError` if buffers or options are invalid; the message names them. Raises
-    ``MissingPartError`` if ``exact`` is asked for without the native core.
+    Raises :class:`InputError`, which names the buffer or option, if one is invalid. Raises
+    :class:`MissingPartError` if ``method`` is "exact" and the native core is not installed.
     """
     options = options or PlanOptions()
     if method not in PLANNERS:
@@ -48,8 +48,8 @@ def _plan_arena(buffers: Sequence[Buffer], method: str, options: PlanOptions) ->
     problem = prepare(buffers, options.alignment)
     if clash := fixed_clash(problem):
         raise InputError(
-            f"buffers {clash[0]!r} and {clash[1]!r} are live at once and have fixed "
-            "offsets that overlap"
+            f"buffers {clash[0]!r} and {clash[1]!r} are live at the same step, but their fixed "
+            "offsets overlap; change one of the offsets"
         )
     bound = problem_bound(problem)
     capacity = options.capacity_bytes
@@ -85,7 +85,7 @@ def _plan_arena(buffers: Sequence[Buffer], method: str, options: PlanOptions) ->
 
 
 def _left() -> float:
-    """Return the seconds for the explanation: the rest of the limit, but enough for a small one."""
+    """Return the seconds for finding a conflict: the time left, but enough for a small problem."""
     return max(_CONFLICT_LEAST, seconds_left(_CONFLICT_SECONDS))
 
 
@@ -128,7 +128,7 @@ def _plan_regions(buffers: Sequence[Buffer], method: str, options: PlanOptions) 
         until = started if any(plan.interrupted for plan in plans.values()) else deadline
         plans[region.name] = _plan_region(problem, assignment.region_of, r, method, options, until)
     if assignment.first is not None and any(p.buffers and not p.offsets for p in plans.values()):
-        # its offsets are known: a placement in spite of the time limit
+        # The first-fit assignment has offsets, so it is a placement even after the time limit.
         assignment = assignment.first
         statistics["cost_bytes"] = assignment.cost
         for r, region in enumerate(options.regions):
@@ -170,7 +170,7 @@ def _plan_region(
 def _placed_region(
     problem: PlacementProblem, assignment: Assignment, region: int, tried: Plan
 ) -> Plan:
-    """Return the plan of a region by first fit, where the planner's attempt gave none."""
+    """Return a plan of ``region`` by first fit, because the planner's plan ``tried`` failed."""
     inside = [i for i, r in enumerate(assignment.region_of or ()) if r == region]
     sizes = [int(problem.size[i]) for i in inside]
     offsets = tuple(assignment.offsets[i] for i in inside)
@@ -195,7 +195,7 @@ def _join(
     started: float,
     statistics: dict[str, object],
 ) -> Plan:
-    """Return one plan from the plans of the regions; it is optimal only if all parts are proved."""
+    """Join the plans of the regions; the result is optimal only if each part is."""
     names = [options.regions[choices_of(b, options.regions)[0]].name for b in problem.buffers]
     placed = [0] * len(problem.index)
     for r, region in enumerate(options.regions):

@@ -1,4 +1,4 @@
-"""A lower bound on the arena: buffers that are live together must fit together."""
+"""Computes a lower bound on the arena: buffers that are live together must fit together."""
 
 from collections.abc import Iterable, Sequence
 from math import gcd
@@ -10,22 +10,22 @@ from tvm_serenity.plan.buffers import Buffer
 from tvm_serenity.plan.problem import PlacementProblem, prepare
 from tvm_serenity.search.deadline import seconds_left
 
-_LARGE = 20_000_000  # memberships in sections, above which the bound uses sums alone
+_LARGE = 20_000_000  # With more memberships in sections, the bound uses sums of sizes only.
 
 
 def lower_bound(buffers: Sequence[Buffer], alignment: int = 1) -> int:
     """Return the bytes that every placement needs: the largest bound over all steps.
 
-    At each step, buffers that must not share bytes count in full. Each but the topmost is rounded
-    up to the alignment that all offsets have in common, because the next buffer starts at a
-    multiple of it. Beside fixed buffers, a gap below the last of them counts only for the buffers
-    that it can hold.
+    At each step, buffers that must not share bytes count in full. All but the topmost are rounded
+    up to the greatest common divisor of all alignments, because the next buffer starts at a
+    multiple of it. If buffers have fixed offsets, a gap below the last of them counts only for
+    buffers that fit in it.
     """
     return problem_bound(prepare(buffers, alignment))
 
 
 def problem_bound(problem: PlacementProblem) -> int:
-    """Return :func:`lower_bound` of a prepared problem, or the best bound before a deadline."""
+    """Return :func:`lower_bound` of a prepared problem, or the best bound at the deadline."""
     plain = (problem.alignment == 1).all() and (problem.fixed < 0).all()
     if plain and not any(problem.partners) and not any(problem.below):
         return int(problem.load.max(initial=0))
@@ -36,16 +36,16 @@ def problem_bound(problem: PlacementProblem) -> int:
     at_most = _at_most(problem)
     for section in np.argsort(-at_most, kind="stable"):
         if at_most[section] <= bound or seconds_left() == 0:
-            break  # no remaining section can raise the bound, or the deadline is past
+            break  # No remaining section can raise the bound, or the deadline has passed.
         bound = max(bound, section_bound(problem, problem.live_in(section)))
     return bound
 
 
 def _at_most(problem: PlacementProblem) -> Ints:
-    """Return, for each section, a number that its bound cannot exceed.
+    """Return, for each section, an upper limit on its bound.
 
-    It is the sum of all live sizes, padded to the largest alignment; of fixed buffers, the last
-    end.
+    The limit is the sum of all live sizes, each padded to the largest alignment, and at least the
+    last end of a fixed buffer.
     """
     step, fixed = int(problem.alignment.max(initial=1)), problem.fixed >= 0
     padded = -(-problem.size // step) * step
@@ -74,10 +74,10 @@ def section_bound(problem: PlacementProblem, live: Sequence[int]) -> int:
 
 
 def _stacked(problem: PlacementProblem, live: Sequence[int], step: int) -> list[int]:
-    """Return the sizes of stacks: one buffer, or two of which one may reach below the other.
+    """Return the sizes of disjoint stacks of one or two buffers of ``live``.
 
-    Such a pair takes the bytes of both, or the bytes from the start of the lower one to the last
-    end. No two stacks may share bytes.
+    A stack of two has a buffer that may begin below the other and overlap it. Its size is the sum
+    of both, or the bytes from the lower start to the last end, if that is less.
     """
     done, alive, reach = set[int](), set(live), problem.reach
     sizes = [problem.plain.size[i] for i in live if i not in problem.sharing]
@@ -100,16 +100,17 @@ def _largest_first(problem: PlacementProblem, chosen: Iterable[int]) -> list[int
 
 
 def _together(problem: PlacementProblem, low: int, high: int, step: int) -> int:
-    """Return the bytes from ``low``'s start to the last end; ``high`` starts as low as allowed."""
+    """Return the bytes from the start of ``low`` to the last end; ``high`` is as low as allowed."""
     rise = -(-problem.rise(low, high) // step) * step
     low_size, high_size = problem.plain.size[low], problem.plain.size[high]
     return min(low_size + high_size, max(rise + high_size, low_size))
 
 
 def _disjoint(problem: PlacementProblem, live: Sequence[int]) -> list[int]:
-    """Return buffers of ``live`` that must not share bytes, chosen largest first.
+    """Return a set of buffers of ``live`` that must not share bytes with each other.
 
-    Every such choice gives a sound bound; this one is the best if permissions come in pairs.
+    It is chosen greedily, largest buffer first. Any such set gives a valid bound; this one gives
+    the best bound if each buffer may overlap at most one other buffer.
     """
     alive = set(live)
     taken = alive - problem.sharing
@@ -123,10 +124,10 @@ def _disjoint(problem: PlacementProblem, live: Sequence[int]) -> list[int]:
 def _bound_beside_fixed(
     problem: PlacementProblem, disjoint: Sequence[int], fixed: Sequence[int]
 ) -> int:
-    """Return the end of the last fixed buffer plus the bytes that the gaps below cannot hold.
+    """Return the end of the last fixed buffer, plus the bytes that do not fit in the gaps below it.
 
-    A gap narrower than the narrowest free buffer holds nothing. Free buffers that may share bytes
-    with a fixed one need no gap, so they are left out.
+    A gap that is smaller than the smallest free buffer cannot be used. Free buffers that may
+    overlap a fixed buffer need no gap and do not count.
     """
     size, place, fixed_buffers = problem.plain.size, problem.plain.fixed, set(fixed)
     spans = sorted((place[i], place[i] + size[i]) for i in fixed)

@@ -16,23 +16,24 @@ MAX_BYTES = 2**62 - 1
 
 
 class Overlap(StrEnum):
-    """How two buffers may share bytes while both are live."""
+    """The kind of overlap that two buffers may have while both are live."""
 
-    START = "start"  # the same offset, or disjoint: an in-place elementwise operator
-    ANY = "any"  # any shared bytes: neither is read after the other is written
-    # this one may start some bytes below the other: rows are written behind the reads
+    START = "start"  # The same offset, for an in-place elementwise operator; or no overlap.
+    ANY = "any"  # Any overlap: neither buffer is read after the other is written.
+    # This buffer may start some bytes below the other: rows are written after they were read.
     BELOW = "below"
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """One block of memory; raises :class:`InputError` if its fields contradict each other.
+    """A block of memory that is live at the steps ``lower`` to ``upper - 1``.
 
-    ``offset`` fixes the position. ``may_overlap`` names one other buffer that may share bytes as
-    ``overlap`` says; the permission is mutual. With ``Overlap.BELOW`` this buffer may start
-    ``distance_bytes`` or more below the start of the other one, however far it reaches into it.
-    ``regions`` lists the regions the buffer may live in, best first; an empty list means all
-    regions in the order of the options.
+    ``offset``: a fixed offset; None: the planner chooses it. ``may_overlap``: the name of one other
+    buffer that may share bytes with this one, as ``overlap`` says; the permission is mutual. With
+    ``Overlap.BELOW``, this buffer may start ``distance_bytes`` or more below the start of the other
+    one. ``regions``: the names of the regions that may hold the buffer, best first; an empty tuple
+    means all regions, in the order of the options. Raises :class:`InputError` if a field is out of
+    range or fields contradict each other.
     """
 
     name: str
@@ -82,7 +83,7 @@ class Buffer:
         if below and not 1 <= self.distance_bytes <= MAX_BYTES:
             raise refuse(f"its distance {self.distance_bytes} is not in 1..{MAX_BYTES}")
         if len(set(self.regions)) != len(self.regions):
-            raise refuse("it lists a region twice")
+            raise refuse("its regions list a region twice; list each region once")
 
     @property
     def costs(self) -> bool:
@@ -92,7 +93,7 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A memory with its own address range and ``capacity_bytes`` (None: no limit)."""
+    """A memory region of ``capacity_bytes`` (None: no limit)."""
 
     name: str
     capacity_bytes: int | None = None

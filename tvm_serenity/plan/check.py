@@ -1,8 +1,8 @@
-"""An independent checker of placements: compares each buffer with all live ones, in time order.
+"""An independent checker of placements: compares each buffer with all live buffers, in time order.
 
-It shares only the buffer classes with the planners. As long as no two buffers share bytes, the live
-ones are disjoint and ordered by address, so those that reach into a new buffer are adjacent in that
-order. Buffers are checked in blocks: against the buffers that are live at the block's start, and
+It shares only the buffer classes with the planners. As long as no two buffers share bytes, live
+buffers are disjoint, so they can be sorted by address, and the ones that overlap a new buffer are
+adjacent. Buffers are checked in blocks: against the buffers that are live at the block's start, and
 against each other. ``tests/plan/pairs.py`` compares all pairs.
 """
 
@@ -19,8 +19,7 @@ from tvm_serenity.plan.buffers import MAX_BYTES, Buffer, Region
 from tvm_serenity.plan.columns import BufferColumns, constrained
 
 LEAST_BLOCK, MOST_BLOCK = 128, 512
-"""Limits on the buffers per block, which is the square root of the live buffers of the last block.
-"""
+"""Limits on the number of buffers per block: the square root of the last block's live buffers."""
 
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -28,7 +27,7 @@ NONE = np.zeros(0, dtype=np.int64)
 def check_plan(
     buffers: Sequence[Buffer], offsets: Sequence[int], capacity: int | None = None
 ) -> None:
-    """Raise :class:`CheckError` at the first violation; it names the buffers and their bytes."""
+    """Raise :class:`CheckError`, which names the buffers and their bytes, if a plan is invalid."""
     if len(buffers) != len(offsets):
         raise CheckError(f"the plan has {len(offsets)} offsets for {len(buffers)} buffers")
     columns = BufferColumns.of(buffers)
@@ -50,7 +49,10 @@ def check_regions(
     placed_in: Sequence[str],
     regions: Sequence[Region],
 ) -> None:
-    """Raise :class:`CheckError` if a buffer is in a wrong region or a region's plan is invalid."""
+    """Raise :class:`CheckError` if a buffer is in a wrong region, or a region's plan is invalid.
+
+    ``placed_in``: the name of each buffer's region.
+    """
     if len(buffers) != len(placed_in) or len(buffers) != len(offsets):
         raise CheckError(
             f"the plan has {len(buffers)} buffers, {len(offsets)} offsets and {len(placed_in)} "
@@ -58,7 +60,9 @@ def check_regions(
         )
     for buffer, name in zip(buffers, placed_in, strict=True):
         if name not in (buffer.regions or [region.name for region in regions]):
-            raise CheckError(f"buffer {buffer.name!r} may not live in region {name!r}")
+            raise CheckError(
+                f"buffer {buffer.name!r} is placed in region {name!r}, which it does not allow"
+            )
     for region in regions:
         inside = [i for i, name in enumerate(placed_in) if name == region.name]
         check_plan(
@@ -68,7 +72,7 @@ def check_regions(
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """Each buffer's live range in steps and its bytes in the arena; both half open."""
+    """The live range of each buffer in steps, and its range of bytes in the arena; half open."""
 
     lower: Ints
     upper: Ints
@@ -77,11 +81,15 @@ class _Placed:
 
 
 def _meeting(placed: _Placed, taking: Ints, sharing: set[int]) -> Iterator[tuple[int, int]]:
-    """Yield all pairs of buffers that are live at once and share bytes."""
+    """Yield all pairs of buffers that are live at the same step and share bytes.
+
+    ``sharing``: the buffers that may overlap others.
+    """
     waiting = taking[np.argsort(placed.lower[taking], kind="stable")]
     may_share = np.zeros(len(placed.lower), dtype=np.bool_)
     may_share[list(sharing)] = True
-    alone = shared = NONE  # indices of live buffers; alone: ascending by address
+    # Live buffers that may not overlap any other, ascending by address; and the other live buffers.
+    alone = shared = NONE
     first = 0
     while first < len(waiting):
         width = min(max(LEAST_BLOCK, isqrt(len(alone))), MOST_BLOCK)
@@ -104,7 +112,10 @@ def _listed(pairs: tuple[Ints, Ints]) -> Iterator[tuple[int, int]]:
 
 
 def _beside(placed: _Placed, live: Ints, block: Ints) -> tuple[Ints, Ints]:
-    """Return pairs of a live buffer and one of the block; ``live`` is disjoint, by address."""
+    """Return pairs of a live buffer and a buffer of the block that share bytes.
+
+    The buffers ``live`` are disjoint and sorted by address.
+    """
     below = np.searchsorted(placed.end[live], placed.start[block], side="right")
     above = np.searchsorted(placed.start[live], placed.end[block], side="left")
     count = above - below
@@ -115,14 +126,17 @@ def _beside(placed: _Placed, live: Ints, block: Ints) -> tuple[Ints, Ints]:
 
 
 def _all(placed: _Placed, live: Ints, block: Ints) -> tuple[Ints, Ints]:
-    """Return pairs of a live buffer and one of the block; ``live`` is in any position."""
+    """Return pairs of a live buffer and a buffer of the block that share bytes.
+
+    The buffers ``live`` may overlap each other.
+    """
     met = _met(placed, live[:, None], block)
     i, j = np.nonzero(met) if met.any() else (NONE, NONE)
     return live[i], block[j]
 
 
 def _within(placed: _Placed, block: Ints) -> tuple[Ints, Ints]:
-    """Return pairs within the block, the buffer that begins first in front."""
+    """Return pairs of buffers of the block that share bytes; the one that begins first is first."""
     place = np.arange(len(block))
     met = _met(placed, block[:, None], block) & (place[:, None] < place)
     i, j = np.nonzero(met) if met.any() else (NONE, NONE)
@@ -130,13 +144,13 @@ def _within(placed: _Placed, block: Ints) -> tuple[Ints, Ints]:
 
 
 def _met(placed: _Placed, one: Ints, two: Ints) -> npt.NDArray[np.bool_]:
-    """Return whether ``one`` is live when ``two`` begins and shares bytes with it."""
+    """Return whether each buffer ``one`` is live when ``two`` begins, and shares bytes with it."""
     below = placed.start[one] < placed.end[two]
     return below & (placed.start[two] < placed.end[one]) & (placed.upper[one] > placed.lower[two])
 
 
 def _sharing(buffers: Sequence[Buffer]) -> set[int]:
-    """Return the buffers that may share bytes with another one, in either role."""
+    """Return the buffers that may overlap another buffer, or that another may overlap."""
     asked = constrained(buffers)
     named = {buffer.may_overlap for buffer in asked} - {None}
     return {i for i, b in enumerate(asked) if b.may_overlap is not None or b.name in named}
@@ -160,7 +174,8 @@ def _checked_offsets(
     for buffer, offset in zip(constrained(buffers), offsets, strict=False):
         if buffer.offset is not None and buffer.offset != offset:
             raise CheckError(
-                f"buffer {buffer.name!r} is at offset {offset}, but fixed at {buffer.offset}"
+                f"buffer {buffer.name!r} is placed at offset {offset}, but its fixed offset is "
+                f"{buffer.offset}"
             )
     return start
 

@@ -1,4 +1,4 @@
-"""Buffers as columns: for 100,000 and more, far less memory and time than as many objects."""
+"""Buffers as columns, which need far less memory and time than objects for 100,000 buffers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class BufferColumns:
 
     @staticmethod
     def of(buffers: Sequence[Buffer]) -> "BufferColumns":
-        """Return the columns of ``buffers``; other constraints are left out."""
+        """Return the columns of ``buffers``, without their other constraints."""
         if isinstance(buffers, FreeBuffers):
             return buffers.columns
         lower, upper, size, alignment = (
@@ -36,9 +36,9 @@ class BufferColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreeBuffers(Sequence[Buffer]):
-    """Buffers with a size, a lifetime and an alignment, and no other constraint.
+    """A sequence of buffers with a size, a lifetime and an alignment, and no other constraint.
 
-    Raises :class:`InputError` as :class:`Buffer` does, and if columns differ in length.
+    Raises :class:`InputError` if columns differ in length or a :class:`Buffer` would be invalid.
     """
 
     columns: BufferColumns
@@ -47,13 +47,14 @@ class FreeBuffers(Sequence[Buffer]):
         c, count = self.columns, len(self)
         if any(len(column) != count for column in (c.lower, c.upper, c.size_bytes, c.alignment)):
             raise InputError(
-                f"FreeBuffers: the columns differ in length; {count} buffers have names"
+                f"FreeBuffers: the columns differ in length; each must have {count} entries, as "
+                "the names have"
             )
         wrong = (c.size_bytes < 0) | (c.size_bytes > MAX_BYTES)
         wrong |= (c.alignment < 1) | (c.alignment > MAX_BYTES)
         wrong |= (c.lower < -MAX_BYTES) | (c.lower > c.upper) | (c.upper > MAX_BYTES)
         for index in np.flatnonzero(wrong)[:1]:
-            self._at(int(index))  # creating the buffer raises the error
+            self._at(int(index))  # The constructor of the buffer raises the error.
 
     def __iter__(self) -> Iterator[Buffer]:
         c = self.columns
@@ -80,15 +81,15 @@ class FreeBuffers(Sequence[Buffer]):
 
 
 def constrained(buffers: Sequence[Buffer]) -> Sequence[Buffer]:
-    """Return the buffers that may have more constraints than an alignment.
+    """Return ``buffers``, or an empty sequence for :class:`FreeBuffers`.
 
-    :class:`FreeBuffers` have none.
+    The result contains all buffers that have constraints other than an alignment.
     """
     return () if isinstance(buffers, FreeBuffers) else buffers
 
 
 def joined(parts: Sequence[FreeBuffers]) -> FreeBuffers:
-    """Return the buffers of all parts, one part after the other."""
+    """Return the concatenation of ``parts``."""
     columns = [part.columns for part in parts]
     name = [name for part_columns in columns for name in part_columns.name]
     numbers = (

@@ -1,7 +1,7 @@
-"""Explains why no placement fits: a minimal set of buffers that cannot be placed together.
+"""Explains why no placement fits, by a minimal set of buffers that cannot be placed together.
 
-The set is irreducible: without any one of its buffers, the rest can be placed. The search drops
-blocks of buffers, of halving size, as long as the rest is proved not to fit.
+If any one buffer is removed from the set, the others can be placed. The search removes blocks of
+buffers, of smaller and smaller size, as long as it is proved that the remaining buffers do not fit.
 """
 
 import time
@@ -22,10 +22,10 @@ _MANY = 20_000
 def find_conflict(
     buffers: Sequence[Buffer], capacity: int, options: PlanOptions, seconds: float
 ) -> tuple[tuple[str, ...], bool]:
-    """Return the names of buffers proved not to fit ``capacity``, and whether the set is minimal.
+    """Return the names of buffers that together do not fit ``capacity``, and whether it is minimal.
 
-    All ``buffers`` together must be proved not to fit. After ``seconds``, the set so far is
-    returned.
+    It must be proved that all ``buffers`` together do not fit. After ``seconds``, the smallest set
+    so far is returned.
     """
     deadline = time.perf_counter() + seconds
     kept, minimal = _live_together(buffers, capacity, options), True
@@ -47,7 +47,7 @@ def find_conflict(
 
 
 def _live_together(buffers: Sequence[Buffer], capacity: int, options: PlanOptions) -> list[Buffer]:
-    """Return buffers live at one step that exceed the capacity, largest last; else all buffers."""
+    """Return buffers that exceed the capacity at one step, largest last, or else all buffers."""
     problem = prepare(buffers, options.alignment)
     for live in _sections(problem):
         if too_large := _too_much(problem, live, capacity):
@@ -58,7 +58,7 @@ def _live_together(buffers: Sequence[Buffer], capacity: int, options: PlanOption
 
 
 def _too_much(problem: PlacementProblem, live: Sequence[int], capacity: int) -> Sequence[int]:
-    """Return the fewest largest buffers of a section whose bound exceeds the capacity, or none."""
+    """Return the largest buffers of a section, as few as exceed the capacity; empty if none do."""
     ordered = sorted(live, key=problem.plain.size.__getitem__)
     counts = range(1, len(ordered) + 1)
 
@@ -70,7 +70,10 @@ def _too_much(problem: PlacementProblem, live: Sequence[int], capacity: int) -> 
 
 
 def _sections(problem: PlacementProblem) -> Iterator[Sequence[int]]:
-    """Yield the live set of the fullest section, then of every section if there are few buffers."""
+    """Yield the live set of the section with the most bytes, then of the other sections.
+
+    If there are many buffers, only the first one is yielded.
+    """
     if problem.sections:
         yield problem.live_in(int(problem.load.argmax()))
     if len(problem.index) <= _MANY:

@@ -1,10 +1,11 @@
-"""Placement of buffers by their pairwise conflicts, for conflicts that are not live ranges.
+"""Places buffers by pairwise conflicts, for buffers that have no single live range.
 
-A buffer may be live several times (the scratch of a kernel that is called twice). Conflicts then
-form no interval graph, and planners over live ranges would need too much memory. Here a placement
-is an order: each buffer goes to the lowest offset that is free of its neighbours. Re-placing the
-buffers of any placement in order of their offsets moves none up, so no start gets worse. The search
-then exchanges a buffer at the top with one below it, as long as the arena does not grow.
+A buffer may be live several times, such as the scratch of a kernel that is called twice. Then the
+conflicts are not an interval graph, and planners that use live ranges would need too much memory.
+Here an order of buffers determines a placement: each buffer is placed at the lowest offset at which
+it is disjoint from its neighbours. If the buffers of a placement are placed again in the order of
+their offsets, no buffer moves up, so a start never becomes worse. The search exchanges a buffer at
+the top with an earlier buffer, as long as the arena does not grow.
 """
 
 import random
@@ -23,10 +24,10 @@ def place_by_conflicts(
     rounds: int = ROUNDS,
     seed: int = 0,
 ) -> tuple[int, ...]:
-    """Return an offset for each buffer; the arena is never above that of a placement in ``starts``.
+    """Return an offset for each buffer; the arena is at most that of any placement in ``starts``.
 
-    ``conflicts`` are symmetric: buffer i must share no byte with the buffers in ``conflicts[i]``.
-    Deterministic.
+    ``conflicts`` must be symmetric: buffer i must not share bytes with the buffers in
+    ``conflicts[i]``. The result is deterministic.
     """
     everyone = range(len(sizes))
     orders = [sorted(everyone, key=lambda i: (offsets[i], i)) for offsets in starts]
@@ -91,7 +92,10 @@ def _exchanged(
     arena: int,
     rng: random.Random,
 ) -> list[int]:
-    """Return the order with a buffer near the top exchanged with, or moved before, an earlier."""
+    """Return ``order`` with a buffer near the top of the arena moved towards the front.
+
+    It is exchanged with an earlier buffer, or moved right before it.
+    """
     place = {v: i for i, v in enumerate(order)}
     top = rng.choice([i for i in order if offsets[i] + sizes[i] == arena])
     if conflicts[top] and rng.random() < 0.5:

@@ -1,7 +1,8 @@
-"""Buffers as CSV: ``id,lower,upper,size[,alignment][,offset]``, MiniMalloc's columns.
+"""Reads and writes buffers as CSV, with the columns of MiniMalloc.
 
-Files of a million rows are read in blocks. Plain blocks become columns at once. A block with an
-unusual row is read row by row, and the error names the line.
+The columns are ``id,lower,upper,size[,alignment][,offset]``. Files are read in blocks, which are
+converted to columns. A block with an unusual row is read row by row, so that an error can name the
+line.
 """
 
 import csv
@@ -28,14 +29,14 @@ _INTEGERS = re.compile(r"(?:-?[0-9]{1,18},)*")
 """Integers that fit 64 bits, each followed by a comma."""
 
 Row = tuple[int, list[str]]
-"""The number of the row's last line, and its cells."""
+"""The number of the row's last line in the file, and the row's cells."""
 
 
 def read_csv(path: str | Path) -> Sequence[Buffer]:
-    """Return the buffers of a file, in its order: :class:`FreeBuffers` if no offset is fixed.
+    """Return the buffers of a file, in order; as :class:`FreeBuffers` if no offset is fixed.
 
-    An empty ``offset`` is free, an empty ``alignment`` is 1; unknown columns are skipped. Raises
-    :class:`ParseError`, which names the file and the line.
+    A buffer with an empty ``offset`` has no fixed offset. An empty ``alignment`` means 1. Unknown
+    columns are ignored. Raises :class:`ParseError`, which names the file and the line.
     """
     rows = _rows(Path(path))
     place = {name: at for at, name in enumerate(_names(next(rows)[1]))}
@@ -52,19 +53,25 @@ def write_csv(
     offsets: Sequence[int],
     source: str | Path | None = None,
 ) -> None:
-    """Write the buffers with their ``offset``, atomically (to a temporary file that is renamed).
+    """Write the buffers with their offsets to ``path`` atomically.
 
-    ``source`` is the file that the buffers were read from; all its columns are kept in its order.
+    ``source``: the file from which the buffers were read; its columns and their order are kept.
     """
     if len(buffers) != len(offsets):
-        raise InputError(f"{path}: cannot write {len(offsets)} offsets for {len(buffers)} buffers")
+        raise InputError(
+            f"{path}: there are {len(offsets)} offsets for {len(buffers)} buffers; give one offset "
+            "per buffer"
+        )
     if source is None:
         header, rows = [*_NEEDED, "alignment"], _cells(buffers)
     else:
         (_, header), *table = _rows(Path(source))
         rows = [cells for _, cells in table]
     if len(rows) != len(buffers):
-        raise InputError(f"{source}: the file holds {len(rows)} buffers, not {len(buffers)}")
+        raise InputError(
+            f"{source}: the file has {len(rows)} buffers, but {len(buffers)} are to be written; "
+            "pass the file from which they were read"
+        )
     lowered = [cell.lower() for cell in header]
     at = lowered.index("offset") if "offset" in lowered else len(header)
     text = io.StringIO(newline="")
@@ -84,7 +91,10 @@ def _cells(buffers: Sequence[Buffer]) -> list[Sequence[object]]:
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    """Yield the header, then the rows, each of the same length, with stripped cells."""
+    """Yield the header, then the rows, with stripped cells.
+
+    Raises :class:`ParseError` if a row is not as long as the header.
+    """
     try:
         check_regular(path, MAX_FILE_BYTES)
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -110,7 +120,7 @@ def _parse(path: Path, reader: Iterator[list[str]]) -> Iterator[Row]:
                 _check_header(path, line, _names(cells))
                 fields = len(cells)
             elif len(cells) != fields:
-                reason = f"the row has {len(cells)} fields, the header {fields}"
+                reason = f"the row has {len(cells)} fields, but the header has {fields}"
                 raise ParseError(f"{path}, line {line}: {reason}")
             yield line, cells
     except csv.Error as error:
@@ -122,7 +132,7 @@ def _parse(path: Path, reader: Iterator[list[str]]) -> Iterator[Row]:
 
 
 def _names(header: Sequence[str]) -> list[str]:
-    """Return the column names of a header, with aliases replaced."""
+    """Return the column names of ``header``, with aliases replaced by MiniMalloc's names."""
     return [_ALIASES.get(cell.lower(), cell.lower()) for cell in header]
 
 
@@ -139,7 +149,7 @@ def _check_header(path: Path, line: int, names: Sequence[str]) -> None:
 
 
 def _free(place: Mapping[str, int], rows: Sequence[Row]) -> FreeBuffers | None:
-    """Return rows without fixed offsets as columns; None if a row is unusual or invalid."""
+    """Return the buffers of ``rows`` as columns, or None if a row is unusual or invalid."""
     columns = list(zip(*(cells for _, cells in rows), strict=True))
     if "offset" in place and any(columns[place["offset"]]):
         return None

@@ -1,4 +1,4 @@
-"""A placement as a small SVG: steps to the right, offsets upwards."""
+"""Draws a placement as a small SVG, with steps on the x axis and offsets on the y axis."""
 
 from collections.abc import Sequence
 from html import escape
@@ -7,14 +7,14 @@ from tvm_serenity.plan.buffers import Buffer
 
 WIDTH, HEIGHT = 640, 240
 MOST_BUFFERS = 2_000
-"""Of more buffers only the largest are drawn."""
+"""Limit on the number of drawn buffers; if there are more, the largest are drawn."""
 COLOURS = ("#0b6e99", "#5b8c3a", "#c4572e", "#7a4f9a", "#e0b040", "#4f8aae")
 
 
 def placement_svg(buffers: Sequence[Buffer], offsets: Sequence[int]) -> str:
-    """Return a rectangle for each buffer: its life to the right, its bytes upwards.
+    """Return an SVG with a rectangle for each buffer: steps on the x axis, bytes on the y axis.
 
-    The title of a rectangle names the buffer, its bytes and its offset.
+    The title of a rectangle has the buffer's name, size and offset.
     """
     placed = [(b, o) for b, o in zip(buffers, offsets, strict=True) if b.size_bytes]
     if not placed:

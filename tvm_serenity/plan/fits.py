@@ -12,7 +12,10 @@ from tvm_serenity.plan.result import PlanOptions
 def fits(
     problem: PlacementProblem, capacity: int, options: PlanOptions, seconds: float | None
 ) -> bool | None:
-    """Return True or False if proved; None after ``seconds`` or without the native core."""
+    """Return whether the buffers fit ``capacity``.
+
+    Returns None if this is not decided within ``seconds`` or without the native core.
+    """
     if problem_bound(problem) > capacity or fixed_clash(problem) is not None:
         return False
     for order in ORDERS.values():
@@ -22,7 +25,7 @@ def fits(
 
 
 def fixed_clash(problem: PlacementProblem) -> tuple[str, str] | None:
-    """Return the names of two buffers whose fixed offsets contradict each other, or None."""
+    """Return the names of two live buffers whose fixed offsets make them overlap, or None."""
     shelf = Shelf(problem)
     for i in np.flatnonzero(problem.fixed >= 0).tolist():
         if not shelf.clear(i, int(problem.fixed[i])):

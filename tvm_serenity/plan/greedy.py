@@ -1,4 +1,4 @@
-"""Greedy placement: one buffer after the other, each into the lowest gap that holds it."""
+"""Greedy placement: places buffers one by one, each in the lowest gap in which it fits."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -13,9 +13,10 @@ Order = Sequence[int]
 
 
 def place_in_order(problem: PlacementProblem, order: Iterable[int]) -> Ints:
-    """Return offsets by first fit with gap filling; fixed buffers are placed first.
+    """Return the offsets of first fit with gap filling in ``order``; fixed buffers come first.
 
-    A buffer that may overlap a placed one joins it if no other buffer is in the way.
+    A buffer that may overlap a placed buffer is placed at its offset if no other buffer prevents
+    it.
     """
     offsets = np.zeros(len(problem.index), dtype=np.int64)
     fixed = [i for i in range(len(offsets)) if problem.fixed[i] >= 0]
@@ -45,7 +46,7 @@ class Shelf:
         self.starts = np.insert(self.starts, where, offset)
 
     def fit(self, i: int) -> int:
-        """Return the lowest offset where buffer ``i`` is clear of all others, or a partner's."""
+        """Return the offset of a buffer that ``i`` may overlap, or the lowest free offset."""
         p = self.problem
         meets = (p.lower[self.placed] < p.upper[i]) & (p.upper[self.placed] > p.lower[i])
         for j, free in p.partners[i]:
@@ -59,7 +60,7 @@ class Shelf:
         return self._lowest(i, meets, 0)
 
     def clear(self, i: int, at: int) -> bool:
-        """Return whether buffer ``i`` may be placed at ``at`` beside the placed buffers."""
+        """Return whether buffer ``i`` may be placed at offset ``at``."""
         p = self.problem
         meets = (p.lower[self.placed] < p.upper[i]) & (p.upper[self.placed] > p.lower[i])
         for j, free in p.partners[i]:
@@ -67,7 +68,7 @@ class Shelf:
         return self._lowest(i, meets, at) == at
 
     def _lowest(self, i: int, meets: "np.ndarray[tuple[int], np.dtype[np.bool_]]", at: int) -> int:
-        """Return the lowest aligned offset from ``at`` on that is clear of ``meets``."""
+        """Return the lowest aligned offset from ``at`` on that is free of the buffers ``meets``."""
         p = self.problem
         if p.reach[i]:
             return self._lowest_of_pairs(i, meets, at)
@@ -81,7 +82,7 @@ class Shelf:
     def _lowest_of_pairs(
         self, i: int, meets: "np.ndarray[tuple[int], np.dtype[np.bool_]]", at: int
     ) -> int:
-        """Return that offset if buffer ``i`` may reach below another one, or another below it."""
+        """Return :meth:`_lowest` for a buffer with an overlap of the kind ``Overlap.BELOW``."""
         p, step = self.problem, int(self.problem.alignment[i])
         others = [
             (int(s), int(j)) for s, j in zip(self.starts[meets], self.placed[meets], strict=True)
@@ -96,12 +97,12 @@ class Shelf:
 
 
 def arena_of(problem: PlacementProblem, offsets: Ints) -> int:
-    """Return the highest end of any buffer."""
+    """Return the size of the arena: the highest end of any buffer."""
     return int((offsets + problem.size).max(initial=0))
 
 
 def _pressure(problem: PlacementProblem) -> Ints:
-    """Return, for each buffer, the largest sum of live sizes during its life."""
+    """Return, for each buffer, the largest number of live bytes at any step of its lifetime."""
     rise = np.zeros(problem.sections + 1, dtype=np.int64)
     np.add.at(rise, problem.lower, problem.size)
     np.add.at(rise, problem.upper, -problem.size)
@@ -113,37 +114,37 @@ def _pressure(problem: PlacementProblem) -> Ints:
 
 
 def _sorted_by(*keys: npt.NDArray[Any]) -> Order:
-    """Return indices with the largest first key first; ties by the next key, then by index."""
+    """Return the indices by decreasing first key, then by the next keys, then by index."""
     return [int(i) for i in np.lexsort([-key for key in reversed(keys)])]
 
 
 def by_size(p: PlacementProblem) -> Order:
-    """Return the buffers largest first (the rule of TVM USMP and TFLite, with gap filling)."""
+    """Return the buffers by decreasing size, as TVM USMP and TFLite do, with gap filling."""
     return _sorted_by(p.size, p.upper - p.lower)
 
 
 def by_lifetime(p: PlacementProblem) -> Order:
-    """Return the buffers longest-lived first."""
+    """Return the buffers by decreasing lifetime."""
     return _sorted_by(p.upper - p.lower, p.size)
 
 
 def by_area(p: PlacementProblem) -> Order:
-    """Return the buffers with the largest size times lifetime first."""
+    """Return the buffers by decreasing product of size and lifetime."""
     return _sorted_by((p.upper - p.lower).astype(np.float64) * p.size, p.size)
 
 
 def by_conflict(p: PlacementProblem) -> Order:
-    """Return the buffers under the highest pressure first, larger ones first among equals."""
+    """Return the buffers by decreasing live bytes during their lifetime, then by size."""
     return _sorted_by(_pressure(p), p.size, p.upper - p.lower)
 
 
 def by_end(p: PlacementProblem) -> Order:
-    """Return the buffers that die last first, so that a result is placed before its operand."""
+    """Return the buffers by decreasing end, so that an output is placed before its inputs."""
     return _sorted_by(p.upper, p.lower, p.size)
 
 
 def by_start(p: PlacementProblem) -> Order:
-    """Return the buffers in order of allocation, as a run-time allocator sees them."""
+    """Return the buffers in the order of their start, as a run-time allocator would get them."""
     return _sorted_by(-p.lower, p.size)
 
 

@@ -1,10 +1,10 @@
-"""Live ranges from conflicts, for planners that know only which buffers must not share a byte.
+"""Computes live ranges from conflicts, for callers that know only which buffers must be disjoint.
 
-The conflicts of buffers that each live for a stretch of time form an interval graph. Sweeps of a
-lexicographic breadth-first search, each breaking ties by the previous one, lead to an order in
-which the later neighbours of every vertex follow it without a gap (Corneil, Olariu and Stewart, The
-LBFS structure and recognition of interval graphs, 2009). A buffer then lives from its own place to
-that of its last neighbour.
+If each buffer has a single live range, the conflicts are an interval graph. Several sweeps of a
+lexicographic breadth-first search, each of which breaks ties by the previous sweep, give an order
+in which the later neighbours of each vertex follow it without a gap (Corneil, Olariu and Stewart,
+The LBFS structure and recognition of interval graphs, 2009). A buffer's live range is then from its
+own position to the position of its last neighbour.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,15 +13,15 @@ SWEEPS = 12
 
 
 def are_exact(conflicts: Sequence[Collection[int]], ranges: Sequence[tuple[int, int]]) -> bool:
-    """Return whether exactly the conflicting pairs of ``ranges`` overlap."""
+    """Return whether two ranges overlap if and only if their buffers conflict."""
     return 2 * _overlaps(ranges) == sum(map(len, conflicts))
 
 
 def intervals_of(conflicts: Sequence[Collection[int]]) -> list[tuple[int, int]]:
-    """Return a half-open range of steps for each vertex; ranges of neighbours overlap.
+    """Return a half-open range of steps for each buffer, such that conflicting ranges overlap.
 
-    If ``conflicts`` is an interval graph, no other ranges overlap. On any other graph some extra
-    ranges overlap: this is safe, but costs memory.
+    If ``conflicts`` is an interval graph, no other ranges overlap. Otherwise some other ranges
+    overlap too, which is correct but may need more memory.
     """
     neighbours = [set(c) - {v} for v, c in enumerate(conflicts)]
     for v, c in enumerate(neighbours):
@@ -41,7 +41,7 @@ def intervals_of(conflicts: Sequence[Collection[int]]) -> list[tuple[int, int]]:
 
 
 def _sweep(neighbours: Sequence[set[int]], before: Sequence[int]) -> list[int]:
-    """Return a lexicographic breadth-first order that breaks ties by the end of the last sweep."""
+    """Return a lexicographic breadth-first order; ties go to the last in the order ``before``."""
     classes = [list(reversed(before))] if before else []
     order = []
     while classes:

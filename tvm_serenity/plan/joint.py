@@ -1,9 +1,9 @@
-"""Order and placement together: among several orders, the one with the smallest arena.
+"""Searches order and placement together, for the smallest arena.
 
-The least peak of any order is a lower bound on every arena. So the search finds the order of least
-peak and places it; if the arena equals the bound, it is optimal. If fragmentation is left, a local
-search tries other orders: an op moves within the steps that its neighbours in the graph leave free.
-Orders whose peak cannot beat the best arena are skipped, the others are placed.
+The least peak over all orders is a lower bound on every arena. The search first computes an order
+of least peak and places it. If the arena equals the bound, it is optimal. Otherwise a local search
+tries other orders, by moving an op between its predecessors and its successors. Orders whose peak
+is not below the best arena are skipped, the others are placed.
 """
 
 import random
@@ -25,22 +25,22 @@ from tvm_serenity.search.outcome import Outcome
 
 SEARCH_SHARE = 0.7
 MANY_OPS = 20_000
-"""Orders of at least this many ops are not placed after Ctrl-C."""
+"""Number of ops from which an order is not placed after Ctrl-C."""
 PLACE_S = 6e-6
 """Seconds per op of a large graph to compute its live ranges."""
 PLACE_RANGES = 5
-"""Time to prepare the placement as a multiple of the time for the live ranges, on a busy machine.
-"""
+"""Time to prepare the placement, as a multiple of the time for the live ranges."""
 ROUNDS = 2_000
-"""Orders that the local search tries unless the time ends first."""
+"""Number of orders that the local search tries."""
 
 
 @dataclass(frozen=True)
 class Joint:
-    """An order with its placement, and the proof status of its arena.
+    """An order with its placement and the outcome for its arena.
 
-    ``schedule.peak_bytes`` is this order's peak; its ``lower_bound_bytes`` bounds the arena of
-    every order. ``outcome`` is the arena's: *optimal* iff the arena equals that bound.
+    ``schedule.peak_bytes``: the peak of this order. ``schedule.lower_bound_bytes``: a lower bound
+    on the arena of every order. ``outcome``: *optimal* if the arena equals that bound.
+    ``orders_tried``: the number of orders that were placed.
     """
 
     schedule: Schedule
@@ -51,7 +51,7 @@ class Joint:
 
     @property
     def fragmentation_bytes(self) -> int:
-        """Bytes of the arena above the order's peak."""
+        """The number of bytes by which the arena exceeds the order's peak."""
         return self.plan.arena_bytes - self.schedule.peak_bytes
 
     @property
@@ -61,7 +61,7 @@ class Joint:
 
     @staticmethod
     def of(ordered: Schedule, ranges: tuple[LiveRange, ...], placed: Plan, tried: int) -> "Joint":
-        """Return an order with its placement; optimal if the arena equals the order's bound."""
+        """Return the order ``ordered`` with its placement, and compute the outcome."""
         proved = placed.is_placed and placed.arena_bytes == ordered.lower_bound_bytes
         outcome = Outcome.OPTIMAL if proved else Outcome.FEASIBLE
         if not proved and ordered.outcome is Outcome.INFEASIBLE:
@@ -71,11 +71,11 @@ class Joint:
 
 Placed = tuple[tuple[LiveRange, ...], Plan]
 Placer = Callable[[Sequence[int]], Placed]
-"""A function from an order of the graph's ops to its live ranges and their placement."""
+"""A function that returns the live ranges and the placement of an order of the graph's ops."""
 
 
 def buffers_of(ranges: Sequence[LiveRange], align: int) -> FreeBuffers:
-    """Return the buffers to place for ``ranges``, in their order."""
+    """Return one buffer of alignment ``align`` for each live range."""
     count = len(ranges)
     start, stop, size = (
         ints(map(attrgetter(field), ranges), count) for field in ("start", "stop", "size_bytes")
@@ -97,7 +97,7 @@ def place_order(
 def place_in_time(
     graph: Graph, order: Sequence[int] | None, align: int = 1, options: PlanOptions | None = None
 ) -> Placed:
-    """Return :func:`place_order`'s result; nothing for a large graph with too little time."""
+    """Return the result of :func:`place_order`, or None if the graph is large and time is short."""
     return _placed(graph, order, align, options or PlanOptions(), hurry=True)
 
 
@@ -130,12 +130,12 @@ def schedule_for_arena(
     seed: int = 0,
     given: Placed | None = None,
 ) -> Joint:
-    """Return an order of ``graph`` with its placement, the smallest arena over the orders tried.
+    """Return the order of ``graph`` with the smallest arena over all orders that are tried.
 
-    ``given`` is the placement of the given order, if the caller has computed it already. The time
-    limit of ``options`` is for all steps together: at most ``SEARCH_SHARE`` of it, and of the time
-    until a deadline, is for the order, the rest for its placement. After Ctrl-C, or with too little
-    time left, the order of a large graph is not placed, because that would exceed the limit.
+    ``given``: the placement of the given order, if the caller has already computed it. The time
+    limit of ``options`` is for all steps: the order search may use ``SEARCH_SHARE`` of it, or of
+    the time until a deadline, and the placement the rest. The order of a large graph is not placed
+    after Ctrl-C, or if the time left is too short for it.
     """
     options = options or Options()
     with within(options.time_limit_s):
@@ -171,10 +171,10 @@ def improve_arena(
     places: int | None = None,
     seed: int = 0,
 ) -> Joint:
-    """Return ``best`` or a better order near it; ``place`` places each candidate.
+    """Search orders similar to ``best`` for a smaller arena; return the best result.
 
-    The search tries ``rounds`` orders and places up to ``places`` of them, unless the time ends
-    first.
+    The search tries ``rounds`` orders, and ``place`` places up to ``places`` of them, until the
+    deadline.
     """
     rng = random.Random(seed)
     problem = problem_of(graph)
@@ -206,7 +206,7 @@ def improve_arena(
 
 
 def _ended(best: Plan) -> Plan:
-    """Return the best placement, marked as interrupted by Ctrl-C."""
+    """Return ``best``, marked as interrupted by Ctrl-C."""
     return replace(best, statistics={**best.statistics, "limit": "interrupt"})
 
 
@@ -217,7 +217,7 @@ def _outcome(ordered: Schedule) -> Outcome:
 
 
 def _moved(problem: Problem, order: list[int], rng: random.Random) -> list[int]:
-    """Return the order with one op, or a run of ops, moved to another valid place."""
+    """Return ``order`` with one op or several consecutive ops moved to another valid position."""
     length = rng.choice((1, 1, 1, 2, 3))
     start = rng.randrange(max(1, len(order) - length + 1))
     block = order[start : start + length]

@@ -1,7 +1,8 @@
 """Local search over placement orders in plain Python: the fallback of the native search.
 
-The order determines the result of first fit. A buffer at the peak, or right below one, moves
-towards the front of the order; the change is kept if the arena does not grow.
+An order of buffers determines the placement by first fit. The search moves a buffer at the top of
+the arena, or right below such a buffer, towards the front of the order, and keeps the change if the
+arena does not grow.
 """
 
 import random
@@ -25,9 +26,10 @@ def improve(
     deadline: float | None,
     steps: int | None = None,
 ) -> tuple[Ints, bool]:
-    """Return offsets no worse than given, and whether a limit ended the search.
+    """Improve ``offsets``; return the best offsets and whether a limit ended the search.
 
-    ``steps`` counts placements of single buffers.
+    ``goal``: the arena size at which the search ends. ``steps``: limit on the number of placements
+    of single buffers.
     """
     dice = random.Random(seed)
     order = [int(i) for i in np.lexsort((-problem.size, offsets))]
@@ -51,7 +53,7 @@ def improve(
 
 
 def _bottleneck(problem: PlacementProblem, offsets: Ints, dice: random.Random) -> int:
-    """Return a buffer that ends at the peak, or one a few levels below it."""
+    """Return a buffer that ends at the top of the arena, or a buffer a few levels below one."""
     ends = offsets + problem.size
     pick = dice.choice([int(i) for i in np.flatnonzero(ends == ends.max())])
     for _ in range(dice.randrange(4)):

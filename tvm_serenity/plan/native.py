@@ -13,7 +13,7 @@ from tvm_serenity.plan.result import PlanOptions, Progress
 from tvm_serenity.search.deadline import limit_left
 
 _plan: Any = None
-with contextlib.suppress(ImportError):  # installed without a C++ compiler
+with contextlib.suppress(ImportError):  # The package was installed without a C++ compiler.
     _plan = importlib.import_module("tvm_serenity._plan")
 
 
@@ -51,7 +51,7 @@ def _seconds(limit_s: float | None) -> float:
 def solve(
     problem: PlacementProblem, options: PlanOptions, bound: int, exact: bool
 ) -> dict[str, Any]:
-    """Return the best placement with its statistics: offsets, arena, bound, nodes, limit."""
+    """Run the native search and return its result: offsets, arena, bound, nodes, limit."""
     progress = options.progress
 
     def report(seconds: float, arena: int, proved: int, nodes: int) -> None:
@@ -78,7 +78,10 @@ def solve(
 def decide(
     problem: PlacementProblem, capacity: int, options: PlanOptions, seconds: float | None
 ) -> tuple[bool | None, Ints | None]:
-    """Return whether all buffers fit ``capacity``, and their offsets; None if out of time."""
+    """Return whether all buffers fit ``capacity``, and their offsets.
+
+    Returns None if this is not decided within ``seconds``.
+    """
     if not problem.index:
         return True, np.zeros(0, dtype=np.int64)
     answer = _plan.decide(

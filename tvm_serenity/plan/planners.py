@@ -1,4 +1,4 @@
-"""The planners by name: one signature, from greedy to exact."""
+"""The planners by name, from greedy to exact, with the same signature."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ class Placement:
 
 
 Planner = Callable[[PlacementProblem, PlanOptions, int], Placement]
-"""A function of the problem, the options and a proved lower bound."""
+"""A function that takes the problem, the options and a lower bound, and returns a placement."""
 
 
 def place_greedily(
@@ -33,7 +33,7 @@ def place_greedily(
     bound: int,
     orders: Sequence[str] = tuple(ORDERS),
 ) -> Placement:
-    """Return the best of several orders, each placed by first fit with gap filling."""
+    """Place several orders by first fit with gap filling, and return the best placement."""
     tried = []
     for name in orders:
         offsets = place_in_order(problem, ORDERS[name](problem))
@@ -45,7 +45,7 @@ def place_greedily(
 
 
 def place_by_local_search(problem: PlacementProblem, options: PlanOptions, bound: int) -> Placement:
-    """Return the best of the greedy portfolio and a search over placement orders; no proof."""
+    """Return the best placement of the greedy orders and of a local search, without a proof."""
     if native.available():
         return _native(problem, options, bound, exact=False)
     started = time.perf_counter()
@@ -66,12 +66,12 @@ def place_by_local_search(problem: PlacementProblem, options: PlanOptions, bound
 
 
 def place_exactly(problem: PlacementProblem, options: PlanOptions, bound: int) -> Placement:
-    """Return the best of greedy, local and exact search, until proved or out of time."""
+    """Return the best placement of greedy, local and exact search; end at a proof or a limit."""
     return _native(problem, options, bound, exact=True)
 
 
 def place_automatically(problem: PlacementProblem, options: PlanOptions, bound: int) -> Placement:
-    """Return the exact planner's result, or local search's without the native core."""
+    """Return the result of exact search, or of local search without the native core."""
     chosen = place_exactly if native.available() else place_by_local_search
     return chosen(problem, options, bound)
 

@@ -1,17 +1,16 @@
-"""Memory pools: live ranges share whole pools instead of having offsets (TVM's graph executor).
+"""Assigns live ranges to memory pools, as TVM's graph executor does, instead of offsets.
 
-A pool holds one live range at a time and is as large as its largest one. The objective is the sum
-of the pools; the peak of the live profile is a lower bound. The methods:
+A pool holds one live range at a time and is as large as its largest range. The objective is the sum
+of the pool sizes; the peak of live memory is a lower bound. The methods are:
 
-``first_come``  in order of time: the smallest free pool that fits, else the largest free one
-                grows, else a new pool; a pool is no candidate if the sizes differ more than
-                16-fold. This is TVM's own planner.
-``by_size``     largest first, into the pool that wastes least (Pisarchyk and Lee, Efficient Memory
-                Management for Deep Neural Net Inference, 2020, section 4, "greedy by size").
-``by_breadth``  as by_size, but by the live bytes at the busiest step of a range first.
+``first_come``  in order of time: a range gets the smallest free pool in which it fits; else the
+                largest free pool grows; else there is a new pool. A pool is not used if its size
+                and the range's differ more than 16-fold. This is TVM's own planner.
+``by_size``     largest range first, to the pool with the least waste (Pisarchyk and Lee, Efficient
+                Memory Management for Deep Neural Net Inference, 2020, section 4, "greedy by size").
+``by_breadth``  as ``by_size``, but in the order of the largest live bytes during a range.
 
-``share`` takes the best of them and improves it by random moves of ranges between pools.
-Deterministic.
+``share`` improves the best of these results by random changes. The result is deterministic.
 """
 
 import random
@@ -27,25 +26,28 @@ ROUNDS = 1_000
 
 @dataclass(frozen=True)
 class Pools:
-    """An assignment: ``pool_of[i]`` is the pool of range i, ``sizes`` are the pools' bytes."""
+    """An assignment of live ranges to pools.
+
+    ``pool_of``: the pool of each range. ``sizes``: the bytes of each pool.
+    """
 
     pool_of: tuple[int, ...]
     sizes: tuple[int, ...]
 
     @property
     def total_bytes(self) -> int:
-        """The bytes of all pools."""
+        """The sum of the pools' sizes in bytes."""
         return sum(self.sizes)
 
 
 def share(ranges: Sequence[LiveRange], rounds: int = ROUNDS, seed: int = 0) -> Pools:
-    """Return the best known assignment of ``ranges`` to pools; the peak is a lower bound."""
+    """Return the best assignment of ``ranges`` to pools that the methods and the search find."""
     best = min((method(ranges) for method in METHODS.values()), key=lambda p: p.total_bytes)
     return _improved(ranges, best, rounds, random.Random(seed))
 
 
 def first_come(ranges: Sequence[LiveRange]) -> Pools:
-    """Return the pools of TVM's graph memory planner."""
+    """Return the assignment of TVM's graph memory planner."""
     sizes: list[int] = []
     pool_of = [-1] * len(ranges)
     free: list[int] = []
@@ -73,13 +75,13 @@ def first_come(ranges: Sequence[LiveRange]) -> Pools:
 
 
 def by_size(ranges: Sequence[LiveRange]) -> Pools:
-    """Return the pools with the largest ranges placed first."""
+    """Return the assignment that places the largest ranges first."""
     order = sorted(range(len(ranges)), key=lambda i: (-ranges[i].size_bytes, ranges[i].start, i))
     return _placed(ranges, order)
 
 
 def by_breadth(ranges: Sequence[LiveRange]) -> Pools:
-    """Return the pools with the ranges at the busiest steps placed first."""
+    """Return the assignment that places the ranges at the steps with the most live bytes first."""
     steps = max((r.stop for r in ranges), default=0)
     live = [sum(r.size_bytes for r in ranges if r.start <= t < r.stop) for t in range(steps)]
     breadth = [max(live[r.start : r.stop], default=0) for r in ranges]
@@ -95,15 +97,15 @@ METHODS: Mapping[str, Callable[[Sequence[LiveRange]], Pools]] = {
 
 
 def check_pools(ranges: Sequence[LiveRange], pools: Pools) -> None:
-    """Raise :class:`CheckError` if ranges of a pool are live at once or exceed the pool.
+    """Raise :class:`CheckError` if two ranges of a pool are live at once, or one exceeds the pool.
 
-    Compares all pairs; shares no code with the methods.
+    The check compares all pairs, and shares no code with the methods.
     """
     for i, (item, pool) in enumerate(zip(ranges, pools.pool_of, strict=True)):
         if item.size_bytes > pools.sizes[pool]:
             raise CheckError(
-                f"range {item.name!r} has {item.size_bytes} bytes, more than its pool {pool} of "
-                f"{pools.sizes[pool]}"
+                f"range {item.name!r} has {item.size_bytes} bytes, but its pool {pool} has only "
+                f"{pools.sizes[pool]} bytes"
             )
         for other, its in zip(ranges[:i], pools.pool_of, strict=False):
             if its == pool and not (other.stop <= item.start or item.stop <= other.start):
@@ -118,7 +120,7 @@ def _overlap(one: LiveRange, two: LiveRange) -> bool:
 
 
 def _placed(ranges: Sequence[LiveRange], order: Sequence[int]) -> Pools:
-    """Return the pools after each range, in ``order``, joined the one that wastes least."""
+    """Return the assignment that gives each range, in ``order``, the pool with the least waste."""
     members: list[list[int]] = []
     for i in order:
         item = ranges[i]
@@ -145,7 +147,7 @@ def _pools(ranges: Sequence[LiveRange], members: Sequence[Sequence[int]]) -> Poo
 
 
 def _improved(ranges: Sequence[LiveRange], best: Pools, rounds: int, rng: random.Random) -> Pools:
-    """Return the best pools over random changes of the placement order."""
+    """Return the best assignment over random changes of the placement order."""
     steps = max((r.stop for r in ranges), default=0)
     bound = max(
         (sum(r.size_bytes for r in ranges if r.start <= t < r.stop) for t in range(steps)),

@@ -1,8 +1,8 @@
-"""Buffers prepared for the planners: only those that need memory, lifetimes in sections.
+"""Prepares buffers for the planners: only buffers that need memory, with lifetimes in sections.
 
-A section stands for a stretch of steps with one live set. Only sections with a maximal live set are
-kept: two buffers meet at some step if and only if they meet in one of these (the maximal cliques of
-the interval graph), so conflicts and bounds stay exact.
+A section stands for consecutive steps with the same live set. Only sections with a maximal live set
+(the maximal cliques of the interval graph) are kept. Two buffers are live at a common step if and
+only if they are live in one of these sections, so conflicts and bounds remain exact.
 """
 
 import math
@@ -28,11 +28,12 @@ class Numbers:
 
 @dataclass(frozen=True)
 class PlacementProblem:
-    """The buffers that need memory; ``index`` holds their positions among ``buffers``.
+    """The buffers that need memory; ``index`` has their positions in ``buffers``.
 
-    ``lower`` and ``upper`` (half-open) count sections. ``fixed`` is -1 if the offset is free.
-    ``partners[i]`` lists ``(j, any)`` for buffers that may share bytes with ``i``. ``below[i]``
-    maps the buffers that ``i`` may start below to the least distance of the starts.
+    ``lower`` and ``upper``: lifetimes in sections, half open. ``fixed``: fixed offsets, or -1.
+    ``partners[i]``: pairs of a buffer j that may share bytes with i, and whether any overlap is
+    allowed. ``below[i]``: maps each buffer below which i may start to the least distance of the
+    starts in bytes.
     """
 
     buffers: Sequence[Buffer]
@@ -58,7 +59,7 @@ class PlacementProblem:
 
     @cached_property
     def live(self) -> tuple[tuple[int, ...], ...]:
-        """For each section, the buffers live in it, ascending."""
+        """For each section, the live buffers, ascending."""
         members: list[list[int]] = [[] for _ in range(self.sections)]
         for i, (lower, upper) in enumerate(zip(self.lower, self.upper, strict=True)):
             for section in range(lower, upper):
@@ -67,13 +68,13 @@ class PlacementProblem:
 
     @cached_property
     def load(self) -> Ints:
-        """For each section, the bytes of its buffers that must not share bytes with any other."""
+        """For each section, the sum of the sizes of buffers that may not overlap any other."""
         alone = self.size.copy()
         alone[list(self.sharing)] = 0
         return self.total(alone)
 
     def total(self, values: Ints) -> Ints:
-        """Return, for each section, the sum of ``values`` over the buffers live in it."""
+        """Return, for each section, the sum of ``values`` over its live buffers."""
         rise = np.zeros(self.sections + 1, dtype=np.int64)
         np.add.at(rise, self.lower, values)
         np.add.at(rise, self.upper, -values)
@@ -81,7 +82,7 @@ class PlacementProblem:
 
     @cached_property
     def reach(self) -> tuple[frozenset[int], ...]:
-        """For each buffer, those that it may reach below, or that may reach below it."""
+        """For each buffer, the buffers below which it may start, or that may start below it."""
         if not any(self.below):
             return (frozenset(),) * len(self.below)
         reaching = [set(above) for above in self.below]
@@ -102,17 +103,17 @@ class PlacementProblem:
         return bool(self.partners[i] or self.reach[i])
 
     def rise(self, i: int, j: int) -> int:
-        """Return the least distance from the start of ``i`` to that of ``j``, if ``j`` is above."""
+        """Return the least distance from the start of ``i`` to the start of a higher ``j``."""
         return self.below[i].get(j, int(self.size[i]))
 
     def live_in(self, section: int) -> tuple[int, ...]:
-        """Return the buffers live in one section, ascending."""
+        """Return the live buffers of ``section``, ascending."""
         return tuple(
             int(i) for i in np.flatnonzero((self.lower <= section) & (self.upper > section))
         )
 
     def restore(self, placed: Sequence[int] | Ints) -> tuple[int, ...]:
-        """Return offsets for all ``buffers``; without bytes they are 0 or the fixed offset."""
+        """Return the offsets of all ``buffers``; an empty buffer has its fixed offset or 0."""
         given = np.asarray(placed).tolist()
         if len(self.index) == len(self.buffers):
             return tuple(given)
@@ -125,7 +126,10 @@ class PlacementProblem:
 
 
 def prepare(buffers: Sequence[Buffer], alignment: int = 1) -> PlacementProblem:
-    """Return the placement problem of ``buffers``; raise ``InputError`` if inconsistent."""
+    """Return the placement problem of ``buffers``.
+
+    Raises :class:`InputError` if buffers contradict each other.
+    """
     given = BufferColumns.of(buffers)
     size, first, last, step = given.size_bytes, given.lower, given.upper, given.alignment
     free = all(b.offset is None and b.may_overlap is None for b in constrained(buffers))
@@ -154,17 +158,17 @@ def prepare(buffers: Sequence[Buffer], alignment: int = 1) -> PlacementProblem:
 
 
 def _aligned(alignment: Ints, least: int) -> Ints:
-    """Return the least common multiples of each alignment and ``least``."""
-    if (alignment == alignment[:1]).all():  # all equal, or empty
+    """Return the least common multiple of each alignment and ``least``."""
+    if (alignment == alignment[:1]).all():  # All alignments are equal, or there are none.
         return np.full(len(alignment), math.lcm(least, *alignment[:1].tolist()), dtype=np.int64)
     return np.array([math.lcm(one, least) for one in alignment.tolist()], dtype=np.int64)
 
 
 def _sections(lower: Ints, upper: Ints) -> tuple[Ints, Ints, int]:
-    """Return lifetimes counted in maximal live sets, and the number of these sets.
+    """Return lifetimes as ranges of maximal live sets, and the number of these sets.
 
-    Over time, a live set is maximal if a buffer ends in it after one began since the last maximal
-    set. At a step, ends come before begins.
+    A live set is maximal if a buffer ends after it, and a buffer began since the last maximal set.
+    At each step, ends come before begins.
     """
     lower, upper, steps = _close_together(lower, upper)
     comes, leaves = (np.bincount(at, minlength=steps) > 0 for at in (lower, upper))
@@ -177,9 +181,9 @@ def _sections(lower: Ints, upper: Ints) -> tuple[Ints, Ints, int]:
 
 
 def _close_together(lower: Ints, upper: Ints) -> tuple[Ints, Ints, int]:
-    """Return the lifetimes in compact steps from 0, and the number of steps.
+    """Return the lifetimes with steps renumbered from 0 without gaps, and the number of steps.
 
-    There are not many more steps than buffers.
+    The number of steps is then of the order of the number of buffers.
     """
     count = len(lower)
     first, last = int(lower.min(initial=0)), int(upper.max(initial=0))
@@ -204,7 +208,7 @@ def _partners(buffers: Sequence[Buffer]) -> tuple[tuple[tuple[int, bool], ...], 
 
 
 def _below(buffers: Sequence[Buffer]) -> tuple[dict[int, int], ...]:
-    """Return, for each buffer, those that it may start below, with the least distance."""
+    """Return, for each buffer, a map of the buffers below which it may start to the distance."""
     reached: list[dict[int, int]] = [{} for _ in buffers]
     position = {buffer.name: i for i, buffer in enumerate(buffers)}
     for i, buffer in enumerate(buffers):

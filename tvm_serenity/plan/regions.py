@@ -1,10 +1,11 @@
-"""Placement in several memories: a region for each buffer, and its offset there.
+"""Placement in several memories: assigns each buffer to a region.
 
-The first objective is the cost: each buffer's size times the rank of its region among its allowed
-ones (0 for the best). Then the arena of each region is minimised. The assignment is searched depth
-first, largest buffer first, best region first. A branch ends if its cost is no better than the best
-known, or if a step exceeds a capacity. A full assignment counts only once every region with a
-capacity is packed. If a step needs more than all capacities together, no assignment exists.
+The first objective is the cost: the sum of each buffer's size times the rank of its region among
+its allowed regions (0 for the best). The second is the arena of each region. The search over
+assignments is depth first: largest buffer first, best region first. A branch ends if its cost is
+not below the best cost, or if a step exceeds a capacity. An assignment is accepted only after the
+buffers of each region with a capacity have been placed within it. If the live bytes of a step
+exceed the sum of all capacities, there is no assignment.
 """
 
 import time
@@ -24,9 +25,11 @@ from tvm_serenity.plan.result import PlanOptions
 
 @dataclass
 class Assignment:
-    """The best assignment so far: a region per costing buffer, or None, with its proof status.
+    """The best assignment so far.
 
-    ``offsets`` are the buffers' offsets, if first fit made the assignment.
+    ``region_of``: the region of each buffer that needs memory, None without an assignment.
+    ``proved``: whether the cost is minimal, or no assignment exists. ``offsets``: the offsets, if
+    the assignment is from first fit.
     """
 
     region_of: tuple[int, ...] | None = None
@@ -35,7 +38,7 @@ class Assignment:
     nodes: int = 0
     offsets: tuple[int, ...] = ()
     first: "Assignment | None" = None
-    """The assignment by first fit, with its offsets."""
+    """The assignment of first fit, with its offsets."""
 
 
 @dataclass
@@ -54,7 +57,7 @@ class _Search:
 
 
 def choices_of(buffer: Buffer, regions: Sequence[Region]) -> list[int]:
-    """Return the indices of the regions a buffer may live in, best first."""
+    """Return the indices of the regions that may hold ``buffer``, best first."""
     names = [region.name for region in regions]
     for name in buffer.regions:
         if name not in names:
@@ -66,7 +69,7 @@ def choices_of(buffer: Buffer, regions: Sequence[Region]) -> list[int]:
 
 
 def assign(problem: PlacementProblem, options: PlanOptions, deadline: float | None) -> Assignment:
-    """Return a region for each costing buffer; ``proved`` if the cost is least (or none fits)."""
+    """Search for the assignment with the least cost, and return the best one at the deadline."""
     regions = options.regions
     choices = [choices_of(problem.buffers[i], regions) for i in problem.index]
     if _too_much(problem, regions):
@@ -87,14 +90,14 @@ def assign(problem: PlacementProblem, options: PlanOptions, deadline: float | No
 
 
 def _too_much(problem: PlacementProblem, regions: Sequence[Region]) -> bool:
-    """Return whether some step needs more than the capacities of all regions together."""
+    """Return whether the live bytes of a step exceed the sum of all capacities."""
     capacities = [region.capacity_bytes for region in regions]
     most = sum(c for c in capacities if c is not None)
     return None not in capacities and int(problem.load.max(initial=0)) > most
 
 
 def _greedy(search: _Search) -> None:
-    """Assign each buffer to the best region where first fit finds a place."""
+    """Assign each buffer to the best region in which first fit can place it."""
     p, chosen, cost = search.problem, [0] * len(search.order), 0
     offsets = [0] * len(search.order)
     shelves = [Shelf(p) for _ in search.regions]
@@ -114,7 +117,7 @@ def _greedy(search: _Search) -> None:
 
 
 def _descend(search: _Search) -> None:
-    """Search depth first with an explicit stack; ``ranks[k]`` is the k-th buffer's next choice."""
+    """Search depth first with an explicit stack of the buffers' next choices."""
     p, best = search.problem, search.best
     chosen = [-1] * len(search.order)
     ranks, costs = [0], [0]
@@ -144,9 +147,9 @@ def _descend(search: _Search) -> None:
 
 
 def _enter(search: _Search, chosen: list[int], i: int, region: int) -> bool:
-    """Assign a buffer to a region, unless a capacity is exceeded; return whether it fits.
+    """Assign buffer ``i`` to ``region`` unless this exceeds a capacity; return whether it fits.
 
-    Buffers that may share bytes are left out of the load, so that it stays a lower bound.
+    Buffers that may overlap others do not count, so that the sum of sizes is a lower bound.
     """
     p, capacity = search.problem, search.regions[region].capacity_bytes
     life = slice(p.lower[i], p.upper[i])
@@ -170,7 +173,7 @@ def _leave(search: _Search, chosen: list[int], i: int) -> None:
 
 
 def part(problem: PlacementProblem, members: Sequence[int]) -> list[Buffer]:
-    """Return the buffers of one region, without permissions to overlap across regions."""
+    """Return the buffers ``members`` of a region, without overlaps with other regions' buffers."""
     buffers = [problem.buffers[problem.index[i]] for i in members]
     names = {buffer.name for buffer in buffers}
     return [b if b.may_overlap in names else replace(b, may_overlap=None) for b in buffers]

@@ -24,16 +24,17 @@ class Progress:
 
 RULES: Mapping[str, str] = MappingProxyType(
     {
-        "stack": "buffers live together are stacked: the lowest start plus all sizes must fit",
-        "first": "one of a section's buffers is lowest and starts no higher than the capacity "
-        "minus all sizes; a buffer that cannot start that low starts above the end of one that can",
+        "stack": "buffers that are live together are disjoint: the lowest start plus all sizes "
+        "must fit",
+        "first": "the lowest buffer of a section starts at most at the capacity minus all sizes; a "
+        "buffer that cannot start so low starts above the end of a buffer that can",
         "suffix": "a section's buffers that start at x or above must fit between x and the top",
-        "dominance": "if a hole is left that an unplaced buffer fits into, moving the buffer there "
-        "keeps any placement valid; the search reaches that placement in another branch",
+        "dominance": "if an unplaced buffer fits in a free gap, moving it there keeps any "
+        "placement valid, and another branch of the search reaches this placement",
         "twins": "equal buffers are interchangeable, so they are placed in listed order",
-        "split": "stretches of time that no unplaced buffer joins are independent",
+        "split": "ranges of time that no unplaced buffer connects are independent",
         "memo": "the rest of a placement depends only on the unplaced buffers, their least offsets "
-        "and the waiting ones: a state that failed once at a capacity fails again",
+        "and the waiting buffers, so a state that failed once at a capacity fails again",
     }
 )
 """The pruning rules of the exact search, each with the reason why it loses no placement."""
@@ -43,12 +44,13 @@ RULES: Mapping[str, str] = MappingProxyType(
 class PlanOptions:
     """Options of a planner; raises :class:`InputError` if a value is invalid.
 
-    ``capacity_bytes`` asks for an arena of at most that size. ``alignment`` is the minimum for
-    every buffer. ``time_limit_s`` None means until proved. ``enough_bytes``: an arena of at most
-    that size ends the search, optimal or not. ``steps`` limits the work of the search, independent
-    of the machine's load. ``rules`` turns pruning rules of the exact search off (``{"memo":
-    False}``); :data:`RULES` lists them. ``keep_on_interrupt``: on Ctrl-C return the best placement
-    so far, as a time limit does, instead of raising ``KeyboardInterrupt``.
+    ``capacity_bytes``: the arena must have at most this size. ``enough_bytes``: an arena of at most
+    this size ends the search, even if it is not optimal. ``alignment``: the minimum alignment of
+    every buffer in bytes. ``time_limit_s``: None means no limit. ``steps``: limit on the work of
+    the search, independent of the machine's load. ``rules``: maps names of pruning rules of the
+    exact search (:data:`RULES`) to False to turn them off, for example ``{"memo": False}``.
+    ``keep_on_interrupt``: on Ctrl-C return the best placement so far instead of raising
+    ``KeyboardInterrupt``.
     """
 
     capacity_bytes: int | None = None
@@ -88,13 +90,13 @@ class PlanOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Offsets for ``buffers``, in their order; empty if no placement is known.
+    """A placement: ``offsets`` of ``buffers``, in their order; empty without a placement.
 
-    ``outcome`` is ``optimal`` if the arena is proved smallest, ``feasible`` if the method proves
-    nothing, ``infeasible`` if no placement fits the capacity (``statistics["conflict"]`` names a
-    minimal set of buffers that cannot be placed), ``timeout`` if a limit came first. With several
-    regions, ``regions`` holds each buffer's region and ``region_bytes`` each region's arena;
-    ``arena_bytes`` is their sum.
+    ``outcome``: *optimal* if the arena equals the lower bound; *feasible* if the method proves
+    nothing; *infeasible* if no placement fits the capacity (``statistics["conflict"]`` then names a
+    minimal set of buffers that cannot be placed together); *timeout* if a limit ended the search.
+    With several regions, ``regions`` has each buffer's region, ``region_bytes`` each region's
+    arena, and ``arena_bytes`` is their sum.
     """
 
     buffers: Sequence[Buffer]
@@ -110,22 +112,22 @@ class Plan:
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the search; this is the best placement until then."""
+        """Whether Ctrl-C ended the search; the placement is then the best one so far."""
         return self.statistics.get("limit") == "interrupt"
 
     @property
     def is_placed(self) -> bool:
-        """Whether there is a placement: a limit may come first, or none may fit."""
+        """Whether there is a placement, which is not so if none fits or a limit came first."""
         return bool(self.offsets) or self.outcome in (Outcome.OPTIMAL, Outcome.FEASIBLE)
 
     @property
     def placed_bytes(self) -> int | None:
-        """The arena of the placement, or None without one."""
+        """The arena in bytes, or None without a placement."""
         return self.arena_bytes if self.is_placed else None
 
     @staticmethod
     def unplaced() -> "Plan":
-        """Return the plan for Ctrl-C before any placement: no offsets."""
+        """Return the plan without offsets that stands for Ctrl-C before any placement."""
         return Plan(
             buffers=(),
             offsets=(),
@@ -139,7 +141,7 @@ class Plan:
 
     @property
     def gap(self) -> float:
-        """The arena above the lower bound, as a share of the bound."""
+        """The excess of the arena over the lower bound, as a fraction of the bound."""
         if self.arena_bytes <= self.lower_bound_bytes:
             return 0.0
         return self.arena_bytes / max(1, self.lower_bound_bytes) - 1.0
@@ -148,7 +150,7 @@ class Plan:
         return f"Plan({self})"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the arena, what is proved, a drawing of the placement."""
+        """Return HTML for notebooks: the arena, the bound, the outcome, and a drawing."""
         facts = {
             "arena": f"{self.arena_bytes:,} bytes" if self.is_placed else "not placed",
             "lower bound": f"{self.lower_bound_bytes:,} bytes",

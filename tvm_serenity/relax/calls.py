@@ -64,15 +64,15 @@ class Writer:
 
     def leave(self, _operand: int, _value: Expr) -> Expr:
         """Raise: this writer has no states."""
-        raise NotImplementedError("no states here")
+        raise NotImplementedError("values written from Relax calls have no states")
 
     def real(self, _operand: int, _value: Expr) -> Expr:
         """Raise: only the reader of a file knows the quantisation of its inputs."""
-        raise NotImplementedError("no inputs of a file here")
+        raise NotImplementedError("values written from Relax calls have no inputs of a file")
 
     def stored(self, _value: Expr, _operand: int | None = None) -> Expr:
         """Raise: only the reader of a file knows the quantisation of its tensors."""
-        raise NotImplementedError("no tensors of a file here")
+        raise NotImplementedError("values written from Relax calls have no tensors of a file")
 
     def joined(self, value: Expr, axis: int) -> list[tuple[Expr, Shape]] | None:
         """Return the operands of a concatenation along ``axis``; None for any other value."""

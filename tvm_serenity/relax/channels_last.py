@@ -283,7 +283,7 @@ class _Turning:
         return self.builder.emit(relax.op.reshape(expr, list(shape)))
 
     def emitted(self, expr: relax.Expr, name: str) -> Any:
-        """Return ``expr`` bound to a variable."""
+        """Return ``expr`` bound to a new variable, unless it is a variable or a constant."""
         if isinstance(expr, relax.Var) or compat.is_constant(expr):
             return expr
         return self.builder.emit(expr, name)

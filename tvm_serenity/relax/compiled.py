@@ -1,4 +1,4 @@
-"""Relax modules compiled from objects of their kernels (:mod:`tvm_serenity.relax.objects`)."""
+"""Relax modules compiled from the object files of :mod:`tvm_serenity.relax.objects`."""
 
 import tempfile
 from collections.abc import Callable
@@ -23,7 +23,7 @@ TARGET = with_plain_loops(HERE)
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """The virtual machine's executable, its loaded kernels, and their library.
+    """An executable of the virtual machine with its loaded kernels and their library.
 
     ``objects`` and ``library`` are None if TVM compiled the kernels in memory.
     """

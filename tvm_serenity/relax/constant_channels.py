@@ -36,7 +36,7 @@ TYPES = ("int8", "uint8", "int16")
 
 @dataclass(frozen=True)
 class FoldedChannels:
-    """The number of channels of integer layers, and of removed ones, in total and by tensor."""
+    """Counts of the channels of integer layers and of removed channels, in total and by tensor."""
 
     channels: int = 0
     gone: int = 0

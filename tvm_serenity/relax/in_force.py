@@ -31,11 +31,17 @@ class Stated:
         if self.objective not in (None, *OBJECTIVES):
             raise InputError(f"objective={self.objective!r}: choose 'peak' or 'traffic'")
         if (self.objective == "traffic") != (self.on_chip_bytes is not None):
-            raise InputError("on_chip_bytes goes with objective='traffic', and is needed there")
+            raise InputError(
+                "objective='traffic' needs on_chip_bytes, and other objectives do not take it"
+            )
         if self.time_limit_s is not None and not self.time_limit_s >= 0:
-            raise InputError(f"time limit {self.time_limit_s} is not a number of seconds")
+            raise InputError(
+                f"time limit {self.time_limit_s} must be a number of seconds, 0 or more"
+            )
         if self.validate is not None and not self.validate >= 0:
-            raise InputError(f"validate={self.validate} is neither a bool nor a number of seconds")
+            raise InputError(
+                f"validate={self.validate} must be a bool or a number of seconds, 0 or more"
+            )
 
 
 class _Stack(threading.local):

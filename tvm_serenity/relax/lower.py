@@ -25,7 +25,7 @@ def lowered(mod: tvm.IRModule, target: tvm.target.Target | str | None = None) ->
 def _inlined(mod: tvm.IRModule) -> Any:
     """Return ``mod`` with unmarked private functions inlined.
 
-    Regions for other backends, and matches of patterns, are marked.
+    Functions for other backends and functions that match patterns are marked.
     """
     functions = dict(functions_of(mod))
     called = {

@@ -89,19 +89,21 @@ class Steps:
     def __post_init__(self) -> None:
         check_quantized(self.quantized)
         if self.layout not in LAYOUTS:
-            raise InputError(f"layout={self.layout!r}: there are {', '.join(LAYOUTS)}")
+            raise InputError(f"layout={self.layout!r}: choose one of {', '.join(LAYOUTS)}")
         check_rounding(self.rounding)
         check_channels(self.channels)
         if self.threads < 1:
-            raise InputError(f"threads={self.threads}: at least 1")
+            raise InputError(f"threads={self.threads}: must be at least 1")
         if self.threads > 1 and not self.lean:
             raise InputError(
                 f"threads={self.threads}: only lean kernels can run in several threads"
             )
         if self.measured not in (SHIPPED, NONE) and not self.takes_measured:
-            raise InputError(f"measured={self.measured!r}: only for the target's lean kernels")
+            raise InputError(
+                f"measured={self.measured!r}: only the target's own lean kernels take it"
+            )
         if self.rows and self.rewrite:
-            raise InputError("rows and rewrite: choose one")
+            raise InputError("rows and rewrite cannot be combined")
         if self.layout == "given" and (self.rows or names_rows(self.rewrite)):
             raise InputError("layout='given': a split into rows needs channels last")
 

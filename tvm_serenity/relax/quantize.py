@@ -57,7 +57,9 @@ def quantized_module(mod: tvm.IRModule, rounding: str = AUTO, fold_concat: bool 
     made["main"] = made["main"].with_attrs(dict(function.attrs or {}))
     if operators is not None:
         for name, reason in rewriter.reasons.items():
-            raise UnsupportedError(f"QUANTIZE that makes {name!r}: {reason}")
+            raise UnsupportedError(
+                f"operator that makes the input of the QUANTIZE of {name!r}: {reason}"
+            )
     made = relax.transform.DeadCodeElimination(["main"])(made)
     kept = _kept_float(made, None if operators is not None else rewriter.reasons)
     return tvm.IRModule(dict(made.functions.items()), attrs=mod.attrs).with_attr(KEPT, kept)

@@ -104,7 +104,7 @@ def samples(scope: Scope, expr: relax.Expr, leaf: Leaf, result: Affine) -> Array
     if (leaf.params.dtype, result.dtype) != ("int16", "int16"):
         raise RefusedError(f"a function of {leaf.params.dtype} that makes {result.dtype}")
     if leaf.params.zero_point or result.zero_point:
-        raise RefusedError("a function of int16 with a zero point")
+        raise RefusedError("int16 functions with a zero point are not supported")
 
     def exact(x: Array) -> Array:
         return np.broadcast_to(_evaluated(scope, expr, x), x.shape)
@@ -118,7 +118,9 @@ def samples(scope: Scope, expr: relax.Expr, leaf: Leaf, result: Affine) -> Array
         wanted = real(every * np.float32(scales[0])).astype(np.float64) / np.float32(scales[1])
     off = np.abs(between(every, found) - np.clip(wanted, EVERY[0], EVERY[1] - 1))
     if not (off <= _FARTHEST).all():
-        raise RefusedError("a function of int16 that is too steep, or not defined, between samples")
+        raise RefusedError(
+            "int16 functions that are too steep or undefined between samples are not supported"
+        )
     return found
 
 
@@ -129,7 +131,7 @@ def _in_float32(function: Real) -> Real:
 def _named(scope: Scope, expr: relax.Expr) -> str:
     """Return the display name of the function that ``expr`` is."""
     name = compat.op_name(scope.look(expr)).removeprefix("relax.").removeprefix("nn.")
-    return f"a function of one tensor that ends in {name}"
+    return f"functions of one tensor that end in {name} are not supported"
 
 
 def _evaluated(scope: Scope, expr: relax.Expr, x: Array) -> Array:

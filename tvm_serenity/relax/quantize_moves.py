@@ -56,7 +56,7 @@ def again(
     real, (low, high) = float(call.attrs.pad_value), limits or params.limits
     stored = params.stored(real) if np.isfinite(real) else high + 1
     if not params.limits[0] <= stored <= params.limits[1] or real != params.real(stored):
-        raise RefusedError("a border value that the quantisation cannot represent")
+        raise RefusedError("the quantised type cannot represent the border value")
     stored = min(max(stored, low), high)
     amounts = [int(p) for p in call.attrs.pad_width]
     return relax.op.nn.pad(value, amounts, "constant", float(stored))

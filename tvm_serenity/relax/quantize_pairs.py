@@ -113,7 +113,7 @@ def _with_constant(
     made, off = _stored_constant(values, like.params.dtype)
     reach = max(abs(like.params.real(limit)) for limit in like.params.limits)
     if off * (reach if multiplied else 1.0) > MOST_OFF * region.result.scale:
-        raise RefusedError("its constants would be too coarse in the tensor's type")
+        raise RefusedError("the tensor's type is too coarse for its constants")
     return [made if leaf is None else leaf for leaf in leaves]
 
 

@@ -44,7 +44,10 @@ def average_pool(rewriter: Rewriter, region: ClampedResult) -> Any:
 def _rescaled(rewriter: Rewriter, region: ClampedResult, x: Leaf, spec: AveragePool) -> Any:
     """Return an average over windows of different sizes, rescaled from ``x`` to the result."""
     if x.params.scale > MOST_FINER * region.result.scale:
-        raise RefusedError("an average over windows of different sizes with a finer result scale")
+        raise RefusedError(
+            "an average over windows of different sizes is not supported with a result scale "
+            "finer than the input's"
+        )
     low, high = x.params.limits
     record = replace(spec, low=low, high=high)
     made = computed(rewriter, "AVERAGE_POOL_2D", lambda: record, [x])
@@ -68,7 +71,7 @@ def _spec(pool: relax.Call, dtype: str, region: ClampedResult) -> AveragePool:
     attrs = pool.attrs
     layout = str(attrs.layout)
     if layout not in ("NHWC", "NCHW") or [int(d) for d in attrs.dilation] != [1, 1]:
-        raise RefusedError("an average pool that is dilated or of another layout")
+        raise RefusedError("average pools with dilation or of other layouts are not supported")
     window, strides = ([int(v) for v in values] for values in (attrs.pool_size, attrs.strides))
     padding = [int(p) for p in attrs.padding]
     top, left, bottom, right = padding if len(padding) == 4 else padding * 2

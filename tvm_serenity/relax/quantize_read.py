@@ -69,7 +69,9 @@ class Weight:
             rows = np.moveaxis(np.broadcast_to(array, self.data.shape), axis, 0)
             rows = rows.reshape(rows.shape[0], -1)
             if not (rows == rows[:, :1]).all():
-                raise RefusedError("the weights' scales vary along an axis of their own")
+                raise RefusedError(
+                    "the scales of the weights vary along an axis other than the output channels"
+                )
             found.append(rows[:, 0])
         return found[0], found[1]
 
@@ -146,7 +148,7 @@ class Scope:
         if moved is not None:
             inner = self.leaf(moved.args[0])
             if not inner.params.is_per_tensor:
-                raise RefusedError("a tensor with a scale per channel is moved")
+                raise RefusedError("tensors with a scale per channel cannot be moved")
             return Leaf(self._again(moved, inner), inner.params, shape_of(moved.ty))
         call = self.call(expr, "relax.dequantize")
         if call is None:

@@ -32,7 +32,7 @@ def computed(
     """
     compute = operator(kind).integers.compute
     if compute is None:
-        raise RefusedError(f"no integer form of {kind}")
+        raise RefusedError(f"{kind} has no integer form")
     with refusing():
         found = record()
         given = [rewriter.stored(leaf) for leaf in operands] if values is None else values
@@ -122,5 +122,5 @@ def joined_parts(rewriter: Rewriter, call: relax.Call) -> list[Any]:
     """Return the operands of a concatenation."""
     parts = rewriter.scope.look(call.args[0])
     if not isinstance(parts, relax.Tuple):
-        raise RefusedError("a concatenation of a tuple variable")
+        raise RefusedError("the operands of a concatenation are in a tuple variable")
     return list(parts.fields)

@@ -187,7 +187,7 @@ def _is_operator(expr: relax.Expr) -> bool:
 def _clip_limits(clip: relax.Call) -> tuple[float, float]:
     low, high = (compat.scalar(argument) for argument in clip.args[1:3])
     if low is None or high is None:
-        raise RefusedError("a clip whose limits are not numbers")
+        raise RefusedError("the limits of a clip are not numbers")
     return low, high
 
 

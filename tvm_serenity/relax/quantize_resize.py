@@ -22,16 +22,16 @@ def bilinear_of(attrs: Any, x: Leaf, made: Shape) -> Bilinear:
     layout, coordinates = str(attrs.layout), str(attrs.coordinate_transformation_mode)
     axes = [layout.find(axis) for axis in "NHWC"]
     if str(attrs.method) != "linear" or -1 in axes:
-        raise RefusedError(f"resizing by {attrs.method}, in {layout}")
+        raise RefusedError(f"resizing by {attrs.method} in layout {layout} is not supported")
     shape, size = ([extents[a] for a in axes] for extents in (x.shape, made))
     if coordinates == "pytorch_half_pixel" and min(size[1:3]) > 1:
         coordinates = "half_pixel"
     if coordinates not in _COORDINATES:
-        raise RefusedError(f"resizing with coordinates {coordinates}")
+        raise RefusedError(f"resizing with coordinates {coordinates} is not supported")
     for old, new in zip(shape[1:3], size[1:3], strict=True):
         at = places(old, new, coordinates) * _PARTS
         if x.params.dtype == "int16" and (at != np.rint(at)).any():
             raise RefusedError(
-                "an int16 resize whose positions are not multiples of 1/1024 of a pixel"
+                "the positions of an int16 resize are not multiples of 1/1024 of a pixel"
             )
     return Bilinear(four(tuple(shape)), (size[1], size[2]), x.params.dtype, coordinates, True)

@@ -86,7 +86,9 @@ def resized(rewriter: Rewriter, region: ClampedResult) -> Any:
     x = rewriter.scope.activation(call.args[0])
     spec = bilinear_of(attrs, x, shape_of(call.ty))
     if x.params.scale > MOST_FINER * region.result.scale:
-        raise RefusedError("an image resize with a finer result scale")
+        raise RefusedError(
+            "image resizing is not supported with a result scale finer than the input's"
+        )
     axes = [str(attrs.layout).index(axis) for axis in "NHWC"]
     value = turned(rewriter, rewriter.stored(x), axes)
     made = computed(rewriter, "RESIZE_BILINEAR", lambda: spec, [x], [value])
@@ -130,7 +132,7 @@ def function(rewriter: Rewriter, region: ClampedResult) -> Any:
 def _sampled(rewriter: Rewriter, region: ClampedResult, leaf: Leaf) -> Any:
     """Return a 16-bit function, interpolated between samples."""
     if not region.is_unclamped:
-        raise RefusedError("a function of int16 with an activation")
+        raise RefusedError("int16 functions with an activation are not supported")
     found = quantize_function.samples(rewriter.scope, region.expr, leaf, region.result)
     kernel, value = sixteen.interpolated(leaf.shape), rewriter.stored(leaf)
     return Writer(rewriter.builder).kernel("q_samples", kernel, value, found)
@@ -141,14 +143,14 @@ def _given(rewriter: Rewriter, region: ClampedResult) -> Any:
     scope = rewriter.scope
     value = scope.look(region.expr)
     if compat.is_call(value) and compat.op_name(value) not in ("relax.dequantize",):
-        raise RefusedError(f"no integer form of {name_of(value)}")
+        raise RefusedError(f"{name_of(value)} has no integer form")
     return store(rewriter, region)
 
 
 def store(rewriter: Rewriter, region: ClampedResult) -> Any:
     """Convert the quantisation of a tensor that is computed, or given, as float."""
     if compat.dtype_name(region.expr.ty) != "float32":
-        raise RefusedError("a tensor that is not float32 is quantised")
+        raise RefusedError("only float32 tensors can be quantised")
     shape = shape_of(region.expr.ty)
     kernel = pointwise.store(shape, region.result, region.low, region.high, rewriter.rounding)
     source = rewriter.emitted(rewriter.rewritten(region.expr), "real")

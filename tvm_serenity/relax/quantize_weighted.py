@@ -69,7 +69,7 @@ def _convolution(
     attrs = call.attrs
     layout = str(attrs.data_layout)
     if layout not in ("NHWC", "NCHW"):
-        raise RefusedError(f"a convolution of layout {layout}")
+        raise RefusedError(f"convolutions of layout {layout} are not supported")
     x = rewriter.scope.activation(call.args[0])
     weight = _canonical(rewriter.scope.weight(call.args[1]), str(attrs.kernel_layout))
     padding = _four([int(p) for p in attrs.padding])
@@ -84,7 +84,9 @@ def _transposed(
     """Return a transposed convolution, computed in NHWC."""
     attrs, layout = call.attrs, str(call.attrs.data_layout)
     if layout not in ("NHWC", "NCHW") or int(attrs.groups) != 1 or _two(attrs.dilation) != (1, 1):
-        raise RefusedError("a transposed convolution in groups, dilated, or of another layout")
+        raise RefusedError(
+            "transposed convolutions with groups, dilation or other layouts are not supported"
+        )
     x = rewriter.scope.activation(call.args[0])
     weight = _canonical(rewriter.scope.weight(call.args[1]), str(attrs.kernel_layout))
     axes = [layout.index(axis) for axis in "NHWC"]
@@ -116,7 +118,7 @@ def _dense(rewriter: Rewriter, region: ClampedResult, call: relax.Call, bias: re
     x = rewriter.scope.activation(call.args[0])
     weight, made = rewriter.scope.weight(call.args[1]), shape_of(call.ty)
     if weight.data.ndim != 2:
-        raise RefusedError(f"a matmul of {weight.data.ndim}-dimensional weights")
+        raise RefusedError(f"a matmul with {weight.data.ndim}-dimensional weights is not supported")
     layer = _layer(rewriter, region, (x, weight, bias), made)
     return computed(rewriter, "FULLY_CONNECTED", lambda: dense_of(layer, made), [x])
 

@@ -126,12 +126,12 @@ def _kernels(
             mod = compat.fuse_primitives()(mod)
     except tvm.error.InternalError as error:
         reason = str(error).strip().splitlines()[0]
-        raise UnsupportedError(f"TVM cannot fuse the rewritten ops: {reason}") from error
+        raise UnsupportedError(f"TVM cannot fuse the rewritten operators: {reason}") from error
     result = []
     for name, function in zip(names, functions, strict=True):
         kernel = mod[name]
         if not compat.is_prim_func(kernel) or len(kernel.params) != len(function.params) + 1:
-            raise UnsupportedError(f"{name}: TVM cannot lower it to a kernel")
+            raise UnsupportedError(f"{name}: TVM cannot lower the function to a kernel")
         result.append(lean(kernel) if compat.has_blocks(kernel) else kernel)
     return result
 

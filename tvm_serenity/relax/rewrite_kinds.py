@@ -12,7 +12,7 @@ from tvm_serenity.operators import RELAX, MemoryUse
 from tvm_serenity.rewrite.net import Kind
 from tvm_serenity.rewrite.roles import role
 
-OWN_KERNEL = "its kernel is TVM's own"
+OWN_KERNEL = "TVM computes it with a kernel of its own"
 LAYOUTS = ("NCHW", "NHWC")
 """Layouts of activations whose channels can be split."""
 
@@ -45,13 +45,13 @@ def kind_of(
     """
     call = binding.value
     if not compat.is_tensor(binding.var.ty):
-        return Kind.OPAQUE, "it makes a tuple"
+        return Kind.OPAQUE, "its result is a tuple"
     if not operands_of(call):
-        return Kind.OPAQUE, "it reads constants alone"
+        return Kind.OPAQUE, "all its operands are constants"
     kernel = compat.called_kernel(call)
     if kernel is not None:
         unfinished = compat.has_blocks(mod[kernel]) and LEAN not in (mod[kernel].attrs or {})
-        return Kind.OPAQUE, "" if unfinished else "its kernel is finished"
+        return Kind.OPAQUE, "" if unfinished else "its kernel is already scheduled"
     kind = _told(call)
     if kind is None:
         return Kind.OPAQUE, OWN_KERNEL
@@ -67,7 +67,7 @@ def _refusal(kind: Kind, binding: relax.VarBinding, tensors: Sequence[Any]) -> s
     if kind is Kind.CONV and not (len(tensors) == 1 and tensors[0].same_as(call.args[0])):
         return "its weights are not constants"
     if kind is Kind.CONCAT and any(compat.is_constant(f) for f in call.args[0].fields):
-        return "it joins constants"
+        return "it concatenates constants"
     if kind is Kind.COPY and not _keeps_bytes(binding, tensors[0]):
         return OWN_KERNEL
     if kind in (Kind.MAP, Kind.ADD):

@@ -68,7 +68,7 @@ class _Group:
     operands: list[relax.Var]
     opaque: str = ""
     biases: int = 0
-    closed: bool = False  # an operator other than a bias follows
+    closed: bool = False  # # Whether an operator other than a bias follows.
 
 
 @dataclass
@@ -161,13 +161,15 @@ def read_net(mod: tvm.IRModule, *, name: str = "main", external: bool = True) ->
         for var in variables_of(binding.value):
             uses[var] = uses.get(var, 0) + 1
     for var in variables_of(function.body.body):
-        uses[var] = uses.get(var, 0) + 2  # results are never inside a group
+        uses[var] = uses.get(var, 0) + 2  # # Two extra uses: results are never inside a group.
     reader = _Reader(mod, uses)
     for binding in bindings:
         if not compat.is_call(binding.value):
-            raise UnsupportedError(f"binding {binding.var.name!r}: tuples are not rewritten")
+            raise UnsupportedError(f"binding {binding.var.name!r}: tuples cannot be rewritten")
         if compat.overwritten(binding.value) is not None:
-            raise UnsupportedError(f"binding {binding.var.name!r}: it writes in place already")
+            raise UnsupportedError(
+                f"binding {binding.var.name!r}: operators that write in place cannot be rewritten"
+            )
         reader.add(binding)
     return _net(function, reader, name, external)
 
@@ -255,9 +257,9 @@ def _conv(group: _Group, source: Source) -> Conv:
     layout, kernel = str(attrs.data_layout), str(attrs.kernel_layout)
     pinned = ""
     if layout not in LAYOUTS:
-        pinned = f"its layout {layout} is not known"
+        pinned = f"its layout {layout} is not supported"
     elif sorted(kernel) != sorted("OIHW"):
-        pinned = f"its weights have the layout {kernel}, which is not known"
+        pinned = f"the layout {kernel} of its weights is not supported"
     elif not compat.is_constant(weight):
         pinned = "its weights are not constants"
     extents = [int(v) for v in weight.ty.shape.values]

@@ -51,7 +51,7 @@ def _fed(network: Network, chain: Chain) -> bool:
 
 
 def work_of(rows: RowModule) -> Work:
-    """Return the products of a network's integer convolutions and dense layers."""
+    """Return the multiply-accumulates of a network's integer convolutions and dense layers."""
     total = 0
     for kernel in rows.kernels:
         if kernel is None or kernel.source is None:

@@ -109,7 +109,9 @@ class _Reader:
         graph = self.graph
         for tensor in graph.tensors:
             if tensor.role is Role.STATE:
-                raise UnsupportedError(f"{name}: keeps {tensor.name!r} between runs")
+                raise UnsupportedError(
+                    f"{name}: {tensor.name!r} keeps its value between runs, which rows cannot"
+                )
         tensors = [t for t in range(len(graph.tensors)) if graph.in_profile[t]]
         number = {t: i for i, t in enumerate(tensors)}
         layers: list[Layer] = []
@@ -117,7 +119,7 @@ class _Reader:
         for index, op in enumerate(graph.ops):
             if index in graph.constant_ops:
                 raise UnsupportedError(
-                    f"op {op.name!r}: it computes a constant; fold constants first"
+                    f"op {op.name!r}: its result is a constant; fold constants first"
                 )
             for layer, kernel in self.layers(index, op, number):
                 layers.append(layer)
@@ -240,7 +242,7 @@ class _Reader:
             elif len(op.outputs) == 1:
                 self.cut[key] = kernel_by_rows(kernel, data, tables)
             else:
-                self.cut[key] = UnsupportedError("it makes several tensors")
+                self.cut[key] = UnsupportedError("it has several results")
         return self.cut[key]
 
 
@@ -255,7 +257,7 @@ def kernel_by_rows(
     with their values.
     """
     if not may_change(kernel):
-        return UnsupportedError("its loops are not known, or it makes nothing")
+        return UnsupportedError("its loops are not known, or it has no result")
     constants = len(kernel.params) - 1 - len(data)
     if constants == 0:
         try:

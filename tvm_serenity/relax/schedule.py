@@ -56,8 +56,8 @@ def order_module(mod: tvm.IRModule, order_of: OrderOf) -> Any:
     for name, function in functions_of(mod):
         if ARENA in (function.attrs or {}):
             raise UnsupportedError(
-                f"{name.name_hint!r} already has a planned arena: SerenitySchedule comes before "
-                "SerenityPlanMemory"
+                f"{name.name_hint!r} already has a planned arena: run SerenitySchedule "
+                "before SerenityPlanMemory"
             )
     mod = relax.transform.ConvertToDataflow(min_size=2)(mod)
     result = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)

@@ -87,7 +87,7 @@ class _StepEmitter(Emitter):
     step: SlidingStep
 
     def in_steps(self, found: SlidingStep, states: Sequence[int]) -> SlidingModule:
-        """The module, and what it takes in and returns."""
+        """Return the module, with what it reads and returns in each step."""
         self.step, self.steady = found, found.steady
         network, source = self.rows.network, self.rows.network.features[self.steady.source]
         arriving = (1, self.steady.step, *source.shape[2:])

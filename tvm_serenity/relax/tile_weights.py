@@ -9,7 +9,7 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.kernels.spec_read import kind_of
 from tvm_serenity.kernels.tile import tiling_for
-from tvm_serenity.kernels.tile_weights import InTiles, in_tiles
+from tvm_serenity.kernels.tile_weights import NEAR_BYTES, InTiles, in_tiles
 from tvm_serenity.relax.lower import functions_of
 
 
@@ -20,7 +20,8 @@ def tile_weights(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
     stay. A constant of several calls stays one constant.
     """
     calls = [call for _, function in functions_of(mod) for call in _calls(function)]
-    names = dict.fromkeys(compat.called_kernel(call).name_hint for call in calls)
+    far = [call for call in calls if _reads_far_constant(call)]
+    names = dict.fromkeys(compat.called_kernel(call).name_hint for call in far)
     forms = {name: form for name in names if (form := _form(mod[name], target)) is not None}
     while True:
         read = _widths(calls, forms)
@@ -47,6 +48,12 @@ def _widths(calls: Sequence[Any], forms: Mapping[str, InTiles]) -> dict[int, set
                 width = form.width if form and form.index == index else 0
                 found.setdefault(compat.constant_address(value), set()).add(width)
     return found
+
+
+def _reads_far_constant(call: relax.Call) -> bool:
+    """Return whether a constant of a call is large enough to be reordered."""
+    constants = [a for a in compat.kernel_arguments(call) if compat.is_constant(a)]
+    return any(compat.constant_array(a).nbytes > NEAR_BYTES for a in constants)
 
 
 def _weights(call: relax.Call, form: InTiles) -> int:

@@ -1,4 +1,4 @@
-"""Chooses where the inputs that are in memory from the start begin in the arena."""
+"""Chooses the arena offset of the resident inputs, which are in memory from the start."""
 
 from collections.abc import Sequence
 
@@ -8,30 +8,35 @@ from tvm_serenity.rows.split import Banded
 from tvm_serenity.search.deadline import seconds_left, within
 
 BASES = 12
-"""Candidate offsets in the first round."""
+"""Number of candidate offsets in the first round."""
 SLACK = 75
-"""An offset may cost the peak divided by this number."""
+"""The inputs may end above the order's peak by at most the peak divided by this number."""
 BASES_SHARE = 0.3
-"""Share of a time limit for the search of an offset."""
+"""Share of the time limit that the search for an offset may take."""
 
 
 def bases_below(banded: Banded) -> list[int]:
-    """Return input offsets at which the first row computed from an input begins right below it."""
-    far = {
+    """Return input offsets in bytes, ascending, that leave space for an overlapping row below.
+
+    At such an offset, the first row that is computed from a resident input and overlaps it begins
+    at or just above the arena's start.
+    """
+    distances = {
         distance
         for layer in banded.network.layers
         for feature, distance in zip(layer.inputs, layer.over, strict=False)
         if feature in banded.resident and distance is not None
     }
     align = input_alignment(banded)
-    return [-(-distance // align) * align for distance in sorted(far)]
+    return [-(-distance // align) * align for distance in sorted(distances)]
 
 
 def promising_base(banded: Banded, order: Sequence[int], peak: int, limits: Limits) -> int:
-    """Return the best of several input offsets between the arena's start and its end.
+    """Return the input offset in bytes with the smallest arena among several candidates.
 
-    At a higher offset, dead rows form one free block with the memory below. The search narrows its
-    step around the best offset until a share of the time limit ends.
+    At a higher offset, dead input rows form one free block with the memory below the inputs. The
+    search halves the distance between candidates around the best offset, until the distance is one
+    unit of alignment or a share of the time limit is used up.
     """
     align = input_alignment(banded)
     highest = max(0, peak + peak // SLACK - held_bytes(banded)) // align

@@ -1,16 +1,16 @@
-"""A lower bound for all bands: no order, placement or band height needs a smaller arena.
+"""A lower bound on the arena over all orders, placements and band heights.
 
-It is the bound of bands of one row. Take any order of taller bands, and run each of its ops as the
-single rows that it computes, one after the other. A row is live only while its band is: its op runs
-inside the band's op, and its last reader is one of the band's readers. The inputs, outputs and
-workspace of an op of one row are part of those of its band's op. So the order of rows has no higher
-peak, and a bound on the peak of every order of rows holds for bands; an arena is at least the peak
-of its order. Where an output row may overlap a dying row (``Layer.over``), the peaks subtract the
-largest saving, for bands of one row alone: taller bands do not overlap.
+The bound for bands of one row also holds for taller bands. Proof: take any order of taller bands,
+and replace each op by the ops of its single rows, one after the other. A row is live only while its
+band is live, because the row's op runs during the band's op, and every reader of the row is part of
+a reader of the band. The inputs, outputs and workspace of a row's op are part of the band's op. So
+the order of rows has no higher peak than the order of bands, and an arena is never smaller than the
+peak of its order. Where an output row may overlap a dying row (``Layer.over``), the peak subtracts
+the largest possible saving. Only bands of one row overlap.
 
-Input rows that arrive are either stored, or read from the caller's memory; the bound is the smaller
-of both. A certificate holds one order certificate for each (``schedule.certificate``), which
-``check_bound`` verifies without the search.
+Arriving input rows are either stored, or read from the caller's memory. The bound is the smaller
+one of these two cases. A certificate holds one order certificate (``schedule.certificate``) per
+case; ``check_bound`` verifies it without a search.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,11 @@ FORMAT = "tvm-serenity rows certificate 1"
 
 @dataclass(frozen=True)
 class RowsBound:
-    """Bands of one row, for each way in which the input may arrive, with the order of each."""
+    """A lower bound for a network: one entry of ``finest`` and ``orders`` per kind of input.
+
+    The kinds are a resident input, or with ``streamed`` arriving rows that are stored or read from
+    the caller's memory. ``finest`` is the network in bands of one row, ``orders`` its schedule.
+    """
 
     streamed: bool
     finest: tuple[Banded, ...]
@@ -60,10 +64,11 @@ def rows_bound(
     limits: Limits | None = None,
     known: Iterable[Streaming] = (),
 ) -> RowsBound:
-    """Return a lower bound for ``network`` in bands of any heights.
+    """Return a lower bound on the arena of ``network`` over all band heights.
 
-    The search takes one or two time limits. Orders in ``known`` are reused for equal bands. Raises
-    :class:`InputError` if the input cannot arrive by rows, as ``split`` does.
+    The search takes one or two time limits. If an entry of ``known`` has bands of one row, its
+    schedule is reused. Raises :class:`InputError` if ``streamed`` is set and the input cannot
+    arrive row by row (see ``split``).
     """
     ordered = list(known)
     bands = _finest(network, streamed)
@@ -72,7 +77,7 @@ def rows_bound(
 
 
 def _ordered(finest: Banded, known: Sequence[Streaming], limits: Limits) -> Schedule:
-    """Return the best known order for the same bands, or search one."""
+    """Return the known schedule of ``finest`` with the highest bound, or search for a schedule."""
     same = [one.schedule for one in known if one.banded.graph == finest.graph]
     if same:
         return max(same, key=lambda schedule: schedule.lower_bound_bytes)
@@ -80,10 +85,10 @@ def _ordered(finest: Banded, known: Sequence[Streaming], limits: Limits) -> Sche
 
 
 def check_bound(network: Network, claims: Mapping[str, Any]) -> Confirmed:
-    """Return the confirmed claims of a certificate of ``network``.
+    """Verify ``claims``, a certificate of ``RowsBound``, and return the confirmed values.
 
-    The peak is the smallest over its orders of rows; the bound counts as checked only if the bound
-    of every order is. Raises :class:`CheckError`, which names the wrong claim.
+    The confirmed peak is the smallest peak of the certificate's orders. ``bound_checked`` is True
+    only if the bound of every order was checked. Raises :class:`CheckError` for a wrong claim.
     """
     try:
         if claims["format"] != FORMAT:
@@ -111,7 +116,7 @@ def check_bound(network: Network, claims: Mapping[str, Any]) -> Confirmed:
 
 
 def _finest(network: Network, streamed: bool) -> tuple[Banded, ...]:
-    """Return the network in bands of one row, for each way in which its input may arrive."""
+    """Return the network in bands of one row, once per kind of input (see :class:`RowsBound`)."""
     heights = heights_of(network, 1)
     first = split(network, heights, streamed=streamed)
     if first.feeding in (None, SOURCE):

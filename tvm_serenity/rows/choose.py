@@ -1,8 +1,8 @@
 """Chooses the rows per band: for the smallest arena, or the coarsest bands within a limit.
 
-Finer bands never have a higher peak, but they need more calls, and their placement is harder. So
-the search tries bands of 1, 2, 4, ... rows for all features alike. Then, between two cuts of the
-network at a time, it makes bands coarser as long as the arena does not grow.
+Finer bands never have a higher peak, but they need more calls, and they are harder to place. So
+the search first tries bands of 1, 2, 4, ... rows, the same for all features. Then it doubles the
+band heights of one segment of the network at a time, as long as the arena does not grow.
 """
 
 import time
@@ -21,22 +21,25 @@ from tvm_serenity.rows.stream import Streaming, arriving, stream
 from tvm_serenity.search.deadline import seconds_left
 
 FAR = 1.2
-"""Orders whose peak exceeds the limit by this factor are not searched from."""
+"""No order search starts if the initial order's peak exceeds this multiple of the RAM limit."""
 READY_S = 8e-5
-"""Minimum seconds per band to create, order and place all bands once."""
+"""Minimum seconds per band that creating, ordering and placing a split network takes."""
 LAYER_BYTES, SLOT_BYTES, FEATURE_BYTES = 16, 6, 8
-"""Bytes of an entry in the walker's tables on a 32-bit machine."""
+"""Bytes of a table entry of the C program that runs the bands, on a 32-bit machine."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A goal: an arena of ``ram_bytes`` (None: smallest) and tables of ``table_bytes`` at most."""
+    """Upper limits in bytes on the arena and on the tables in flash.
+
+    ``ram_bytes`` None: find the smallest arena. ``table_bytes`` None: no limit.
+    """
 
     ram_bytes: int | None = None
     table_bytes: int | None = None
 
     def met(self, streaming: Streaming) -> bool:
-        """Return whether a split network keeps within all limits."""
+        """Return whether the arena and the tables of ``streaming`` are within the limits."""
         within = self.ram_bytes is None or streaming.arena_bytes <= self.ram_bytes
         return within and (
             self.table_bytes is None or table_bytes(streaming.banded) <= self.table_bytes
@@ -45,11 +48,12 @@ class Goal:
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen bands: ``best`` meets the goal, or has the smallest arena if none does.
+    """The chosen bands: ``best`` meets the goal, or has the smallest arena if nothing meets it.
 
-    ``met``: whether the goal is met. ``tried`` are the networks with equal bands that were tried,
-    coarse to fine; ``untried`` the rows per band for which time was too short. ``recomputed``:
-    chains of layers in tiles, if requested; it holds none if they save nothing.
+    ``met``: whether ``best`` meets the goal. ``tried``: the results for equal bands in all
+    features, coarse to fine. ``untried``: numbers of rows per band that were skipped for lack of
+    time. ``recomputed``: the chains of layers in tiles, None if recomputation was not requested; it
+    has no chain if recomputation saves nothing.
     """
 
     best: Streaming
@@ -68,9 +72,9 @@ def choose(
     limits: Limits | None = None,
     known: Mapping[int, Streaming] = MappingProxyType({}),
 ) -> Choice:
-    """Return bands for ``network``, ordered and placed, within about four time limits.
+    """Return ordered and placed bands for ``network``, in about four time limits.
 
-    ``known`` holds networks split into equal bands, by rows per band, as ``curve`` yields them.
+    ``known`` maps rows per band to results for equal bands, such as ``curve`` yields.
     """
     goal, limits = goal or Goal(), limits or Limits()
     started = time.perf_counter()
@@ -101,11 +105,11 @@ def choose(
     best = min(
         allowed or list(tried.values()), key=lambda s: (s.arena_bytes, len(s.banded.graph.ops))
     )
-    room = best.arena_bytes if least or not allowed else goal.ram_bytes
-    assert room is not None
-    late = max(deadline, time.perf_counter() + seconds_left(limits.time_limit_s / 2) / 2)
-    coarser = coarsened(best, room, limits, late)
-    if (goal.met(coarser) or not allowed) and coarser.arena_bytes <= room:
+    limit_bytes = best.arena_bytes if least or not allowed else goal.ram_bytes
+    assert limit_bytes is not None
+    stop = max(deadline, time.perf_counter() + seconds_left(limits.time_limit_s / 2) / 2)
+    coarser = coarsened(best, limit_bytes, limits, stop)
+    if (goal.met(coarser) or not allowed) and coarser.arena_bytes <= limit_bytes:
         best = coarser
     best = at_most_in_memory(best, limits)
     seconds = time.perf_counter() - started
@@ -117,10 +121,10 @@ def choose(
 def recomputed(
     plain: Choice, found: Recomputed, network: Network, chosen: Callable[[Network], Choice]
 ) -> Choice:
-    """Return ``chosen``'s result with chains in tiles, or ``plain`` if that is no smaller.
+    """Return the choice for the network with chains in tiles, or ``plain`` if it needs no less RAM.
 
-    If the found tiles leave gaps in the arena, the narrowest tiles are tried: they need less
-    workspace.
+    ``chosen`` is the function that chooses bands for a network; ``found`` holds the chains. If the
+    arena is above its lower bound, tiles of one column are tried too, which need less workspace.
     """
     best, seconds = replace(plain, recomputed=found.without()), plain.seconds
     for candidate in dict.fromkeys((found, found.narrowest())) if found.tiles else ():
@@ -134,9 +138,10 @@ def recomputed(
 
 
 def at_most_in_memory(found: Streaming, limits: Limits) -> Streaming:
-    """Return ``found``, or the plan of an input in memory at the same bands if it is smaller.
+    """Return ``found``, or a plan that stores the complete arriving input first, if it is smaller.
 
-    The search for an arriving input is a different one, and may end further from its bound.
+    The second plan has the same bands. A plan for arriving rows should never be larger, but its
+    search may end further above the lower bound.
     """
     network = found.banded.network
     if found.banded.feeding is None or found.gap == 0 or seconds_left() == 0:
@@ -151,7 +156,7 @@ def at_most_in_memory(found: Streaming, limits: Limits) -> Streaming:
 def curve(
     network: Network, *, streamed: bool = False, limits: Limits | None = None
 ) -> Iterator[tuple[int, Streaming]]:
-    """Yield rows per band, from all to one, with the network split so, while there is time."""
+    """Yield pairs of rows per band and the result, from unsplit to one row, while time is left."""
     coarse = _coarse_first(network)
     for rows in coarse:
         if rows != coarse[0] and _too_late(network, rows):
@@ -163,7 +168,11 @@ def curve(
 
 
 def coarsened(found: Streaming, room: int, limits: Limits, deadline: float) -> Streaming:
-    """Return ``found`` with coarser bands, as long as its arena stays within ``room`` bytes."""
+    """Return ``found`` with coarser bands, with an arena of at most ``room`` bytes.
+
+    Returns ``found`` itself if no coarser bands fit or ``deadline`` (in seconds of
+    ``time.perf_counter``) has passed.
+    """
     network, streamed = found.banded.network, found.banded.feeding is not None
     heights, looked_at = list(found.banded.heights), 0
     for group in _groups(network):
@@ -185,9 +194,9 @@ def coarsened(found: Streaming, room: int, limits: Limits, deadline: float) -> S
 
 
 def table_bytes(banded: Banded) -> int:
-    """Return an estimate of the bytes of the walker's tables for a split network.
+    """Return an estimate of the bytes of tables in flash with which C code runs ``banded``.
 
-    The estimate assumes that the rows a layer reads are consecutive.
+    The estimate assumes that each layer reads consecutive rows.
     """
     network = banded.network
     layers = [layer for layer in network.layers if not layer.view]
@@ -205,31 +214,34 @@ def table_bytes(banded: Banded) -> int:
 
 
 def _coarse_first(network: Network) -> list[int]:
-    """Return rows per band: all rows, then powers of two down to 1."""
+    """Return the rows per band to try: the tallest feature's rows, then powers of two down to 1."""
     tallest = max(feature.height for feature in network.features)
     powers = [1 << k for k in range(tallest.bit_length()) if 1 << k < tallest]
     return [tallest, *reversed(powers)]
 
 
 def _least_first(network: Network) -> list[int]:
-    """Return rows per band, the most promising for the smallest arena first; at most 8."""
+    """Return the rows per band to try for the smallest arena, ascending, up to 8 rows."""
     return [rows for rows in reversed(_coarse_first(network)) if rows <= 8] or [1]
 
 
 def _finest_in_time(network: Network) -> int:
-    """Return the fewest rows per band whose bands are ready in the remaining time, else all."""
+    """Return the fewest rows per band that can be placed in the remaining time.
+
+    Returns the rows of the tallest feature if the time is too short for any bands.
+    """
     coarse = _coarse_first(network)
     return next((rows for rows in reversed(coarse) if not _too_late(network, rows)), coarse[0])
 
 
 def _too_late(network: Network, rows: int) -> bool:
-    """Return whether too little time is left to prepare bands of ``rows`` rows."""
+    """Return whether the remaining time is too short to place bands of ``rows`` rows."""
     heights = (network.rows(layer.outputs[0]) for layer in network.layers if layer.splits)
     return seconds_left() < READY_S * sum(-(-height // rows) for height in heights)
 
 
 def _hopeless(network: Network, rows: int, streamed: bool, goal: Goal) -> bool:
-    """Return whether the segment program's order is too far above the limit to search from."""
+    """Return whether the initial order's peak is more than ``FAR`` times ``goal.ram_bytes``."""
     assert goal.ram_bytes is not None
     return (
         _peak(split(network, heights_of(network, rows), streamed=streamed)) > FAR * goal.ram_bytes
@@ -241,7 +253,7 @@ def _peak(banded: Banded) -> int:
 
 
 def _groups(network: Network) -> list[list[int]]:
-    """Return the features with rows between each two cuts; inputs are in the first group."""
+    """Return the features of several rows, one group per segment; inputs are in the first group."""
     groups: list[list[int]] = [[f for f in network.inputs if network.rows(f) > 1]]
     cuts = set(cuts_of(network))
     for index, layer in enumerate(network.layers):
@@ -252,24 +264,24 @@ def _groups(network: Network) -> list[list[int]]:
 
 
 REMEDY = "leave rows out, or change the network's shapes"
-"""What to do with a network that has no rows to split."""
+"""The remedy in messages about a network that has no rows to split."""
 
 
 def check_splittable(network: Network) -> None:
-    """Raise :class:`InputError`, with the reasons, if no layer can be split into rows."""
+    """Raise :class:`InputError` with the reasons if no layer can be split into rows."""
     if not network.splittable:
         reasons = "; ".join(network.unsplit) or _without_rows(network)
-        raise InputError(f"{network.name}: nothing can be split into rows: {reasons}; {REMEDY}")
+        raise InputError(f"{network.name}: no layer can be split into rows: {reasons}; {REMEDY}")
 
 
 def _without_rows(network: Network) -> str:
-    """Return why no tensor has rows: the largest tensor, and the operator that produces it."""
+    """Return the reason why no tensor has rows, with the largest tensor and its producer."""
     if not network.layers:
         return "the network has no operators"
-    made = [(layer, network.features[f]) for layer in network.layers for f in layer.outputs]
-    layer, feature = max(made, key=lambda pair: pair[1].size_bytes)
+    results = [(layer, network.features[f]) for layer in network.layers for f in layer.outputs]
+    layer, feature = max(results, key=lambda pair: pair[1].size_bytes)
     shape = "x".join(map(str, feature.shape)) or f"{feature.size_bytes} bytes"
     return (
-        f"operator {layer.kind} makes tensor {feature.name!r}, the largest, of {shape}; rows are "
-        "those of 4-D tensors of several rows with a batch of 1"
+        f"the largest tensor, {feature.name!r} of {shape} (computed by {layer.kind}), has no rows; "
+        "only 4-D tensors with a batch of 1 and a height above 1 have rows"
     )

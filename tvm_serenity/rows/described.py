@@ -9,7 +9,7 @@ from tvm_serenity.rows.stream import Streaming
 
 
 def described(chosen: Choice) -> dict[str, Any]:
-    """Return a choice as a JSON object."""
+    """Return a choice of bands as a JSON object."""
     best = chosen.best
     network = best.banded.network
     rows = {f.name: h for f, h in zip(network.features, best.banded.heights, strict=True)}
@@ -28,21 +28,20 @@ def described(chosen: Choice) -> dict[str, Any]:
 
 
 def recomputed_text(found: Mapping[str, Any]) -> str:
-    """Return ``described``'s ``recompute`` object in words."""
+    """Return the text form of the ``recompute`` object of :func:`described`."""
     factor, chains = found["factor"], found["chains"]
     if not chains:
-        return f"nothing (up to {found['limit']:g} times the multiply-accumulates allowed)"
+        return f"nothing (limit: {found['limit']:g} times the multiply-accumulates)"
     again = sum(chain["again"] for chain in chains)
     return (
-        f"{factor - 1:.1%} of the multiply-accumulates, {found['limit'] - 1:.1%} allowed: {again} "
-        f"convolutions inside the layers that read them; {len(chains)} chains of layers in tiles "
-        "of "
-        "columns"
+        f"{factor - 1:.1%} of the multiply-accumulates (limit {found['limit'] - 1:.1%}): "
+        f"{len(chains)} chains of layers run in tiles of columns; {again} of them recompute "
+        "their first convolution"
     )
 
 
 def point(found: Streaming) -> dict[str, Any]:
-    """Return the figures of a split network as a JSON object."""
+    """Return the sizes, the bound and the outcome of a split network as a JSON object."""
     return {
         "rows": rows_text(found),
         "arena_bytes": found.arena_bytes,
@@ -56,7 +55,7 @@ def point(found: Streaming) -> dict[str, Any]:
 
 
 def rows_text(found: Streaming) -> str:
-    """Return the rows per band: one number, or the range over features with rows."""
+    """Return the rows per band: one number if all features share it, else their range."""
     features = found.banded.network.features
     pairs = zip(features, found.banded.heights, strict=True)
     heights = [h for f, h in pairs if f.height > 1]

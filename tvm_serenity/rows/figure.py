@@ -8,7 +8,7 @@ from tvm_serenity.system.plots import new_figure, open_frame, write_figure
 
 
 def plot_curve(title: str, points: Sequence[Streaming], path: str) -> None:
-    """Write a plot of the arena, its bound and the table bytes of each point to ``path``."""
+    """Write a plot of arena, lower bound and tables, in KiB per number of rows, to ``path``."""
     figure = new_figure(6, 4)
     axes = figure.add_subplot()
     rows = [max(p.banded.heights) for p in points]

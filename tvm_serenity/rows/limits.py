@@ -1,4 +1,7 @@
-"""Limits of the searches for bands: steps, which do not depend on the machine's load, and time."""
+"""Limits of the searches in row streaming: numbers of steps, and seconds.
+
+A limit in steps makes a result independent of the machine's load.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,29 +12,29 @@ from tvm_serenity.schedule import Options as SearchOptions
 from tvm_serenity.schedule.result import Progress
 
 SEARCHES = 4
-"""Number of searches that choose bands one after the other, roughly."""
+"""Approximate number of searches that the choice of bands runs in sequence."""
 PARTS = 3
-"""Time limits per network: for an order, its placement, and a placement with inputs elsewhere."""
+"""Number of time limits per network: one each for the order, its placement, and the placement at
+another input offset."""
 ORDER_STEPS, PLACE_STEPS = 1_000_000, 200_000
-"""Steps of an order search, and of a placement; a few seconds on a desktop computer."""
+"""Steps of an order search and of a placement; each takes a few seconds on a desktop computer."""
 NEARBY_STEPS = 5_000
-"""Steps of a placement near a known one: of a similar order, or of another input offset."""
+"""Steps of a placement that varies a known one: by a similar order or another input offset."""
 NEARBY = 20
 """Number of orders near the best one to place."""
 TILES_EFFORT = 4.0
 """Factor on the steps for layers in tiles, whose workspace makes placement harder."""
 COARSER_OPS = 40_000
-"""Limit on the operators of coarser bands over all attempts."""
+"""Limit on the total number of operators in all graphs that are built for coarser bands."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of the order search and of each of two placements: work, and seconds at most.
+    """Limits of an order search and of each of its two placements.
 
-    ``effort`` is a multiple of the usual work, in steps of the searches. With it alone the result
-    does not depend on the machine's load; ``time_limit_s`` can end the search earlier. The search
-    for overlapping rows gets the same limits again. ``progress`` is called by the order search
-    regularly.
+    ``effort`` multiplies the default numbers of steps. Without a ``time_limit_s`` the result does
+    not depend on the machine's load; the time limit may end a search earlier. The search for
+    overlapping rows has the same limits once more. The order search calls ``progress`` regularly.
     """
 
     time_limit_s: float = inf
@@ -43,13 +46,13 @@ class Limits:
     def within(
         total_s: float | None, progress: Callable[[Progress], None] | None = None
     ) -> "Limits":
-        """Return the limits of searches that share ``total_s`` seconds; None: effort alone."""
+        """Return limits with which all searches take ``total_s`` seconds in total (None: any)."""
         usual = Limits(progress=progress)
         return usual if total_s is None else replace(usual, time_limit_s=total_s / SEARCHES)
 
     @property
     def of_tiles(self) -> "Limits":
-        """The limits for chains in tiles of columns."""
+        """These limits with more steps, for networks with layers in tiles."""
         return replace(self, effort=TILES_EFFORT * self.effort)
 
     @property
@@ -60,22 +63,22 @@ class Limits:
 
     @property
     def place(self) -> PlanOptions:
-        """Options of one placement; two orders are placed, and some nearby."""
+        """Options of one placement: a third of the time limit."""
         steps = round(self.effort * PLACE_STEPS)
         return PlanOptions(time_limit_s=self.time_limit_s / 3, steps=steps, seed=self.seed)
 
     @property
     def nearby(self) -> PlanOptions:
-        """Options of a placement that differs little from a known one."""
+        """Options of a placement that varies a known one."""
         steps = round(self.effort * NEARBY_STEPS)
         return PlanOptions(time_limit_s=self.time_limit_s / 12, steps=steps, seed=self.seed)
 
     @property
     def looked_at(self) -> int:
-        """Limit on the operators of coarser bands to order, over all attempts."""
+        """Limit on the total number of operators in all graphs that are built for coarser bands."""
         return round(self.effort * COARSER_OPS)
 
     @property
     def orders(self) -> int:
-        """Number of orders near the best one to place."""
+        """Number of orders similar to the best one that are placed."""
         return round(self.effort * NEARBY)

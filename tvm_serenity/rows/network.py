@@ -1,8 +1,8 @@
-"""The network of row streaming: feature maps of rows, and the rows that each layer needs.
+"""The network of row streaming: features (tensors with rows), and the rows that each layer needs.
 
-A feature is a tensor stored row by row (NHWC, batch 1: a row has W x C elements); a tensor without
-rows is one row. A layer computes row y of its outputs from some rows of its inputs (``Need``), or
-from an unsplit input. Kernels are not part of it; the reader of the network keeps them under the
+A feature is stored row by row (NHWC, batch 1: a row has W x C elements). A tensor without rows is a
+feature of one row. A layer computes row y of its outputs from a range of rows of each input
+(``Need``), or from an unsplit input. A network does not hold kernels; its users keep them by the
 layer's index.
 """
 
@@ -33,14 +33,15 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer; ``inputs`` and ``outputs`` are features, ``needs`` holds one entry per input.
+    """A layer: ``inputs`` and ``outputs`` are indices of features.
 
-    A need of None means the unsplit input, with consecutive rows in memory. All outputs have the
-    same height. A ``view`` is its only input under another shape. A layer that ``sums`` adds the
-    rows of its only input into an output of one row. ``whole`` says why a layer with rows is not
-    split ("" if it is, or has no rows). ``over``: for each input, the bytes by which an output row
-    must begin below a dying row of the input to overlap it, 0 for the same offset; None, or no
-    entry: no overlap.
+    ``needs``: per input, the input rows that each output row needs; None if the layer reads the
+    unsplit input, whose rows must be contiguous. All outputs have the same height. ``view``: the
+    output shows the bytes of the only input. ``sums``: the layer adds up the rows of its only
+    input; the output has one row. ``whole``: the reason why a layer with rows is not split; "" if
+    it is split or has no rows. ``over``: per input, the bytes by which an output row must begin
+    below a dying input row to overlap it (0: at the same offset); None or a missing entry forbids
+    the overlap.
     """
 
     name: str
@@ -62,7 +63,11 @@ class Layer:
 
 @dataclass(frozen=True)
 class Network:
-    """Layers in topological order; raises :class:`GraphError` if parts do not fit together."""
+    """Layers in topological order, and the features that they read and write.
+
+    Raises :class:`GraphError` if the outputs of a layer differ in height, or if ``needs`` does not
+    match the heights of inputs and outputs.
+    """
 
     name: str
     features: tuple[Feature, ...]
@@ -76,24 +81,24 @@ class Network:
 
     @cached_property
     def producer(self) -> dict[int, int]:
-        """The layer that produces each feature."""
+        """Maps each computed feature to the layer that computes it."""
         return {f: i for i, layer in enumerate(self.layers) for f in layer.outputs}
 
     @cached_property
     def readers(self) -> dict[int, tuple[int, ...]]:
-        """For each feature, the layers that read it, ascending."""
-        found: dict[int, list[int]] = {f: [] for f in range(len(self.features))}
+        """Maps each feature to the layers that read it, ascending."""
+        readers: dict[int, list[int]] = {f: [] for f in range(len(self.features))}
         for index, layer in enumerate(self.layers):
             for f in dict.fromkeys(layer.inputs):
-                found[f].append(index)
-        return {f: tuple(layers) for f, layers in found.items()}
+                readers[f].append(index)
+        return {f: tuple(layers) for f, layers in readers.items()}
 
     @cached_property
     def contiguous(self) -> frozenset[int]:
-        """Features whose rows must be consecutive in memory.
+        """Features whose rows must be contiguous in memory.
 
-        These are unsplit inputs of a layer, outputs of a layer that is unsplit or sums up, the
-        network's outputs, and both sides of a view.
+        These are the unsplit inputs of layers, the outputs of layers that are unsplit or sum up
+        rows, the network's outputs, and the inputs and outputs of views.
         """
         contiguous = set(self.outputs)
         for layer in self.layers:
@@ -106,42 +111,43 @@ class Network:
         return frozenset(contiguous)
 
     def rows(self, feature: int) -> int:
-        """Return the height of a feature."""
+        """Return the number of rows of ``feature``."""
         return self.features[feature].height
 
     @property
     def splittable(self) -> bool:
-        """Whether any layer can be split into several rows."""
+        """Whether any layer can run row by row and has more than one row."""
         return any(layer.splits and self.rows(layer.outputs[0]) > 1 for layer in self.layers)
 
     @property
     def unsplit(self) -> tuple[str, ...]:
-        """``layer: reason`` of every layer that has rows and is not split."""
+        """A text ``layer: reason`` for each layer that has rows and cannot be split."""
         return tuple(f"{layer.name}: {layer.whole}" for layer in self.layers if layer.whole)
 
 
 def composed(outer: Need, inner: Need) -> Need:
-    """Return the rows that ``outer`` needs through a layer with ``inner`` when both are fused."""
+    """Return the need of two fused layers: ``outer`` reads what a layer with ``inner`` computes."""
     return tuple(_hull(inner[y] for y in range(first, end)) for first, end in outer)
 
 
 def hull(need: Sequence[Range], first: int, end: int) -> Range:
-    """Return the rows that the output rows ``first`` to ``end - 1`` need."""
+    """Return the smallest range of input rows that output rows ``first`` to ``end - 1`` need."""
     return _hull(need[first:end])
 
 
 def _hull(ranges: Iterable[Range]) -> Range:
-    real = [(a, b) for a, b in ranges if a < b]
-    if not real:
+    nonempty = [(a, b) for a, b in ranges if a < b]
+    if not nonempty:
         return (0, 0)
-    return min(a for a, _ in real), max(b for _, b in real)
+    return min(a for a, _ in nonempty), max(b for _, b in nonempty)
 
 
 def _check(network: Network, layer: Layer) -> None:
     heights = {network.rows(f) for f in layer.outputs}
     if len(heights) != 1:
         raise GraphError(
-            f"layer {layer.name!r}: its outputs have different heights {sorted(heights)}"
+            f"layer {layer.name!r}: its outputs have heights {sorted(heights)}, but all outputs of "
+            "a layer must have the same height"
         )
     (height,) = heights
     for f, need in zip(layer.inputs, layer.needs, strict=True):
@@ -149,11 +155,12 @@ def _check(network: Network, layer: Layer) -> None:
             continue
         if len(need) != height:
             raise GraphError(
-                f"layer {layer.name!r}: needs are given for {len(need)} rows, but it has {height}"
+                f"layer {layer.name!r}: needs has {len(need)} entries for an output of {height} "
+                "rows; give one entry per output row"
             )
         source = network.rows(f)
         if any(not 0 <= a <= b <= source for a, b in need):
             raise GraphError(
-                f"layer {layer.name!r}: it needs rows outside {network.features[f].name!r}, "
-                f"which has {source} rows"
+                f"layer {layer.name!r}: needs has rows outside of its input "
+                f"{network.features[f].name!r}, which has rows 0 to {source - 1}"
             )

@@ -1,4 +1,4 @@
-"""Places a split network so that output rows may overlap rows that die as they are computed."""
+"""Places a split network; an output row may overlap an input row that dies in the same op."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,29 +13,29 @@ from tvm_serenity.search.outcome import Outcome
 def overlap_pairs(
     banded: Banded, order: Sequence[int], ranges: Sequence[LiveRange]
 ) -> list[OverlapPair]:
-    """Return the overlaps that an order allows, as indices of its live ranges."""
+    """Return the overlaps that ``order`` allows; a pair holds indices of ``ranges``."""
     graph, pairs = banded.graph, []
     alone = {r.tensors[0]: i for i, r in enumerate(ranges) if len(r.tensors) == 1}
     for step, op in enumerate(order):
-        known = graph.ops[op]
+        current = graph.ops[op]
         dying = [
             alone[t]
-            for t in known.over
+            for t in current.over
             if t in alone and t not in graph.returned and ranges[alone[t]].stop == step + 1
         ]
-        if not dying or known.outputs[0] not in alone:
+        if not dying or current.outputs[0] not in alone:
             continue
-        made, read = alone[known.outputs[0]], dying[0]
+        result, read = alone[current.outputs[0]], dying[0]
         layer = banded.network.layers[banded.calls[op].layer]
         feature = banded.bands[ranges[read].tensors[0]].feature
-        far = layer.over[layer.inputs.index(feature)]
-        assert far is not None
-        pairs.append(OverlapPair(made, read, far))
+        distance = layer.over[layer.inputs.index(feature)]
+        assert distance is not None
+        pairs.append(OverlapPair(result, read, distance))
     return pairs
 
 
 def with_overlaps(buffers: Sequence[Buffer], pairs: Sequence[OverlapPair]) -> list[Buffer]:
-    """Return ``buffers``, one per live range, with their allowed overlaps set."""
+    """Return ``buffers``, one per live range, with the overlaps of ``pairs`` allowed."""
     result = list(buffers)
     for pair in pairs:
         result[pair.made] = pair.named(buffers[pair.made], buffers[pair.read])
@@ -51,9 +51,9 @@ def place_with_overlaps(
 ) -> Plan:
     """Return a placement of ``buffers``, one per live range, with overlapping rows.
 
-    The planner gets an overlap only where more bytes are live than the order's peak; elsewhere it
-    is not needed, and each permission enlarges the search. If the arena ends above the peak, slots
-    are tried as well.
+    The planner is given an overlap only at steps where the live bytes without overlaps exceed the
+    order's peak. At other steps an overlap is not needed, and each allowed overlap enlarges the
+    search. If the arena is larger than the peak, slots are tried as well.
     """
     pairs = overlap_pairs(banded, order, ranges)
     if not pairs:
@@ -64,7 +64,7 @@ def place_with_overlaps(
     named = tuple(with_overlaps(buffers, pairs))
     if placement.arena_bytes > peak:
         slots = in_slots(buffers, pairs, placement, options)
-        # its overlaps are not part of the planner's bound
+        # The planner's bound is for blocks, so it does not hold for buffers that overlap.
         if slots.arena_bytes < placement.arena_bytes:
             proved = slots.arena_bytes == peak
             outcome = Outcome.OPTIMAL if proved else Outcome.FEASIBLE

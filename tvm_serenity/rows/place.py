@@ -1,4 +1,4 @@
-"""Places the bands of an order, and the inputs that are in memory from the start."""
+"""Places the bands of an order and the resident inputs in the arena."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,30 +10,29 @@ from tvm_serenity.rows.overlap import place_with_overlaps
 from tvm_serenity.rows.split import Banded
 
 WORKSPACE_ALIGNMENT = 16
-"""The alignment of workspace that kernels expect, whatever they store; no core asks for more."""
+"""Alignment in bytes of every kernel's workspace, the largest that any core requires."""
 
 
 def place_bands(
     banded: Banded, order: Sequence[int], options: PlanOptions, base: int = 0
 ) -> tuple[tuple[LiveRange, ...], Plan]:
-    """Return the live ranges of an order and a plan with an offset for each.
+    """Return the live ranges of ``order``, and a plan with one offset for each range.
 
-    The bands of inputs in memory from the start have fixed offsets, each input as one block, from
-    ``base`` on.
+    Resident inputs have fixed offsets: each is one block, and the first block begins at ``base``.
     """
     ranges = live_ranges(banded.graph, order)
     fixed = input_offsets(banded, base)
     buffers = buffers_of(banded, ranges, fixed)
     plan = place_with_overlaps(banded, order, ranges, buffers, options)
-    # Input rows without readers are in memory at the start too.
-    held = base + held_bytes(banded) if fixed else 0
-    return ranges, replace(plan, arena_bytes=max(plan.arena_bytes, held))
+    # Input rows that no op reads have no live range, but they occupy memory too.
+    inputs_end = base + held_bytes(banded) if fixed else 0
+    return ranges, replace(plan, arena_bytes=max(plan.arena_bytes, inputs_end))
 
 
 def buffers_of(
     banded: Banded, ranges: Sequence[LiveRange], fixed: Mapping[int, int] = MappingProxyType({})
 ) -> list[Buffer]:
-    """Return one buffer per live range; ``fixed`` holds the offsets of placed tensors."""
+    """Return one buffer per live range; ``fixed`` maps tensors to their fixed offsets in bytes."""
     buffers = []
     for index, live in enumerate(ranges):
         align = alignment_of(banded, live, WORKSPACE_ALIGNMENT)
@@ -44,7 +43,7 @@ def buffers_of(
 
 
 def alignment_of(banded: Banded, live_range: LiveRange, workspace: int) -> int:
-    """Return the alignment of a live range; ``workspace`` is that of workspace."""
+    """Return the alignment of a live range in bytes, which is ``workspace`` for workspace."""
     if live_range.workspace_of is not None:
         return workspace
     features = banded.network.features
@@ -52,7 +51,7 @@ def alignment_of(banded: Banded, live_range: LiveRange, workspace: int) -> int:
 
 
 def input_offsets(banded: Banded, base: int = 0) -> dict[int, int]:
-    """Return the offsets of the bands of resident inputs, the first input from ``base`` on."""
+    """Return the offset of each band of the resident inputs, which begin at ``base``."""
     features, places, start = banded.network.features, {}, base
     bases: dict[int, int] = {}
     for feature in banded.resident:
@@ -66,7 +65,7 @@ def input_offsets(banded: Banded, base: int = 0) -> dict[int, int]:
 
 
 def held_bytes(banded: Banded) -> int:
-    """Return the bytes of the inputs that are in memory from the start."""
+    """Return the bytes that the resident inputs occupy together, padding included."""
     ends = [
         place + banded.graph.tensors[tensor].size_bytes
         for tensor, place in input_offsets(banded).items()
@@ -75,6 +74,6 @@ def held_bytes(banded: Banded) -> int:
 
 
 def input_alignment(banded: Banded) -> int:
-    """Return the alignment of the first input in memory, in bytes."""
+    """Return the largest alignment of the resident inputs, in bytes."""
     features = banded.network.features
     return max((features[f].align for f in banded.resident), default=1)

@@ -1,10 +1,10 @@
-"""Chooses chains of layers to compute in tiles, and the tile widths: less memory for more work.
+"""Chooses the chains of layers to compute in tiles, and the tile widths: less memory, more work.
 
-The search orders bands of equal height by the segment program. It tries tiles of one column for the
-chains at the peak, and takes the chain that leaves the lowest peak, or the fewest steps at the
-peak, as long as one helps and the work stays within a factor of the network's own. At the end it
-undoes changes that the peak does not need: it drops chains, heads before tails, and widens tiles,
-which takes fewer calls. The result is deterministic.
+The search splits the network into bands of equal height and orders them by the segment program. In
+each round it tries each chain with a layer at the peak in tiles of one column, and keeps the chain
+that leaves the lowest peak, or the fewest steps at the peak. It ends when no chain helps within the
+limit on recomputation. Then it undoes changes that do not lower the peak: it drops chains or their
+heads, and widens tiles, which saves calls. The result is deterministic.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,17 +20,18 @@ from tvm_serenity.search.deadline import seconds_left
 from tvm_serenity.system.sizes import check_work_factor
 
 SHARES = (1, 2, 4, 8, 16)
-"""At the end, tiles of about these fractions of a row are tried."""
+"""Wider tiles that are tried at the end: a row's width divided by each of these numbers."""
 MOST_TRIED = 400
-"""Limit on the sets of chains that are ordered."""
+"""Limit on the number of sets of chains for which the bands are ordered."""
 
 
 @dataclass(frozen=True)
 class Recomputed:
-    """The chains ``tiles`` to compute as single layers, and their work.
+    """The chains to compute in tiles, and the work with recomputation.
 
-    ``names`` are the layer names of each chain; ``limit`` the allowed factor of work; ``tried`` the
-    number of sets of chains that were ordered.
+    ``tiles``: each chain with its tile width. ``names``: the layer names of each chain. ``limit``:
+    the allowed multiple of the network's multiply-accumulates. ``tried``: number of sets of chains
+    for which the bands were ordered.
     """
 
     tiles: tuple[Tiled, ...]
@@ -40,7 +41,7 @@ class Recomputed:
     tried: int = 0
 
     def of(self, network: Network) -> Network:
-        """Return the network with the chains as layers."""
+        """Return ``network`` with each chain replaced by a single layer."""
         return tiled(network, self.tiles)[0]
 
     def narrowest(self) -> "Recomputed":
@@ -48,7 +49,7 @@ class Recomputed:
         return replace(self, tiles=tuple(Tiled(tile.chain, 1) for tile in self.tiles))
 
     def without(self) -> "Recomputed":
-        """Return the result without any chain."""
+        """Return the same limit and search with no chain and no recomputation."""
         return replace(self, tiles=(), names=(), work=replace(self.work, extra=0))
 
     def json(self) -> dict[str, Any]:
@@ -74,7 +75,11 @@ class Recomputed:
 
 @dataclass(frozen=True)
 class _Tried:
-    """A set of chains by window, its peak, the steps at the peak, and the layers there."""
+    """A set of chains and the peak of its order.
+
+    ``chosen``: the tiled chains by the index of their window layer. ``peak``: in bytes. ``steps``:
+    the number of steps at the peak. ``at``: the layers whose tensors or workspace are live there.
+    """
 
     chosen: Mapping[int, Tiled]
     peak: int
@@ -88,7 +93,7 @@ class _Tried:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """The sort key; less is better."""
+        """The sort key: peak, steps at the peak, recomputation; the smallest key is best."""
         return self.peak, self.steps, self.extra
 
 
@@ -102,10 +107,10 @@ def recompute(
     rows: int = 1,
     effort: float = 1.0,
 ) -> Recomputed:
-    """Return the chains of ``network`` in tiles that leave the lowest peak found.
+    """Return the set of ``chains`` in tiles with the lowest peak that the search reaches.
 
-    ``work`` is the network's own; ``factor`` times as much is allowed. ``rows`` is the height of a
-    band.
+    ``work``: the multiply-accumulates of ``network`` without recomputation; the result has at most
+    ``factor`` times as many. ``rows``: rows per band. ``effort`` multiplies ``MOST_TRIED``.
     """
     check_work_factor(factor)
     search = _Search(network, chains, int((factor - 1) * work.products), streamed, rows, effort)
@@ -135,11 +140,11 @@ class _Search:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the limit on tried sets, or the time, is used up."""
+        """Whether the limit on tried sets or the time limit is reached."""
         return self.count >= self.most or seconds_left() == 0
 
     def tried(self, chosen: Mapping[int, Tiled]) -> _Tried:
-        """Return a set of chains with its peak."""
+        """Split and order the network with the chains ``chosen``, and return the peak."""
         self.count += 1
         tiled_network, came_from = tiled(self.network, [chosen[w] for w in sorted(chosen)])
         banded = split(tiled_network, heights_of(tiled_network, self.rows), streamed=self.streamed)
@@ -155,7 +160,7 @@ class _Search:
         return _Tried(chosen, live_profile.peak_bytes, steps, frozenset(layers))
 
     def improved(self, best: _Tried) -> _Tried:
-        """Return the best set reached by changing one chain at the peak at a time."""
+        """Return the set that repeated best changes of one chain lead to, from ``best`` on."""
         while not self.exhausted:
             better = best
             for other in self.near(best):
@@ -170,7 +175,7 @@ class _Search:
         return best
 
     def near(self, one: _Tried) -> Iterator[Mapping[int, Tiled]]:
-        """Yield sets that differ from ``one`` in one chain, which has a layer at the peak."""
+        """Yield the sets that differ from ``one`` in one chain with a layer at the peak."""
         for window, chains in self.chains.items():
             for chain in chains:
                 if not set(chain.layers) & one.at:
@@ -185,7 +190,7 @@ class _Search:
                     yield {**others, window: tile}
 
     def given_back(self, best: _Tried) -> _Tried:
-        """Return a set with the same peak but fewer chains, less work and wider tiles."""
+        """Return a set whose peak is no higher, with fewer chains, less work and wider tiles."""
         order = sorted(best.chosen, key=lambda w: -best.chosen[w].chain.extra_products)
         for window in order:
             others = {w: t for w, t in best.chosen.items() if w != window}
@@ -201,7 +206,10 @@ class _Search:
     def _cheaper(
         self, current: Tiled, others: Mapping[int, Tiled]
     ) -> Iterator[Mapping[int, Tiled]]:
-        """Yield the chain without its head, then in wider tiles, the widest first."""
+        """Yield sets with a cheaper form of ``current``: without its head, then in wider tiles.
+
+        The widest tile comes first.
+        """
         window, same = current.chain.window, current.chain
         for chain in self.chains[window]:
             if chain.extra_products < same.extra_products and _disjoint(chain, others):
@@ -212,12 +220,12 @@ class _Search:
 
 
 def _disjoint(chain: Chain, others: Mapping[int, Tiled]) -> bool:
-    """Return whether no layer of ``chain`` is part of another chain."""
+    """Return whether ``chain`` shares no layer with the chains ``others``."""
     return not set(chain.layers) & {i for t in others.values() for i in t.chain.layers}
 
 
 def _ladder(chain: Chain) -> list[int]:
-    """Return some tile widths, the narrowest first."""
+    """Return the tile widths to try, ascending."""
     full_width = chain.columns.out_width
     wanted = [full_width / share for share in SHARES]
     near = {max(w for w in chain.widths if w <= max(1, want)) for want in wanted}

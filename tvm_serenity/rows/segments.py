@@ -1,11 +1,12 @@
-"""The segment program: chooses where to stop streaming, by a minimax path over the network's cuts.
+"""The segment program: a dynamic program that chooses the cuts at which streaming stops.
 
-A cut is a place between two layers where a single feature is live. Between two cuts the network can
-be streamed: the bands of the feature at the second cut are requested one by one, every op runs
-right before the first op that needs it, and dead bands are dropped. A segment costs its peak, with
-the feature of its first cut complete at the start and that of its last cut complete at the end. The
-path over cuts whose costliest segment is cheapest is a good order of all bands: it streams long
-chains where features are large, and stops where a complete feature is small.
+A cut is a point between two layers at which only one feature is live. Between two cuts, a segment
+of the network is streamed: the bands of the last feature are requested one by one, each op runs
+right before the first op that needs its result, and dead bands are dropped. The cost of a segment
+is its peak in bytes, with the first feature complete at the start and the last feature complete at
+the end. The program minimises the largest cost of the segments between the chosen cuts. The
+resulting order streams through large features, and stops at cuts where the complete feature is
+small.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from tvm_serenity.rows.split import SOURCE, Banded
 
 
 def segment_order(banded: Banded) -> tuple[int, ...]:
-    """Return an order of the ops of ``banded.graph``, streamed between the best cuts."""
+    """Return the order of the ops of ``banded.graph`` that streams between the best cuts."""
     cuts = cuts_of(banded.network)
     groups = _groups(banded, cuts)
     program = _Program(banded.graph)
@@ -43,7 +44,7 @@ def segment_order(banded: Banded) -> tuple[int, ...]:
 
 
 def cuts_of(network: Network) -> list[int]:
-    """Return the layers after which at most one feature is live, the last layer included."""
+    """Return the layers after which at most one feature is live, and the last layer."""
     last = {f: max(readers) for f, readers in network.readers.items() if readers}
     last |= dict.fromkeys(network.outputs, len(network.layers))
     alive = {f for f in network.inputs if f in last}
@@ -57,7 +58,10 @@ def cuts_of(network: Network) -> list[int]:
 
 
 def _groups(banded: Banded, cuts: Sequence[int]) -> list[list[int]]:
-    """Return the ops between cuts; ops that store arriving rows are in the first group."""
+    """Return one group of ops per cut: the ops of the layers up to it.
+
+    Ops that store arriving input rows are in the first group.
+    """
     group_of = {}
     group = 0
     for layer in range(len(banded.network.layers)):
@@ -76,7 +80,7 @@ class _Segment:
 
 
 class _Program:
-    """Streams sets of ops of a graph and measures them; views share their source's storage."""
+    """Streams sets of ops and measures their peaks; a view shares the storage of its source."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -95,7 +99,7 @@ class _Program:
         ]
 
     def run(self, ops: Sequence[int], limit: int | None) -> _Segment | None:
-        """Return the stream of ``ops`` with its peak, or None once it reaches ``limit`` bytes."""
+        """Return the streamed order of ``ops`` and its peak; None if the peak reaches ``limit``."""
         inside = set(ops)
         waiting: dict[int, int] = {}
         live = 0
@@ -122,24 +126,27 @@ class _Program:
         return storage in self.kept or bool(self.readers.get(storage))
 
     def _leaves(self, storage: int, inside: set[int]) -> bool:
-        """Return whether a storage is needed after the segment."""
+        """Return whether ``storage`` is an output or is read by ops outside of the segment."""
         return storage in self.kept or not self.readers[storage] <= inside
 
     @cached_property
     def _before(self) -> tuple[tuple[int, ...], ...]:
-        """For each op, its predecessors, first the op that began the storage it writes to.
+        """The predecessors of each op; first the op that began the storage that the op writes to.
 
-        So bands that share a storage (sums, outputs) are computed one after the other.
+        This makes bands that share a storage (sums, outputs) run one after the other.
         """
-        found = []
+        predecessors = []
         for op, known in enumerate(self.graph.ops):
             before = self.graph.predecessors[op]
             first = -1 if known.view_of is None else self.graph.producer[known.view_of]
-            found.append(tuple(sorted(before, key=lambda p: (p != first, p))))
-        return tuple(found)
+            predecessors.append(tuple(sorted(before, key=lambda p: (p != first, p))))
+        return tuple(predecessors)
 
     def _on_demand(self, ops: Sequence[int], inside: set[int]) -> Iterator[int]:
-        """Yield each op right before the first op that needs it; final ops in given order."""
+        """Yield each op right before the first op that needs it.
+
+        Ops without readers in the segment run in the order of ``ops``.
+        """
         before = self._before
         used = {p for op in ops for p in before[op] if p in inside}
         done: set[int] = set()

@@ -1,11 +1,11 @@
-"""Slots: an output row and the row it overlaps as one block, where the planner finds no placement.
+"""Slots: an output row and the input row it overlaps are placed as one block.
 
-A row that must begin some bytes below the row it overlaps leaves gaps that fit no other buffer. A
-*slot* holds both rows: it is longer than one row by that distance, lives as long as both, and
-shares no bytes with other buffers, so that the rest is plain placement. A slot costs a little at
-every step of its life, and saves a row at the step where its two rows meet. A limit on the live
-bytes decides which slots are needed: each step above it needs its own slot, and no slot undoes
-another.
+Slots are used where the planner finds no good placement: a row that must begin some bytes below the
+row it overlaps leaves gaps that fit no other buffer. A *slot* is longer than one row by that
+distance, lives as long as both rows together, and overlaps no other buffer, so that placement
+becomes simple. A slot needs a few more bytes at every step of its life, and saves a row at the one
+step where both rows are live. A limit on the live bytes decides which slots are used: each step
+above the limit needs a slot of its own, and slots do not interfere with each other.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,22 +16,25 @@ from tvm_serenity.plan import Buffer, Overlap, Plan, PlanOptions, plan
 from tvm_serenity.search.deadline import seconds_left, within
 
 TRIED = 3
-"""Number of limits that are placed: the smallest that slots can meet, and some above it."""
+"""Number of limits on the live bytes that are tried, from the smallest that slots can meet."""
 
 MANY, MANY_STEPS = 500, 100_000
-"""Above this many buffers, slots need at least that many steps; the first limit gets more."""
+"""With more than ``MANY`` buffers, slots are tried only if the planner has ``MANY_STEPS`` steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class OverlapPair:
-    """An overlap: ``made`` begins ``far`` bytes or more below ``read`` (0: at the same offset)."""
+    """An overlap of an output row ``made`` with a dying input row ``read`` (indices of buffers).
+
+    ``made`` begins at least ``far`` bytes below ``read``; 0: at the same offset.
+    """
 
     made: int
     read: int
     far: int
 
     def named(self, made: Buffer, read: Buffer) -> Buffer:
-        """Return the buffer ``made`` with its overlap set."""
+        """Return the buffer ``made`` with this overlap allowed, under the name of ``read``."""
         return replace(
             made,
             may_overlap=read.name,
@@ -42,13 +45,16 @@ class OverlapPair:
 
 @dataclass(frozen=True)
 class _Slots:
-    """Chains of buffers, each overlapping the one before, and where each begins in its slot."""
+    """Slots: ``members`` are chains of buffers, each of which overlaps the one before it.
+
+    ``begins``: per buffer, its offset in bytes within its slot.
+    """
 
     members: tuple[tuple[int, ...], ...]
     begins: tuple[int, ...]
 
     def block(self, buffers: Sequence[Buffer], chain: Sequence[int]) -> Buffer:
-        """Return the block of a chain, or its buffer if it is alone."""
+        """Return the buffer that holds the slot of ``chain``."""
         first, last = buffers[chain[0]], buffers[chain[-1]]
         if len(chain) == 1:
             return first
@@ -64,11 +70,11 @@ class _Slots:
 def in_slots(
     buffers: Sequence[Buffer], pairs: Sequence[OverlapPair], known: Plan, options: PlanOptions
 ) -> Plan:
-    """Return a placement of ``buffers`` with slots, or ``known`` if none is smaller.
+    """Return a placement of ``buffers`` with slots, or ``known`` if it has no larger arena.
 
-    ``pairs`` are the allowed overlaps, each buffer once on each side; ``made`` begins to live at
-    the last step of ``read``. A buffer that overlaps one of a fixed offset may reach below it, and
-    needs no slot. The result's buffers and bound are those of its blocks.
+    ``pairs``: the allowed overlaps. Each buffer is at most once ``made`` and once ``read``, and
+    ``made`` becomes live at the last step of ``read``. No slot is needed for a ``read`` buffer
+    with a fixed offset. The plan's buffers and lower bound are those of the slots' blocks.
     """
     best, seconds = known, options.time_limit_s
     free = [p for p in pairs if buffers[p.read].offset is None and _pays(buffers, p)]
@@ -94,7 +100,7 @@ def in_slots(
 
 
 def _pays(buffers: Sequence[Buffer], pair: OverlapPair) -> bool:
-    """Return whether a slot is shorter than both of its rows together."""
+    """Return whether a slot saves bytes: it is shorter than both of its rows together."""
     return pair.far < buffers[pair.read].size_bytes
 
 
@@ -104,7 +110,7 @@ def _limits(
     fixed: Sequence[OverlapPair],
     known: Plan,
 ) -> Iterator[int]:
-    """Yield the smallest limit that slots can meet, and some between it and the known arena."""
+    """Yield the smallest limit in bytes that slots can meet, then some below the known arena."""
     low, high = 0, known.arena_bytes
     while low < high:
         middle = (low + high) // 2
@@ -121,7 +127,7 @@ def _needed(
     fixed: Sequence[OverlapPair],
     limit: int,
 ) -> list[OverlapPair] | None:
-    """Return the slots that keep live bytes within ``limit``; None if no set of slots does."""
+    """Return the pairs to place as slots so that live bytes are at most ``limit``, else None."""
     at = {buffers[p.made].lower: p for p in free}
     chosen: list[OverlapPair] = []
     while True:
@@ -134,15 +140,15 @@ def _needed(
 
 
 def _slots(buffers: Sequence[Buffer], chosen: Sequence[OverlapPair]) -> _Slots:
-    over = {p.read: p for p in chosen}
-    made = {p.made for p in chosen}
+    by_read = {p.read: p for p in chosen}
+    overlapping = {p.made for p in chosen}
     begins, members = [0] * len(buffers), []
     for first in range(len(buffers)):
-        if first in made:
+        if first in overlapping:
             continue
         chain = [first]
-        while chain[-1] in over:
-            step = over[chain[-1]]
+        while chain[-1] in by_read:
+            step = by_read[chain[-1]]
             align = max(buffers[step.made].alignment, buffers[step.read].alignment)
             begins[step.made] = begins[step.read] - -(-step.far // align) * align
             chain.append(step.made)
@@ -154,17 +160,17 @@ def _slots(buffers: Sequence[Buffer], chosen: Sequence[OverlapPair]) -> _Slots:
 
 
 def _live(buffers: Sequence[Buffer], slots: _Slots, fixed: Sequence[OverlapPair]) -> list[int]:
-    """Return the live bytes at each step."""
+    """Return the live bytes at each step, with ``slots`` and the overlaps ``fixed``."""
     live = live_bytes([slots.block(buffers, chain) for chain in slots.members])
     for pair in fixed:
-        made = buffers[pair.made]
-        saved = min(made.size_bytes, buffers[pair.read].size_bytes)
-        live[made.lower] -= saved if pair.far == 0 else max(0, made.size_bytes - pair.far)
+        row = buffers[pair.made]
+        saved = min(row.size_bytes, buffers[pair.read].size_bytes)
+        live[row.lower] -= saved if pair.far == 0 else max(0, row.size_bytes - pair.far)
     return live
 
 
 def live_bytes(buffers: Sequence[Buffer]) -> list[int]:
-    """Return the live bytes at each step without overlaps, up to the end of the last buffer."""
+    """Return the live bytes at each step if no buffers overlap."""
     change = [0] * (max((b.upper for b in buffers), default=0) + 1)
     for buffer in buffers:
         change[buffer.lower] += buffer.size_bytes
@@ -178,7 +184,7 @@ def _placed(
     fixed: Sequence[OverlapPair],
     options: PlanOptions,
 ) -> Plan:
-    """Return the plan of ``buffers`` that follows from a plan of their blocks."""
+    """Plan the slots of ``chosen`` as blocks, and return the resulting plan of ``buffers``."""
     slots = _slots(buffers, chosen)
     beyond = {p.made: p for p in fixed}
     blocks = []

@@ -1,14 +1,14 @@
-"""Bands: a network with every feature split into bands of rows, as a graph of small operators.
+"""Splits a network into bands of rows: the result is a graph with one op per band.
 
-``Feature`` f with band height h becomes one tensor per h rows (the last may have fewer). A layer
-becomes one op per band, which reads the bands that its rows need. No row is recomputed. A feature
-whose rows must be consecutive is one tensor, still computed in bands: each op writes its rows of it
-(the ops after the first are views, in ascending order).
+A feature with band height h becomes one tensor per h rows (the last band may be shorter). A layer
+becomes one op per band, which reads the bands that hold the rows it needs. No row is recomputed. A
+contiguous feature becomes one storage that is still computed in bands, in ascending order: the
+output of each op after the first is a view of the previous op's output.
 
-Graph inputs are in memory from the start, as consecutive bands at fixed offsets, so that dead rows
-become free memory. With ``streamed`` the first input arrives in order instead: an op ``FEED`` for
-each of its bands. If only one layer reads that input, row by row, it reads the arriving rows from
-the caller's memory, and only its outputs are stored.
+Resident inputs are in memory from the start, as contiguous bands at fixed offsets, so that dead
+input rows become free memory. With ``streamed``, the rows of the first input arrive in order: each
+of its bands has an op ``FEED``. If a single layer reads this input, row by row, the layer reads
+arriving rows from the caller's memory, and only its outputs are stored.
 """
 
 from bisect import bisect_left, bisect_right
@@ -21,7 +21,7 @@ from tvm_serenity.operators.needs import Range
 from tvm_serenity.rows.network import Layer, Network, hull
 
 FEED = "FEED"
-"""The kind of ops that wait for input rows."""
+"""The kind of ops that wait for arriving input rows."""
 SOURCE = -1
 """``RowCall.layer`` of an op that stores arriving input rows and computes nothing."""
 
@@ -37,24 +37,24 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class RowCall:
-    """An op of the graph: rows ``first`` to ``end - 1`` of a layer's outputs.
+    """The meaning of an op of the graph: it computes rows ``first`` to ``end - 1`` of ``layer``.
 
-    For a layer that sums rows up, they are rows of its input.
+    For a layer that sums up rows, these are rows of its input.
     """
 
     layer: int
     first: int
     end: int
     feeds: bool = False
-    """Whether the op waits for this many rows of the streamed input."""
+    """Whether the op waits for ``end - first`` rows of the streamed input."""
 
 
 @dataclass(frozen=True)
 class Banded:
-    """A split network: ``graph``, with the meaning of its tensors and ops.
+    """A split network: ``graph``, with ``bands`` per tensor and ``calls`` per op.
 
-    ``heights`` are the band heights by feature. ``feeding`` is the layer that reads the streamed
-    input from the caller's memory, ``SOURCE`` if its rows are stored, None without streaming.
+    ``heights``: rows per band of each feature. ``feeding``: the layer that reads the streamed input
+    from the caller's memory, ``SOURCE`` if arriving rows are stored, None without streaming.
     """
 
     network: Network
@@ -71,25 +71,25 @@ class Banded:
 
 
 def heights_of(network: Network, rows: int) -> tuple[int, ...]:
-    """Return a band height of ``rows`` for every feature, limited to its own height."""
+    """Return the band height of each feature: ``rows``, but at most the feature's height."""
     if rows < 1:
-        raise InputError(f"bands of {rows} rows: use 1 or more rows per band")
+        raise InputError(f"bands cannot have {rows} rows; use 1 or more rows per band")
     return tuple(min(rows, feature.height) for feature in network.features)
 
 
 def split(
     network: Network, heights: Sequence[int], *, streamed: bool = False, kept: bool = False
 ) -> Banded:
-    """Return ``network`` in bands of the given heights, one per feature.
+    """Return ``network`` split into bands; ``heights`` has the rows per band of each feature.
 
-    ``kept``: arriving rows are stored, even if a layer could read them as they arrive. Raises
-    :class:`InputError` if a height is not within 1 and the feature's, or if the input cannot be
-    ``streamed``: it has one row, or a layer needs it unsplit.
+    ``kept``: arriving rows are stored, even if a layer could read them from the caller's memory.
+    Raises :class:`InputError` if a band height is not between 1 and the feature's height, or if
+    ``streamed`` is set and the input has one row or a layer needs it unsplit.
     """
     for known, height in zip(network.features, heights, strict=True):
         if not 1 <= height <= known.height:
             raise InputError(
-                f"{known.name}: bands of {height} rows are not possible; it has {known.height} rows"
+                f"{known.name}: bands cannot have {height} rows; use 1 to {known.height} rows"
             )
     feeding = _feeding(network) if streamed else None
     feeding = SOURCE if kept and streamed else feeding
@@ -113,10 +113,10 @@ def _feeding(network: Network) -> int:
     """Return the layer that can read the first input as it arrives, or ``SOURCE``."""
     feature = network.inputs[0]
     if network.features[feature].height < 2:
-        raise InputError(f"{network.name}: its input has one row, so rows cannot arrive one by one")
+        raise InputError(f"{network.name}: its input has one row, so it cannot arrive row by row")
     if feature in network.contiguous:
         raise InputError(
-            f"{network.name}: a layer needs the unsplit input, so it cannot be streamed"
+            f"{network.name}: the input cannot arrive row by row, because a layer reads it unsplit"
         )
     readers = network.readers[feature]
     if len(readers) == 1:
@@ -175,14 +175,14 @@ class _Build:
             self.inputs.append(band)
 
     def reads(self, feature: int, rows: Range | None) -> list[int]:
-        """Return the tensors that hold some rows of a feature, or all."""
+        """Return the tensors that hold the given rows of a feature (None: all rows)."""
         pieces = self.pieces[feature]
         if rows is None:
             return [pieces[-1]] if feature in self.network.contiguous else pieces
         after = bisect_right(pieces, rows[0], key=lambda p: self.bands[p].end)
         end = bisect_left(pieces, rows[1], after, key=lambda p: self.bands[p].first)
         holding = pieces[after:end]
-        # Of a feature in one tensor, the last band written contains those before.
+        # The last view of a contiguous feature depends on the ops of all bands before it.
         return holding[-1:] if feature in self.network.contiguous else holding
 
     def layer(self, index: int, layer: Layer) -> None:
@@ -201,15 +201,15 @@ class _Build:
             self.band(index, layer, first, min(height, first + rows))
 
     def view(self, index: int, layer: Layer) -> None:
-        (source,), made = self.reads(layer.inputs[0], None), []
+        (source,), views = self.reads(layer.inputs[0], None), []
         for f in layer.outputs:
-            made.append(self.tensor(f, 0, self.network.rows(f)))
-            self.pieces[f] = [made[-1]]
-        self.ops.append(Op(layer.name, layer.kind, (source,), tuple(made), view_of=source))
+            views.append(self.tensor(f, 0, self.network.rows(f)))
+            self.pieces[f] = [views[-1]]
+        self.ops.append(Op(layer.name, layer.kind, (source,), tuple(views), view_of=source))
         self.calls.append(RowCall(index, 0, self.network.rows(layer.outputs[0])))
 
     def sum(self, index: int, layer: Layer, piece: int) -> None:
-        """Add the op that adds one band of the input to the sums."""
+        """Append the op that adds one band of the input to the sums."""
         (total,), band = layer.outputs, self.bands[piece]
         begun = tuple(self.pieces[total][-1:])
         self.pieces[total].append(self.tensor(total, 0, 1))
@@ -231,15 +231,15 @@ class _Build:
         for f, need in zip(layer.inputs, layer.needs, strict=True):
             if not feeds:
                 inputs += self.reads(f, None if need is None else hull(need, first, end))
-        made, view = [], None
+        tensors, view = [], None
         for f in layer.outputs:
             if f in self.network.contiguous and first:
                 view = self.pieces[f][-1]
                 inputs.append(view)
-            made.append(self.tensor(f, first, end))
-        for f, tensor in zip(layer.outputs, made, strict=True):
+            tensors.append(self.tensor(f, first, end))
+        for f, tensor in zip(layer.outputs, tensors, strict=True):
             self.pieces[f].append(tensor)
-        over, saved = ((), 0) if feeds else self.overlaps(layer, made)
+        features, saved = ((), 0) if feeds else self.overlaps(layer, tensors)
         name = (
             layer.name
             if (first, end) == (0, self.network.rows(layer.outputs[0]))
@@ -250,19 +250,19 @@ class _Build:
                 name,
                 FEED if feeds else layer.kind,
                 tuple(dict.fromkeys(inputs)),
-                tuple(made),
+                tuple(tensors),
                 layer.workspace_bytes,
                 view,
-                over=tuple(t for t in dict.fromkeys(inputs) if self.bands[t].feature in over),
+                over=tuple(t for t in dict.fromkeys(inputs) if self.bands[t].feature in features),
                 over_bytes=saved,
             )
         )
         self.calls.append(RowCall(index, first, end, feeds))
 
     def overlaps(self, layer: Layer, made: Sequence[int]) -> tuple[tuple[int, ...], int]:
-        """Return the features whose rows an output row may overlap, and the bytes saved.
+        """Return the input features whose rows an output row may overlap, and the bytes saved.
 
-        Only bands of one row overlap. Inputs that save less than others are left out.
+        Only bands of one row overlap. The result has the inputs with the largest saving only.
         """
         (first, *more), saved = made, dict[int, int]()
         band, contiguous = self.bands[first], self.network.contiguous

@@ -1,4 +1,4 @@
-"""Orders and places bands: from a network and band heights to an arena with a lower bound."""
+"""Orders and places the bands of a network: computes an arena and its lower bound."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -27,9 +27,9 @@ from tvm_serenity.search.outcome import Outcome
 class Streaming:
     """A split network with the order of its ops and an offset for every band.
 
-    ``schedule.lower_bound_bytes`` holds for the arena of every order at these band heights.
-    ``outcome`` is the arena's: *optimal* iff it equals that bound. ``start_bytes`` is the peak of
-    the segment program's order, from which the searches began.
+    ``schedule.lower_bound_bytes`` is a lower bound on every arena at these band heights.
+    ``outcome``: *optimal* if the arena equals that bound. ``start_bytes``: the peak of the segment
+    program's order, with which the searches begin.
     """
 
     banded: Banded
@@ -40,7 +40,7 @@ class Streaming:
     start_bytes: int
     seconds: float
     input_base: int = 0
-    """The offset of the inputs that are in memory from the start."""
+    """The arena offset at which the resident inputs begin."""
 
     @staticmethod
     def of(
@@ -60,17 +60,17 @@ class Streaming:
 
     @property
     def arena_bytes(self) -> int:
-        """Bytes of the arena."""
+        """The size of the arena in bytes."""
         return self.plan.arena_bytes
 
     @property
     def lower_bound_bytes(self) -> int:
-        """A bound on the arena of every order and placement at these band heights."""
+        """A lower bound on the arena over all orders and placements at these band heights."""
         return self.schedule.lower_bound_bytes
 
     @property
     def gap(self) -> float:
-        """The arena above the lower bound, as a share of the bound."""
+        """The excess of the arena over the lower bound, as a fraction of the bound."""
         return self.arena_bytes / max(1, self.lower_bound_bytes) - 1.0
 
     @cached_property
@@ -80,7 +80,7 @@ class Streaming:
         return {t: offset for live, offset in pairs for t in live.tensors}
 
     def check(self) -> None:
-        """Raise :class:`CheckError` unless order and placement pass the naive checkers."""
+        """Check order and placement with the naive checkers; raise :class:`CheckError`."""
         check_schedule(self.banded.graph, self.schedule.order, self.schedule.peak_bytes)
         check_plan(self.plan.buffers, self.plan.offsets, self.arena_bytes)
 
@@ -92,11 +92,11 @@ def stream(
     streamed: bool = False,
     limits: Limits | None = None,
 ) -> Streaming:
-    """Return the bands of ``network``, ordered and placed for the smallest arena found.
+    """Split ``network`` into bands of ``heights``, and return the order with the smallest arena.
 
-    The exact search and its neighbourhoods improve the segment program's order. If the placement
-    leaves gaps, nearby orders are placed as well. The best result when all steps or the time are
-    used up is returned; there is always one.
+    The order search improves the segment program's order. If the arena is larger than its bound,
+    similar orders are placed as well. When the steps or the time are used up, the best result so
+    far is returned; there is always one.
     """
     limits = limits or Limits()
     overlaps, part = any(layer.over for layer in network.layers), PARTS * limits.time_limit_s
@@ -109,7 +109,7 @@ def stream(
 def _without_overlap(
     network: Network, heights: Sequence[int], streamed: bool, limits: Limits
 ) -> Streaming:
-    """Return the bands placed without overlaps."""
+    """Return the network ordered and placed with no overlapping rows."""
     started = time.perf_counter()
     layers = tuple(replace(layer, over=()) for layer in network.layers)
     banded = split(replace(network, layers=layers), heights, streamed=streamed)
@@ -128,9 +128,10 @@ def _without_overlap(
 
 
 def _overlapping(network: Network, separate: Streaming, limits: Limits) -> Streaming:
-    """Return the bands with overlapping rows, or ``separate`` if that is no larger.
+    """Return the network placed with overlapping rows, or ``separate`` if no row may overlap.
 
-    The order search begins with the best order of bands without overlaps.
+    The order search begins with the order of ``separate``, the best result without overlaps. The
+    arena is never larger than that of ``separate``.
     """
     started = time.perf_counter()
     heights, streamed = separate.banded.heights, separate.banded.feeding is not None
@@ -162,7 +163,7 @@ def _overlapping(network: Network, separate: Streaming, limits: Limits) -> Strea
 def _overlap_bases(
     banded: Banded, separate: Streaming, begun: Schedule, limits: Limits
 ) -> Iterator[int]:
-    """Yield input offsets for overlapping rows: the known one, above a row, the best of some."""
+    """Yield input offsets to try: that of ``separate``, those of ``bases_below``, a search's."""
     yield separate.input_base
     yield from bases_below(banded)
     if held_bytes(banded) and seconds_left():
@@ -170,10 +171,10 @@ def _overlap_bases(
 
 
 def arriving(memory: Streaming, limits: Limits | None = None) -> Streaming:
-    """Return the plan of an input in memory as a plan for an input that arrives.
+    """Return the plan ``memory``, of a resident input, as a plan for an input that arrives.
 
-    All rows are stored first, each at its offset; then the plan is that of ``memory``. So an
-    arriving input never needs a larger arena than one in memory.
+    All input rows are stored first, each at its offset; then the ops run as in ``memory``. So an
+    arriving input never needs a larger arena than a resident input.
     """
     limits = limits or Limits()
     banded = split(memory.banded.network, memory.banded.heights, streamed=True, kept=True)
@@ -210,7 +211,7 @@ def _best_joint(
     base: int,
     limits: Limits,
 ) -> Joint:
-    """Return the better placement of the found and the first order, improved while time is left."""
+    """Place the orders ``searched`` and ``first``; improve and return the smaller arena."""
 
     def place(order: Sequence[int], options: PlanOptions) -> tuple[tuple[LiveRange, ...], Plan]:
         return place_bands(banded, order, options, base)
@@ -239,7 +240,10 @@ def _best_joint(
 
 
 def order_from(banded: Banded, first: Sequence[int], limits: Limits) -> Schedule:
-    """Return the order of least peak found from ``first`` on; Ctrl-C keeps the best so far."""
+    """Search for an order with the least peak, starting with ``first``, and return it.
+
+    Ctrl-C ends the search with the best order so far.
+    """
     graph = banded.graph
     problem = problem_of(graph)
     try:

@@ -1,17 +1,17 @@
-"""Schedulers: functions that order a graph's operators, one signature, a table of methods.
+"""Schedulers: ``schedule`` orders a graph's operators by one of these methods.
 
-==========  =====================================================================  ============
-method      what it is                                                             proof ==========
-=====================================================================  ============ ``given``   the
-order of the file                                                  trivial bound ``kahn``    Kahn's
-queue                                                           trivial bound ``dfs``     depth
-first                                                            trivial bound ``greedy``  largest
-immediate relief                                               trivial bound ``dp``      SERENITY as
-written: levels by zero-indegree set, divide and conquer,  optimal
-            adaptive soft budgeting; statistics for each of the three
-``exact``   branch and bound over downsets with block moves (``docs/search.md``)   optimal ``auto``
-``exact`` with a default time limit of 60 s                            as reached ==========
-=====================================================================  ============
+==========  ===================================================================  =============
+method      order                                                                bound
+==========  ===================================================================  =============
+``given``   the order of the file                                                trivial
+``kahn``    Kahn's queue                                                         trivial
+``dfs``     depth first                                                          trivial
+``greedy``  the ready op with the largest immediate relief runs next             trivial
+``dp``      SERENITY as the paper defines it: dynamic programming over           optimal
+            zero-indegree sets, divide and conquer, adaptive soft budgeting
+``exact``   branch and bound over downsets with block moves (docs/search.md)     optimal
+``auto``    ``exact`` with a default time limit of 60 s                          best so far
+==========  ===================================================================  =============
 
 The trivial bound is the largest need of a single op, or the live bytes at the start or the end.
 ``auto`` and ``exact`` never return an order with a higher peak than the given one.
@@ -47,18 +47,21 @@ __all__ = [
 AUTO_TIME_LIMIT_S = 60.0
 LARGE_OPS = 20_000
 PREPARE_S = 1e-5
-"""Seconds per op to read a graph; a large graph is not searched with less time left than that."""
+"""Seconds per op to prepare a graph; with less time left, a large graph is not searched."""
 PREPARE_PROBLEMS = 1.5
-"""The same once the problem is built, as a multiple of its build time: a busy machine is slow."""
+"""Time to prepare a search after the problem is built, as a multiple of the problem's build time.
+
+Measuring the build time accounts for the machine's load.
+"""
 
 Method = Callable[[Problem, Options], Schedule]
 
 
 def schedule(graph: Graph, method: str = "auto", options: Options | None = None) -> Schedule:
-    """Return an order of ``graph``'s ops by ``method``, with its peak and a lower bound.
+    """Return the order of ``graph``'s ops that ``method`` computes, its peak and a lower bound.
 
-    Deterministic unless a time limit ends the search. Raises :class:`InputError` if ``method`` is
-    unknown or a start order is not an order of the graph's ops.
+    The result is deterministic unless a time limit ends the search. Raises :class:`InputError` if
+    ``method`` is unknown or an order in ``options.start`` is not topological.
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
@@ -89,16 +92,19 @@ def schedule(graph: Graph, method: str = "auto", options: Options | None = None)
 
 
 def too_late_for(ops: int, each_s: float = PREPARE_S, large: int | None = None) -> bool:
-    """Return whether too little time is left to prepare a graph of ``ops`` ops for a search.
+    """Return whether the time left is too short to prepare a search on a graph of ``ops`` ops.
 
-    ``each_s`` is the preparation time per op in seconds. Graphs below ``large`` ops are never too
-    late.
+    ``each_s`` is the preparation time per op in seconds. The result is False for graphs with fewer
+    than ``large`` ops (default: ``LARGE_OPS``).
     """
     return ops >= (LARGE_OPS if large is None else large) and seconds_left() < each_s * ops
 
 
 def _as_given(graph: Graph, method: str, limit: str = "time") -> Schedule:
-    """Return the given order with the single-op bound, for lack of time to search."""
+    """Return the given order and the largest need of a single op, without a search.
+
+    ``limit`` is the reason: "time" or "interrupt".
+    """
     started = time.perf_counter()
     peak, (bound, op) = peak_bytes(graph), least_need(graph)
     return Schedule(
@@ -114,7 +120,7 @@ def _as_given(graph: Graph, method: str, limit: str = "time") -> Schedule:
 
 
 def trivial_bound(problem: Problem) -> int:
-    """Return a bound on the peak of every order: the largest single op, the start or the end."""
+    """Return the trivial bound in bytes: the largest need of one op, at the start or at the end."""
 
     def need(op: int) -> int:
         bytes_read = sum(problem.sizes[t] for t in problem.inputs[op])

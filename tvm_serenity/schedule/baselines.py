@@ -15,7 +15,7 @@ def given(problem: Problem) -> list[int]:
 
 
 def kahn(problem: Problem) -> list[int]:
-    """Return Kahn's order: a queue of the ops that are ready (Kahn 1962; SERENITY, section 2.3)."""
+    """Return Kahn's order: ready ops run first in, first out (Kahn 1962; SERENITY, section 2.3)."""
     waiting, after = _waiting(problem)
     ready = deque(op for op in range(problem.count) if waiting[op] == 0)
     order = []
@@ -45,8 +45,9 @@ def dfs(problem: Problem) -> list[int]:
 def greedy(problem: Problem) -> list[int]:
     """Return the order that always runs the ready op with the largest immediate relief.
 
-    The relief of an op is the bytes that it frees less the bytes that it allocates. It changes only
-    when another reader of one of its inputs runs, so a heap with lazily renewed entries suffices.
+    The relief of an op is the number of bytes that it frees less the bytes that it allocates. The
+    relief changes only when another reader of one of the op's inputs runs, so a heap whose entries
+    are updated lazily is sufficient.
     """
     waiting, after = _waiting(problem)
     readers = [len(c) for c in problem.consumers]
@@ -88,7 +89,7 @@ def greedy(problem: Problem) -> list[int]:
 
 
 def _waiting(problem: Problem) -> tuple[list[int], list[list[int]]]:
-    """Return, for each op, its number of unfinished predecessors, and its successors."""
+    """Return the number of predecessors of each op, and the list of its successors."""
     after: list[list[int]] = [[] for _ in range(problem.count)]
     for op, before in enumerate(problem.predecessors):
         for p in before:

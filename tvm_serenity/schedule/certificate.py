@@ -1,14 +1,16 @@
-"""Certificates: the claims of a schedule with all data to check them without the search.
+"""Certificates: the claims of a schedule, with the data to check them without the search.
 
-A certificate is a JSON object: the graph's digest, the order with its peak, the lower bound and its
-proof (``docs/search.md`` lists the kinds). The checker recomputes everything from the graph:
+A certificate is a JSON object with the graph's digest, the order and its peak, the lower bound and
+its proof (``docs/search.md`` lists the kinds of proof). The checker recomputes from the graph:
 
 * the order's peak, by the naive checker of ``check.py``;
-* *start*, *end*, *op*, *forced-op*: the sum that the proof names;
-* *root-cut*, and *window* with an op or with branches: the minimum cuts, by networkx;
-* *window* and *exhausted*: that no order of the relaxed instance, rebuilt from its definition, fits
-  the budget. The checker visits all states that the budget allows without any pruning rule; if
-  they are too many, it runs the reference search. The verdict says which.
+* for the proofs *start*, *end*, *op* and *forced-op*, the sum of bytes;
+* for *root-cut*, and for *window* with an op or with branches, the minimum cuts, by networkx;
+* for *window* and *exhausted*, that no order of the relaxed instance fits the budget. The checker
+  rebuilds the instance from its definition, and visits all states within the budget without any
+  pruning rule. If there are too many states, it runs the reference search.
+
+``Confirmed.method`` names the method that was used.
 """
 
 import hashlib
@@ -29,13 +31,14 @@ from tvm_serenity.search.outcome import Outcome
 FORMAT = "tvm-serenity order certificate 1"
 CUT = "minimum cut recomputed"
 NAIVE_OPS = 500
-"""Largest number of ops for the naive checker; the peak of larger orders is ``peak_of``'s."""
+"""Largest number of ops for the naive checker; larger orders are checked by ``peak_of``."""
 
 
 @dataclass(frozen=True)
 class Confirmed:
-    """The result of a check: the order's peak holds; the bound holds if ``bound_checked``.
+    """The result of a check that found no wrong claim.
 
+    ``peak_bytes`` is confirmed; ``lower_bound_bytes`` is confirmed if ``bound_checked`` is True.
     ``method`` says how the bound was checked.
     """
 
@@ -50,7 +53,8 @@ def certificate(graph: Graph, solution: Schedule) -> dict[str, Any]:
     proof = solution.statistics.get("proof")
     if not isinstance(proof, Mapping):
         raise InputError(
-            f"method {solution.method!r} gives no proof to certify; schedule with method 'exact'"
+            f"{graph.name}: method {solution.method!r} gives no proof to certify; schedule with "
+            "method 'exact'"
         )
     return {
         "format": FORMAT,
@@ -67,7 +71,7 @@ def certificate(graph: Graph, solution: Schedule) -> dict[str, Any]:
 
 
 def digest(graph: Graph) -> str:
-    """Return a SHA-256 of all fields that decide the peak of an order."""
+    """Return a SHA-256 digest of all fields of ``graph`` on which the peak of an order depends."""
     parts = (
         [(t.size_bytes, str(t.role)) for t in graph.tensors],
         [_deciding(op) for op in graph.ops],
@@ -83,7 +87,7 @@ def _deciding(op: Op) -> tuple[object, ...]:
 
 
 def check_certificate(graph: Graph, claims: Mapping[str, Any], states: int = 200_000) -> Confirmed:
-    """Return the confirmed claims of a certificate of ``graph``.
+    """Check ``claims``, a certificate of ``graph``, and return the confirmed values.
 
     ``states`` limits each of the two searches that re-solve; a bound that neither search proves
     within the limit is returned as unchecked. Raises :class:`CheckError` with the wrong claim.
@@ -96,30 +100,33 @@ def check_certificate(graph: Graph, claims: Mapping[str, Any], states: int = 200
                 f"{graph.name}: the certificate's format is {claims['format']!r}, not {FORMAT!r}"
             )
         if claims["graph_sha256"] != digest(graph):
-            raise CheckError(f"{graph.name}: the certificate's digest is of another graph")
+            raise CheckError(f"{graph.name}: the certificate is for a graph with another digest")
         _check_order(graph, order, peak)
         if bound > peak or (outcome == Outcome.OPTIMAL and bound != peak):
             raise CheckError(
-                f"{graph.name}: a bound of {bound} and a peak of {peak} bytes contradict the "
-                f"outcome {outcome!r}"
+                f"{graph.name}: the certificate claims a bound of {bound} bytes and a peak of "
+                f"{peak} bytes, which contradict its outcome {outcome!r}"
             )
         if int(proof.get("budget_bytes", -1)) >= peak:
             raise CheckError(
-                f"{graph.name}: the certificate's own order is within the budget that its proof "
-                "excludes"
+                f"{graph.name}: the certificate contradicts itself: its order has a peak of {peak} "
+                "bytes, within the budget that its proof excludes"
             )
         problem = problem_of(graph)
         proved, method = _proved(problem, dict(proof), bound, states)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise CheckError(f"{graph.name}: the certificate is not well formed ({error!r})") from error
     if proved is not None and proved < bound:
-        raise CheckError(f"{graph.name}: the proof gives a bound of {proved} bytes, not {bound}")
+        raise CheckError(
+            f"{graph.name}: the certificate claims a bound of {bound} bytes, but its proof gives "
+            f"{proved} bytes"
+        )
     return Confirmed(peak, bound, proved is not None, method)
 
 
 def _check_order(graph: Graph, order: list[int], peak: int) -> None:
     if sorted(order) != list(range(len(graph.ops))):
-        raise CheckError(f"{graph.name}: the order does not hold each op exactly once")
+        raise CheckError(f"{graph.name}: the order does not list each op exactly once")
     if len(graph.ops) <= NAIVE_OPS:
         actual = naive_peak(graph, order)
     else:
@@ -127,21 +134,24 @@ def _check_order(graph: Graph, order: list[int], peak: int) -> None:
         for op, before in enumerate(graph.predecessors):
             if any(position[other] > position[op] for other in before):
                 raise CheckError(
-                    f"{graph.name}: op {graph.ops[op].name!r} runs before an op that it waits for"
+                    f"{graph.name}: op {graph.ops[op].name!r} runs before one of its predecessors"
                 )
         problem = problem_of(graph)
         number = {op: i for i, op in enumerate(problem.ops)}
         actual = peak_of(problem, [number[op] for op in order if op in number])
     if actual != peak:
-        raise CheckError(f"{graph.name}: the order needs {actual} bytes, not {peak}")
+        raise CheckError(
+            f"{graph.name}: the certificate claims a peak of {peak} bytes, but its order needs "
+            f"{actual} bytes"
+        )
 
 
 def _proved(
     problem: Problem, proof: dict[str, Any], bound: int, states: int
 ) -> tuple[int | None, str]:
-    """Return the bound that the proof gives and the method that confirmed it.
+    """Return the bound in bytes that ``proof`` gives, and the method that confirmed it.
 
-    The bound is None if the check takes too long.
+    The bound is None if the check exceeds the limit of ``states``.
     """
     number = {op: i for i, op in enumerate(problem.ops)}
     match proof["kind"]:
@@ -153,7 +163,7 @@ def _proved(
             own = _own_need(problem, number[proof["op"]])
             if own >= bound:
                 return own, "the op's tensors and workspace added up"
-            # Other tensors may be live throughout the op's part of the graph; the cut counts them.
+            # The cut also counts tensors that are live throughout the op's part of the graph.
             return _least(problem, number[proof["op"]], bound), CUT
         case "forced-op":
             return _forced_need(problem, number[proof["op"]]), "the state before it recomputed"
@@ -165,21 +175,24 @@ def _proved(
             first, last = proof.get("part", (problem.ops[0], problem.ops[-1]))
             ops = list(range(number[first], number[last] + 1))
         case kind:
-            raise CheckError(f"unknown kind of proof {kind!r} in the certificate")
+            raise CheckError(
+                f"the certificate has a proof of the unknown kind {kind!r}; a newer release may "
+                "have made it, or it is damaged"
+            )
     return _window(problem, proof, sorted(ops), states)
 
 
 def _window(
     problem: Problem, proof: dict[str, Any], chosen: list[int], states: int
 ) -> tuple[int | None, str]:
-    """Return the bound and the method for a proof over some of the problem's ops."""
+    """Return the bound and the method for a proof over the ops ``chosen``."""
     local = {problem.ops[op]: i for i, op in enumerate(chosen)}
     budget = int(proof["budget_bytes"])
     relaxed = relaxed_storages(problem, chosen)
     budget_within = budget - _always_live(problem)
     at = local[proof["op"]] if "op" in proof else None
     if at is not None and least_need(relaxed, at, budget_within + 1) > budget_within:
-        return budget + 1, CUT  # the cut alone is above the budget
+        return budget + 1, CUT  # The cut at this op is above the budget.
     if "branches" in proof:
         branches = [[local[op] for op in step] for step in proof["branches"]]
         need = least_of_branches(relaxed, branches, budget_within + 1)
@@ -193,7 +206,7 @@ def _window(
         method = "re-solved by the reference search"
     if feasible:
         raise CheckError(
-            f"the proof is wrong: the ops that it names have an order within {budget} bytes"
+            f"the proof is wrong: its ops have an order with a peak within {budget} bytes"
         )
     if feasible is None:
         return None, f"not proved within {states} states"
@@ -210,12 +223,12 @@ def _least(problem: Problem, op: int, bound: int) -> int:
 
 
 def relaxed_core(problem: Problem, chosen: list[int]) -> Core:
-    """Return the searches on the relaxed instance (rule R9) of ``chosen`` ops."""
+    """Return a search core for the relaxed instance (rule R9) over the ops ``chosen``."""
     return Core(*relaxed_storages(problem, chosen), True, True, True)
 
 
 def _visit_all(core: Core, budget: int, states: int) -> bool | None:
-    """Return whether an order fits the budget, or None if it allows too many states to visit."""
+    """Return whether an order fits ``budget``, or None if there are more than ``states`` states."""
     rows = list(zip(core.sizes, core.maker_mask, core.reader_mask, strict=True))
 
     def live(done: int) -> int:
@@ -256,11 +269,12 @@ def _own_need(problem: Problem, op: int) -> int:
 
 
 def _forced_need(problem: Problem, op: int) -> int:
-    """Return the bytes needed at an op that is comparable to all others."""
+    """Return the bytes that every order needs at ``op``, which is comparable to all other ops."""
     above, below = related(problem.predecessors, op)
     if len(above) + len(below) + 1 != problem.count:
         raise CheckError(
-            f"op {problem.ops[op]} is not comparable to all others, so its need is not forced"
+            f"the proof is wrong: op {problem.ops[op]} is not comparable to all other ops, so its "
+            "need depends on the order"
         )
     live = 0
     for t, size in enumerate(problem.sizes):

@@ -1,7 +1,7 @@
-"""The naive checker of schedules, from the definitions in ``graph/network.py``: O(V log V + E).
+"""The naive checker of schedules, written from the definitions in ``graph/network.py``.
 
-It shares no code with a scheduler, with ``memory.py`` or with the arrays that those read: it lists
-the operators' tensors itself. ``tests/schedule/walk.py`` checks the same one op at a time.
+It takes O(V log V + E) time. It shares no code with the schedulers, ``memory.py`` or
+``graph/arrays.py``. ``tests/schedule/walk.py`` repeats its checks one op at a time.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,14 +19,17 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 NEVER = np.iinfo(np.int64).max
-"""The step of the last read of a graph output."""
+"""The step that stands for the last read of a graph output."""
 
 
 def check_schedule(graph: Graph, order: Sequence[int], peak_bytes: int) -> None:
-    """Raise :class:`CheckError` unless ``order`` is valid and its peak is ``peak_bytes``."""
+    """Raise :class:`CheckError` if ``order`` is invalid or its peak is not ``peak_bytes``."""
     actual = naive_peak(graph, order)
     if actual != peak_bytes:
-        raise CheckError(f"{graph.name}: the order needs {actual} bytes, not {peak_bytes}")
+        raise CheckError(
+            f"{graph.name}: the order needs {actual} bytes, but its stated peak is {peak_bytes} "
+            "bytes"
+        )
 
 
 def naive_peak(graph: Graph, order: Sequence[int]) -> int:
@@ -34,7 +37,7 @@ def naive_peak(graph: Graph, order: Sequence[int]) -> int:
     count = len(graph.ops)
     steps = np.asarray(list(order))
     if len(steps) != count or (count and not (np.sort(steps) == np.arange(count)).all()):
-        raise CheckError(f"{graph.name}: the order does not hold each op exactly once")
+        raise CheckError(f"{graph.name}: the order does not list each op exactly once")
     when = np.zeros(count, dtype=np.int64)
     when[steps.astype(np.int64)] = np.arange(count)
     facts = _Facts.of(graph, when)
@@ -45,7 +48,12 @@ def naive_peak(graph: Graph, order: Sequence[int]) -> int:
 
 @dataclass(frozen=True)
 class _Facts:
-    """The reader, writer and step of each tensor; tensors by role and by storage."""
+    """The facts about an order that the checks read.
+
+    ``when``: the step of each op. ``reader`` and ``read``: pairs of an op and an input. ``maker``
+    and ``made``: pairs of an op and an output. Per tensor: ``size`` in bytes, whether it is a
+    ``constant``, a ``state`` or ``external``, and the tensor that owns its ``storage``.
+    """
 
     when: Ints
     reader: Ints
@@ -77,7 +85,7 @@ def _ints(values: Iterable[int]) -> Ints:
 
 
 def _listed(ops: Sequence[Op], tensors: Callable[[Op], tuple[int, ...]]) -> tuple[Ints, Ints]:
-    """Return pairs of an op and a tensor that it lists, as two arrays."""
+    """Return two arrays: the pairs of an op and a tensor in ``tensors(op)``."""
     lists = [tensors(op) for op in ops]
     owner = np.repeat(np.arange(len(ops)), _ints(map(len, lists)))
     return owner, _ints(chain.from_iterable(lists))
@@ -140,7 +148,7 @@ def _peak(graph: Graph, facts: _Facts) -> int:
     maker, made = facts.maker[own], facts.made[own]
     counted = np.zeros(len(graph.tensors), dtype=np.bool_)
     counted[given] = counted[made] = True
-    at = np.argsort(when)  # the op of each step
+    at = np.argsort(when)  # The op that runs at each step.
     comes, goes = np.zeros(count, np.int64), np.zeros(count, np.int64)
     np.add.at(comes, when[maker], size[made])
     dying = np.flatnonzero(counted & (last >= 0) & (last < NEVER))
@@ -159,7 +167,7 @@ def _peak(graph: Graph, facts: _Facts) -> int:
 
 
 def _folded(graph: Graph, facts: _Facts) -> tuple[Flags, Flags]:
-    """Return the ops whose inputs are all constants, and all constants including their outputs."""
+    """Return the ops whose inputs are all constants, and the constants with these ops' outputs."""
     constant, folded = facts.constant.copy(), np.zeros(len(graph.ops), dtype=np.bool_)
     if not constant[facts.read].any():
         return folded, constant
@@ -172,7 +180,7 @@ def _folded(graph: Graph, facts: _Facts) -> tuple[Flags, Flags]:
 
 
 def _credit(graph: Graph, facts: _Facts, own: set[int], died: Ints) -> Ints:
-    """Return, for each step, the bytes that its result shares with a dying operand."""
+    """Return, for each step, the bytes that the op's output shares with a dying input."""
     saved = np.zeros(len(graph.ops), dtype=np.int64)
     for index, op in enumerate(graph.ops):
         if not (op.in_place or op.over) or op.outputs[0] not in own:

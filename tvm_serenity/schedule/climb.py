@@ -1,11 +1,11 @@
-"""Bounds for parts too large for one search: cuts and windows, on all cores.
+"""Raises the lower bound of parts that are too large for one search, by cuts and windows.
 
-Once re-ordering ends, the order is near the optimum and the bound lags behind. The search asks
-windows of several lengths, shifted against the highest steps, how much they need, forward and
-backward (R8). It asks from the bound up, in growing steps, as long as a window answers within its
-limit of states. Longer windows branch over which of two ops runs first (R11): every window gets a
-few nodes, the better half of them twice as many, and so on. The questions do not depend on the
-number of cores, so neither does the result.
+After segments have been re-ordered, the order is near the optimum, but the bound is not. The search
+takes windows of several lengths around the highest steps, and decides for growing budgets whether a
+window has an order within the budget, forward and backward (R8), as long as an answer takes at most
+a limit of states. For longer windows it branches over which of two ops runs first (R11): all
+windows get a few nodes, the better half of them twice as many, and so on. The work runs on all
+cores; the result does not depend on their number.
 """
 
 import time
@@ -24,36 +24,39 @@ from tvm_serenity.schedule.windows import window
 from tvm_serenity.search.deadline import within
 
 CUT_OPS = 4096
-"""Number of highest steps of an order at which a cut bounds the part."""
+"""Number of steps, the highest ones, at which cuts are computed."""
 CUTS_AT_ONCE = 32
 OPS_A_STEP = 64
-"""Ops of a part per state of a search that takes as long as one cut of the part."""
+"""One cut of a part takes as long as this number of ops per state of a search."""
 CLIMB_OPS = (48, 64, 80, 96, 112, 128, 160, 192, 256)
 CLIMB_PLACES = 2
 CLIMB_SHARES = (0.5, 0.7, 0.3)
-"""Shares of a window that lie before the step."""
+"""Fractions of a window that lie before the high step."""
 CLIMB_PARTS = 64
-"""The first increase of a budget is the gap divided by this number; the next ones double."""
+"""The first increase of the budget is the gap divided by this number; increases then double."""
 HARD_PROBES = 3
-"""Questions to a window that may end without an answer."""
+"""Number of searches of a window that may end without an answer."""
 TOP_STATES, TOP_SHARE = 8, 0.5
-"""Factor on states, and time share, of questions just below the best peak: one answer proves it."""
+"""Factor on the states, and share of the time, of searches just below the best peak.
+
+One such search can prove the peak optimal.
+"""
 BRANCH_OPS = (128, 160, 200, 256, 320, 400, 512)
 FIRST_NODES = 8
-"""Nodes of each window in the first level of branching."""
+"""Number of nodes of each window in the first level of branching."""
 NODE_STEPS = 2
-"""Steps counted per node and op of its window."""
+"""Number of steps of the limit that a node costs per op of its window."""
 LAST_BRANCHED = 2
-"""Number of windows that are not halved any further."""
+"""Number of windows below which no more windows are dropped."""
 IDLE_LEVELS = 3
-"""Branching ends after this many levels, of twice as many nodes each, that raise no bound."""
+"""Number of consecutive levels without a higher bound after which branching ends."""
 REPORT_S = 0.1
 
 
 def cut_part(part: Part, run: SearchRun, steps: int, floor: int, ceiling: int | None) -> None:
-    """Bound ``part`` by cuts (rule R7), at the highest steps first; needs the compiled core.
+    """Raise the bound of ``part`` by cuts (rule R7), at the highest steps first.
 
-    ``steps`` limits the work of all cuts together.
+    ``steps`` limits the work of all cuts together. This needs the native core.
     """
     walk, end = part.instance.walk, run.steps + steps
     if walk is None:
@@ -78,9 +81,9 @@ def cut_part(part: Part, run: SearchRun, steps: int, floor: int, ceiling: int | 
 
 @dataclass
 class Climb:
-    """A window that climbs or branches: its least peak is at least ``low`` and at most ``high``.
+    """A window whose least peak is known to be between ``low`` and ``high`` bytes.
 
-    A bound up to ``floor`` is of no use to the search.
+    A bound of at most ``floor`` does not help the search.
     """
 
     key: tuple[int, ...]
@@ -90,22 +93,22 @@ class Climb:
     high: int
     floor: int = 0
     proof: Proof | None = None
-    """The proof of ``low``: a cut at an ``op``, or ``branches``; None: all orders searched."""
+    """The proof of ``low``: a cut at an op, or branches; None: a search of all orders."""
     answered: bool = False
     states: int = 0
     steps: int = 0
     branching: Any = None
     nodes: int = 0
     branched: int = 0
-    """The bound that branching alone proves."""
+    """The bound in bytes that branching alone proves."""
 
     @property
     def useful(self) -> int:
-        """The least budget that is worth asking for."""
+        """The smallest budget whose answer can raise the bound."""
         return max(self.low, self.floor)
 
     def run(self, limits: "_Limits") -> None:
-        """Bound the window by cuts at its own ops, then by questions from ``useful`` up."""
+        """Raise ``low`` by cuts at the window's ops, then by searches from ``useful`` up."""
         forward = core_of(self.instance, limits.rules)
         cores = [(forward, self.instance)]
         if limits.rules["root-cuts"]:
@@ -133,13 +136,13 @@ class Climb:
                 budget = (self.useful + hard - 1) // 2
 
     def ask_top(self, limits: "_Limits") -> None:
-        """Ask one question just below ``high``, with more states."""
+        """Search for an order just below ``high``, with more states."""
         cores = [(core_of(self.instance, limits.rules), self.instance)]
         if self.steps_left(limits) > 0:
             self._learn(cores, self.high - 1, limits, TOP_STATES)
 
     def branch(self, limits: "_Limits") -> None:
-        """Branch until there are ``limits.states`` nodes."""
+        """Branch until the window has ``limits.states`` nodes."""
         each = NODE_STEPS * len(self.ops)
         most = min(limits.states, self.nodes + self.steps_left(limits) // each)
         if most <= self.nodes:
@@ -154,14 +157,14 @@ class Climb:
             self.proof = {"branches": [[self.ops[op] for op in step] for step in branches]}
 
     def steps_left(self, limits: "_Limits") -> int:
-        """Return the states that the window may still visit; 0 once the time is over."""
+        """Return the number of states that the window may still visit; 0 after the deadline."""
         spent = self.states + self.steps
         return max(0, limits.steps - spent) if limits.seconds_left > 0 else 0
 
     def _learn(
         self, cores: list[tuple[Any, Instance]], budget: int, limits: "_Limits", times: int = 1
     ) -> str:
-        """Ask a question and store the answer."""
+        """Decide whether an order fits ``budget``, and update ``low`` or ``high``."""
         status, value = self.ask(cores, budget, limits, times)
         self.answered |= status != "hard"
         if status == "infeasible":
@@ -173,7 +176,7 @@ class Climb:
     def ask(
         self, cores: list[tuple[Any, Instance]], budget: int, limits: "_Limits", times: int = 1
     ) -> tuple[str, int]:
-        """Return whether an order fits ``budget``, with its peak or the next budget; or "hard"."""
+        """Return "feasible" with a peak, "infeasible" with the next budget, or "hard" and 0."""
         for core, instance in list(cores):
             status, order, following, done = core.decide(
                 budget,
@@ -184,7 +187,7 @@ class Climb:
             )
             self.states += done
             if status in ("infeasible", "feasible"):
-                cores[:] = [(core, instance)]  # ask only the direction that answered from now on
+                cores[:] = [(core, instance)]  # Later searches use only this direction.
             if status == "infeasible":
                 return status, following
             if status == "feasible":
@@ -193,11 +196,11 @@ class Climb:
 
 
 def climb_windows(part: Part, run: SearchRun, states: int, floor: int, ceiling: int | None) -> None:
-    """Raise the bound by relaxed windows (R9) around the highest steps, short ones first.
+    """Raise the bound of ``part`` by relaxed windows (R9) around the highest steps, short first.
 
-    ``states`` limits each question to a window. First one window of each length is asked just below
-    the peak, with more states; then all windows climb. Both phases end at the first length of which
-    no window answers.
+    ``states`` limits each search. First, one window of each length is searched for an order just
+    below the peak, with more states. Then all windows are searched from the bound up. Each of the
+    two phases ends at the first length at which no search ends with an answer.
     """
     ranked = highest_first(profile(part.instance, part.order).need)
     with _Threads() as threads:
@@ -220,10 +223,10 @@ def climb_windows(part: Part, run: SearchRun, states: int, floor: int, ceiling: 
 def branch_windows(
     part: Part, run: SearchRun, begun: Sequence[Climb], floor: int, ceiling: int | None
 ) -> list[Climb]:
-    """Raise the bound by branching in relaxed windows; return the windows worth continuing.
+    """Raise the bound of ``part`` by branching in relaxed windows; return the best windows.
 
-    ``begun`` are windows to continue; if it is empty, all windows begin. Each level keeps the
-    better half of the windows.
+    ``begun`` are windows to continue; if it is empty, new windows are created. Each level keeps the
+    better half of the windows. The returned windows can be continued by a later call.
     """
     climbs, idle = list(begun), 0
     with _Threads() as threads:
@@ -250,7 +253,7 @@ def branch_windows(
 def _climbs(
     part: Part, run: SearchRun, firsts: Iterable[int], length: int, floor: int
 ) -> list[Climb]:
-    """Return the windows that begin at these steps and whose answer could matter."""
+    """Return the windows of ``length`` ops that begin at ``firsts`` and may raise the bound."""
     climbs = []
     for first in firsts:
         key = tuple(part.order[first : first + length])
@@ -271,7 +274,10 @@ def _take(part: Part, run: SearchRun, climb: Climb) -> None:
 
 
 def _firsts(ranked: Sequence[int], length: int) -> Iterator[int]:
-    """Yield the first steps of windows of ``length`` ops; nothing if the order is not longer."""
+    """Yield the first steps of windows of ``length`` ops around the highest steps.
+
+    Yields nothing if the order has at most ``length`` ops.
+    """
     last, seen = len(ranked) - length, set()
     for step in spaced_steps(ranked, length, CLIMB_PLACES) if last > 0 else []:
         for share in CLIMB_SHARES:
@@ -282,12 +288,12 @@ def _firsts(ranked: Sequence[int], length: int) -> Iterator[int]:
 
 
 class _Ended(Exception):
-    """Raised inside a core to end a climb that is no longer wanted."""
+    """Raised inside a search core to end a search whose result is no longer needed."""
 
 
 @dataclass(frozen=True)
 class _Limits:
-    """Limits of a climb: per question, over all its questions, and over all climbs together."""
+    """The limits of one window: ``states`` per search, ``steps`` in total, memory and time."""
 
     rules: Mapping[str, bool]
     states: int
@@ -298,20 +304,20 @@ class _Limits:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until the deadline of the waiting thread; other threads cannot read it."""
+        """Seconds until ``until``, the main thread's deadline, which other threads cannot read."""
         return max(0.0, self.until - time.monotonic())
 
     def stop(self, _states: int) -> None:
-        """End the core's search if the climbs are no longer wanted; cores call this regularly."""
+        """Raise :class:`_Ended` if the search is no longer needed; cores call this regularly."""
         if self.ended.is_set():
             raise _Ended
 
 
 class _Threads:
-    """A pool of threads, one per core; none outlives the block."""
+    """A context manager for a pool of threads, one per core; it joins them at the end."""
 
     def __enter__(self) -> Self:
-        import joblib  # imported here because it takes longer to load than a small search
+        import joblib  # Imported here because it takes longer to load than a small search.
 
         self.count = joblib.cpu_count()
         self.pool = ThreadPoolExecutor(self.count)
@@ -329,7 +335,7 @@ class _Threads:
         run: SearchRun,
         states: int,
     ) -> None:
-        """Run ``work`` on all climbs; the calling thread handles Ctrl-C and progress."""
+        """Run ``work`` on all windows; the calling thread handles Ctrl-C and progress."""
         limits = _Limits(
             run.rules,
             states,

@@ -1,16 +1,17 @@
 """SERENITY's scheduler as the paper defines it (sections 3.1 and 3.2, appendix C).
 
 Level i of the dynamic program holds one entry per zero-indegree set that is reachable after i ops:
-the schedule with the least peak that leads there. A zero-indegree set determines which ops have run
-(all others are in it or descend from it), so keeping one entry is enough (Theorem 1).
+the schedule with the least peak that leads to the set. A zero-indegree set determines which ops
+have run (all other ops are in the set or descend from it), so one entry per set is sufficient
+(Theorem 1).
 
 *Divide and conquer* (``partition.py``) solves the parts between waists one by one. *Adaptive soft
-budgeting* (Algorithm 2) prunes entries above a budget tau, which a binary search adapts: a step
-that takes too long halves it, a search without a solution raises it half-way back. The paper limits
-a search step by time; this code limits its number of entries, so that the same graph gives the same
-search on any machine.
+budgeting* (Algorithm 2) prunes entries above a budget tau, which a binary search adapts: it halves
+tau if a step takes too long, and raises tau half-way back if there is no solution. The paper limits
+the time of a search step; this code limits its number of entries, so that the search is the same on
+any machine.
 
-This is the reference that follows the paper; use ``exact`` to schedule.
+This module follows the paper, as a reference. ``exact`` is the scheduler to use.
 """
 
 import time
@@ -22,18 +23,18 @@ from tvm_serenity.schedule.partition import divide
 from tvm_serenity.schedule.problem import Problem, peak_of
 
 STEP_LIMIT = 8_000
-"""Entries that a level may hold before a search step counts as 'timeout' (T in Algorithm 2)."""
+"""Number of entries of a level above which a search step times out (T in Algorithm 2)."""
 
 PLAIN_LIMIT = 100_000
-"""Total entries at which a search without a budget is given up as infeasible."""
+"""Total number of entries after which a search without a budget stops without a result."""
 
 Chain = tuple[int, "Chain"] | None
-"""A schedule as a linked list, last op first; entries share common prefixes."""
+"""A partial order as a linked list, last op first; entries share common prefixes."""
 
 
 @dataclass(frozen=True)
 class DpLimits:
-    """Limits at which a search gives up: entries per level and in total, and a deadline."""
+    """Limits of one search: entries per level, entries in total, and a deadline in seconds."""
 
     step_entries: int | None = None
     total_entries: int | None = None
@@ -52,7 +53,7 @@ class DpRun:
 
 @dataclass(frozen=True)
 class Variant:
-    """One row of the paper's Table 2."""
+    """The result of one variant of the scheduler, a row of the paper's Table 2."""
 
     finished: bool
     states: int
@@ -75,12 +76,12 @@ class Variant:
 def algorithm_1(
     problem: Problem, budget: int | None = None, limits: DpLimits = DpLimits()
 ) -> DpRun:
-    """Return the dynamic program's result over zero-indegree sets, pruned above ``budget``."""
+    """Run Algorithm 1: the dynamic program over zero-indegree sets, pruned above ``budget``."""
     successors = _successors(problem)
     waits_for = [sum(1 << p for p in before) for before in problem.predecessors]
     readers = [sum(1 << c for c in ops) for ops in problem.consumers]
     ready = sum(1 << op for op, mask in enumerate(waits_for) if not mask)
-    # zero-indegree set -> (ops run, bytes live, peak so far, schedule)
+    # Maps a zero-indegree set to the ops that have run, live bytes, peak so far, and the order.
     start = problem.start_bytes
     level: dict[int, tuple[int, int, int, Chain]] = {ready: (0, start, start, None)}
     states = 1
@@ -113,11 +114,11 @@ def algorithm_1(
 def adaptive_soft_budgeting(
     problem: Problem, step_entries: int = STEP_LIMIT, deadline: float | None = None
 ) -> tuple[DpRun, list[int]]:
-    """Return the result of Algorithm 2 and the budgets that it tried.
+    """Run Algorithm 2; return its result and the budgets that it tried.
 
-    Kahn's order gives the hard budget. Halving and half-way raising close in on a budget that is
-    both feasible and cheap. If every feasible budget times out, the step limit is doubled and the
-    search starts again, so that it ends with a solution as the paper's does.
+    Kahn's order gives the hard budget. The budget is halved, and raised half-way back, until it is
+    feasible and no step times out. If all feasible budgets time out, the step limit is doubled and
+    the search starts again, so that it always ends with a solution, as in the paper.
     """
     hard = peak_of(problem, kahn(problem))
     budgets: list[int] = []
@@ -142,14 +143,14 @@ def adaptive_soft_budgeting(
 
 
 def plain(problem: Problem, deadline: float | None = None) -> Variant:
-    """Return the row of plain dynamic programming, up to ``PLAIN_LIMIT`` entries (Table 2)."""
+    """Return row 1 of Table 2: plain dynamic programming, up to ``PLAIN_LIMIT`` entries."""
     started = time.perf_counter()
     run = algorithm_1(problem, None, DpLimits(None, PLAIN_LIMIT, deadline))
     return _variant(started, [run], [problem])
 
 
 def divided(problem: Problem, deadline: float | None = None) -> Variant:
-    """Return the row of divide and conquer without a budget (Table 2, row 2)."""
+    """Return row 2 of Table 2: divide and conquer without a budget."""
     started = time.perf_counter()
     runs = []
     parts = divide(problem)
@@ -161,7 +162,7 @@ def divided(problem: Problem, deadline: float | None = None) -> Variant:
 
 
 def budgeted(problem: Problem, deadline: float | None = None) -> Variant:
-    """Return the row of divide and conquer with adaptive soft budgeting (Table 2, row 3)."""
+    """Return row 3 of Table 2: divide and conquer with adaptive soft budgeting."""
     started = time.perf_counter()
     runs, budgets = [], []
     parts = divide(problem)
@@ -186,7 +187,7 @@ def _variant(started: float, runs: list[DpRun], parts: list[Problem]) -> Variant
 
 
 def _run(problem: Problem, readers: list[int], op: int, done: int, live: int) -> tuple[int, int]:
-    """Return the bytes needed while ``op`` runs after ``done``, and the bytes live afterwards."""
+    """Return the bytes needed while ``op`` runs after the ops ``done``, and the bytes live then."""
     after_op = done | 1 << op
     need = live + problem.alloc[op] + problem.workspace[op]
     freed = 0

@@ -1,4 +1,4 @@
-"""The exact search: an order of least peak with its proof (``docs/search.md``)."""
+"""The exact search: computes an order of least peak with its proof (``docs/search.md``)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,15 +17,15 @@ from tvm_serenity.schedule.starts import forced_ops, op_needs
 from tvm_serenity.search.outcome import Outcome
 
 RULES: Mapping[str, str] = {
-    "native": "use the compiled core; off: the same search in Python",
-    "divide": "split at ops comparable to all others, where the state is the same in every order",
-    "cells": "solve equal parts once",
+    "native": "use the native core; off: the same search in Python",
+    "divide": "split at ops comparable to all others, where every order has the same state",
+    "cells": "solve equal parts only once",
     "greedies": "start from greedy orders as well",
     "root-cuts": "R7: bound the need of every order at an op by a minimum cut",
-    "block-moves": "R1: run all ops that a storage waits for before it can die as one move",
-    "commitment": "R2: take a move that ends no higher than it began without alternatives",
+    "block-moves": "R1: one move runs all ops that must run before a storage can die",
+    "commitment": "R2: try no alternatives to a move that ends with no more live bytes",
     "visited": "R5: expand each state once",
-    "next-budget": "R6: use the least rejected key as the next budget that could be feasible",
+    "next-budget": "R6: the least rejected key is the next budget that may be feasible",
     "reverse": "R8: try the reversed instance if a probe, a segment or a window is hard",
     "beam": "look for a better order by beam search if a probe is hard",
     "segments": "R10: re-order segments of the best order around its peak",
@@ -49,10 +49,10 @@ def exact(
 ) -> Schedule:
     """Return an order of least peak with its proof, or the best order and bound within the limits.
 
-    The order is in the problem's op numbers. ``statistics["proof"]`` proves the bound, in the
-    graph's op numbers. ``start`` are orders to improve on beside the given one; the result is never
-    worse. The same input gives the same output unless a time limit ends the search. Ctrl-C raises
-    :class:`Interrupted`. Raises :class:`InputError` if a rule is unknown.
+    The order has the problem's op numbers. ``statistics["proof"]`` proves the bound and has the
+    graph's op numbers. The search starts with the given order and the orders ``start``, and the
+    result is never worse. The result is deterministic unless a time limit ends the search. Raises
+    :class:`Interrupted` on Ctrl-C, and :class:`InputError` if a rule is unknown.
     """
     options = options or Options()
     run = SearchRun(options, _rules(options))
@@ -76,8 +76,8 @@ def _rules(options: Options) -> dict[str, bool]:
 class _Stretch:
     """Ops ``first`` to ``last - 1``, which occupy the same steps in every order.
 
-    ``order`` and ``peak`` are of the best start. ``part`` is set once work on the stretch begins;
-    it numbers its ops from 0 and leaves out the ``offset`` bytes that are live throughout.
+    ``order`` and ``peak`` are those of the best start. ``part`` is set when work on the stretch
+    begins; it numbers the ops from 0, and does not count ``offset`` bytes that are live throughout.
     """
 
     first: int
@@ -104,25 +104,25 @@ class _Stretch:
 
 @dataclass
 class _Search:
-    """A running search: the fixed ops, the open stretches, and the best bound with its proof."""
+    """The state of a search: the open stretches, and the best bound with its proof."""
 
     problem: Problem
     run: SearchRun
     instance: Instance
     base: int
-    live: tuple[int, ...]  # before each step; the same in every order where a stretch begins
+    live: tuple[int, ...]  # Bytes before each step; equal in all orders where a stretch begins.
     stretches: list[_Stretch]
-    fixed_peak: int  # outside the stretches
-    given_peak: int  # of the given order
+    fixed_peak: int  # The peak outside the stretches, in bytes.
+    given_peak: int  # The peak of the given order, in bytes.
     proof: Proof = field(default_factory=dict)
     solved: dict[Instance, Part] = field(default_factory=dict)
 
     def refresh(self) -> None:
-        """Update the run's best peak."""
+        """Update the best peak of ``run`` from the stretches."""
         self.run.best_bytes = max([self.fixed_peak, *(s.best_bytes for s in self.stretches)])
 
     def prove(self, bound: int, proof: Proof) -> None:
-        """Store a bound on the graph's peak if it is better than the known one."""
+        """Store a bound on the graph's peak, with its proof, if it is higher than the known one."""
         if bound > self.run.bound_bytes or not self.proof:
             self.run.bound_bytes, self.proof = bound, proof
 
@@ -161,7 +161,7 @@ def _prepare(problem: Problem, run: SearchRun, start: Sequence[Sequence[int]]) -
 
 
 def _work(search: _Search) -> None:
-    """Solve the stretches, highest first, until the remaining ones cannot matter."""
+    """Solve the stretches, highest first, until the others can change neither peak nor bound."""
     run, ceiling = search.run, search.run.options.budget_bytes
     for stretch in sorted(search.stretches, key=lambda s: (-s.peak, s.first)):
         if stretch.peak <= run.bound_bytes or (ceiling is not None and run.bound_bytes > ceiling):
@@ -170,7 +170,7 @@ def _work(search: _Search) -> None:
 
 
 def _improve(search: _Search, stretch: _Stretch) -> None:
-    """Solve one stretch as an instance of its own, or reuse the solution of an equal one."""
+    """Solve one stretch as a separate instance, or reuse the solution of an equal instance."""
     run, first = search.run, stretch.first
     numbers = range(search.problem.count)
     instance, _ = segment(search.instance, numbers, numbers, first, stretch.last)

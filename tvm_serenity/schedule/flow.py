@@ -1,8 +1,8 @@
-"""Maximum flow in plain Python, for the cuts of the search (rule R7)."""
+"""Computes maximum flows in plain Python, for the cuts of the search (rule R7)."""
 
 
 class Flow:
-    """A maximum flow by shortest augmenting paths; a capacity of None is unbounded."""
+    """A flow network; ``run`` computes a maximum flow by shortest augmenting paths."""
 
     def __init__(self, nodes: int) -> None:
         self.arcs: list[list[int]] = [[] for _ in range(nodes)]
@@ -15,14 +15,14 @@ class Flow:
         return len(self.arcs) - 1
 
     def arc(self, source: int, sink: int, capacity: int | None) -> None:
-        """Add an arc."""
+        """Add an arc from ``source`` to ``sink``; a capacity of None is unbounded."""
         for node, other, residual in ((source, sink, capacity), (sink, source, 0)):
             self.arcs[node].append(len(self.to))
             self.to.append(other)
             self.capacity.append(residual)
 
     def run(self, source: int, sink: int) -> tuple[int, list[bool]]:
-        """Return the value of the maximum flow, and which nodes the source still reaches."""
+        """Return the value of a maximum flow, and the nodes on the source's side of its cut."""
         capacity, to = self.capacity, self.to
         total = 0
         while True:
@@ -51,7 +51,7 @@ class Flow:
                         capacity[b] = residual + change
 
     def reaching(self, sink: int) -> list[bool]:
-        """Return which nodes can still reach the sink after ``run``."""
+        """Return, after ``run``, the nodes from which the residual network reaches the sink."""
         reaches = [False] * len(self.arcs)
         reaches[sink] = True
         queue = [sink]

@@ -1,4 +1,4 @@
-"""Better orders and bounds for instances too large for one exhaustive search."""
+"""Improves orders and bounds of instances that are too large for one exhaustive search."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,31 +21,30 @@ from tvm_serenity.schedule.windows import window
 SEGMENT_OPS = (16, 32, 64, 128, 256, 512)
 SEGMENT_STATES = 500
 LARGE_SHIFT = 8
-"""A segment of a large order is first asked to lower the peak by a 256th."""
+"""The first budget for a segment of a large order is the peak less its 256th part (2 ** -8)."""
 WINDOW_OPS = (32, 64, 96, 128, 192, 256, 512)
 WINDOW_PLACES = 3
 WINDOW_PROBES = 6
 
 
 def reorder_segments(part: Part, run: SearchRun, states: int = SEGMENT_STATES) -> bool:
-    """Re-order segments around the peak until none lowers it (R10).
+    """Re-order segments of the best order around its peak until no segment lowers it (R10).
 
-    Return whether more time is of no use: the search ended before the limit, or lowered nothing.
-    Each segment is an exact instance: all its peaks are lowered at once, or proved to stay within
-    ``states`` states.
+    Returns True if more time would not help: no segment lowered the peak, or the search ended
+    before its time limit. Each segment is an exact instance, searched with up to ``states`` states.
     """
     before, segments = part.peak, _Segments(part)
     try:
         while run.seconds_left > 0 and segments.peak > part.bound:
             if not _lowered(segments, run, states):
                 break
-    finally:  # keep the improved order on Ctrl-C too
+    finally:  # Store the improved order also after Ctrl-C.
         part.offer(segments.order)
     return run.seconds_left > 0 or part.peak == before
 
 
 class _Segments:
-    """An order whose segments are re-ordered in place at a cost of the segment's length."""
+    """An order and its profile; replacing a segment takes time proportional to its length."""
 
     def __init__(self, part: Part) -> None:
         self.instance, self.order = part.instance, list(part.order)
@@ -61,7 +60,7 @@ class _Segments:
         return int(self.need.max())
 
     def replace(self, first: int, last: int, ops: list[int], local: OrderProfile) -> None:
-        """Put ``ops`` at steps ``first`` to ``last - 1``; ``local`` is their own profile."""
+        """Put ``ops`` at steps ``first`` to ``last - 1``; ``local`` is the segment's profile."""
         offset = int(self.live[first]) - local.live[0]
         self.order[first:last] = ops
         self.live[first : last + 1] = offset + ints(local.live)
@@ -71,9 +70,9 @@ class _Segments:
 
 
 def _lowered(segments: _Segments, run: SearchRun, states: int) -> bool:
-    """Re-order one segment to bring the highest step below the peak; return whether one could.
+    """Re-order one segment to lower the highest step; return whether a segment did.
 
-    In a long order the budget is lower still, because the next peak is near.
+    In a long order the first budget is further below the peak, because many steps are as high.
     """
     order, peak = segments.order, segments.peak
     step = int(segments.need.argmax())
@@ -97,7 +96,10 @@ def _lowered(segments: _Segments, run: SearchRun, states: int) -> bool:
 def _order_within(
     piece: Instance, budget: int, run: SearchRun, states: int, either: bool
 ) -> list[int]:
-    """Return an order within ``budget``, or an empty list; ``either`` tries both directions."""
+    """Return an order with a peak of at most ``budget``, or an empty list.
+
+    ``either``: search forward and backward.
+    """
     for backward in (False, True) if either else (False,):
         core = core_of(reverse(piece) if backward else piece, run.rules)
         status, order, _ = ask(core, run, budget, states)
@@ -111,10 +113,10 @@ def _order_within(
 def relax_windows(
     part: Part, run: SearchRun, states: int, floor: int, ceiling: int | None, climb: bool
 ) -> None:
-    """Raise the bound by relaxed windows around the peak (R9), small ones first.
+    """Raise the bound of ``part`` by relaxed windows around the peak (R9), small windows first.
 
-    Each window is asked whether it fits below the best peak, within ``states`` states. ``climb``:
-    ask windows that fit for their own least peak, and ask at more places.
+    A search of up to ``states`` states decides whether a window has an order below the best peak.
+    ``climb``: search for the least peak of windows that have one, and use windows at more places.
     """
     need = profile(part.instance, part.order).need
     count, ranked = len(need), highest_first(need)
@@ -134,7 +136,7 @@ def relax_windows(
 def bound_window(
     part: Part, run: SearchRun, place: tuple[int, int], states: int, climb: bool
 ) -> bool:
-    """Bound the part by one relaxed window of steps; return whether it was too hard."""
+    """Raise the bound by the relaxed window of steps ``place``; return whether it was too hard."""
     first, last = place
     key = tuple(part.order[first:last])
     # The window's least peak is at least `low` and, unless `hard`, at most `high`.
@@ -169,13 +171,13 @@ def bound_window(
 
 
 def highest_first(need: tuple[int, ...]) -> list[int]:
-    """Return all steps, highest need first; equal steps in order."""
+    """Return the indices of all steps by decreasing need; equal needs in order."""
     ranked: list[int] = np.argsort(-np.array(need, dtype=np.int64), kind="stable").tolist()
     return ranked
 
 
 def spaced_steps(ranked: Sequence[int], length: int, places: int) -> list[int]:
-    """Return the first ``places`` steps that are at least half of ``length`` from each other."""
+    """Return the first ``places`` steps of ``ranked`` that are at least ``length / 2`` apart."""
     chosen: list[int] = []
     for step in ranked:
         if all(abs(step - other) >= length // 2 for other in chosen):
@@ -186,7 +188,10 @@ def spaced_steps(ranked: Sequence[int], length: int, places: int) -> list[int]:
 
 
 def _segments(step: int, count: int) -> Iterator[tuple[int, int]]:
-    """Yield segments that hold ``step``, small ones first; each length early, centred and late."""
+    """Yield segments that contain ``step``, short ones first.
+
+    For each length, the step is near the segment's end, in its middle, and near its start.
+    """
     seen = set()
     for length in SEGMENT_OPS:
         for share in (2, 4, 1):

@@ -1,9 +1,9 @@
-"""The exact search's form of an instance, closed under the operations of the search.
+"""The instances of the exact search, and the constructions that give further instances.
 
-Segments of an order, relaxed windows and the reversed problem are instances again. A storage has a
+Segments of an order, relaxed windows and the reversed problem are instances too. A storage has a
 set of producers and a set of consumers. It becomes live when its first producer runs, and dies when
-its last consumer has run. Without producers it is live from the start; without consumers it is kept
-to the end. ``docs/search.md`` derives the guarantee of each construction.
+its last consumer has run. A storage without producers is live from the start; a storage without
+consumers is live to the end. ``docs/search.md`` proves the guarantee of each construction.
 """
 
 from collections.abc import Sequence
@@ -25,16 +25,18 @@ def native_core() -> ModuleType | None:
     """Return the native searches, or None if they are not installed."""
     try:
         return import_module("tvm_serenity._schedule")
-    except ImportError:  # installed without a C++ compiler
+    except ImportError:  # The package was installed without a C++ compiler.
         return None
 
 
 @dataclass(frozen=True)
 class Instance:
-    """Ops 0..n-1 numbered in a valid order; equal instances have equal answers.
+    """Ops 0 to n-1, numbered in a valid order, and storages with sizes in bytes.
 
-    ``in_place[u]`` are storages that op u may take over, which saves ``takeover[u]`` bytes while u
-    runs if one of them dies at u. No storage is both live from the start and kept to the end.
+    ``producers`` and ``consumers`` are per storage; ``predecessors`` and ``workspace`` per op.
+    ``in_place[u]``: storages that op u may take over; if one of them dies at u, this saves
+    ``takeover[u]`` bytes while u runs. No storage is both live from the start and live to the end.
+    Equal instances have equal solutions.
     """
 
     predecessors: Sets
@@ -62,7 +64,7 @@ class Instance:
 
     @cached_property
     def walk(self) -> Any:
-        """The native form, which computes profiles and greedy orders; None if not installed."""
+        """The native form, which computes profiles and greedy orders; None without the core."""
         core = native_core()
         if core is None:
             return None
@@ -84,7 +86,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class OrderProfile:
-    """The profile of an order: ``live[i]`` bytes before step i, ``need[i]`` during it."""
+    """The profile of an order: ``live[i]`` bytes before step i, ``need[i]`` bytes during step i."""
 
     live: tuple[int, ...]
     need: tuple[int, ...]
@@ -96,9 +98,12 @@ class OrderProfile:
 
 
 def instance_of(problem: Problem) -> tuple[Instance, int]:
-    """Return the instance of ``problem``, and the bytes that are live in every state beside it."""
+    """Return the instance of ``problem``, and the bytes of storages that are always live.
+
+    The instance does not include these storages.
+    """
     producers: Sets = tuple([() if op < 0 else (op,) for op in problem.producer])
-    # A storage without readers is live during its producer alone.
+    # A storage without readers is live only while its producer runs.
     consumers: Sets = tuple(
         [
             () if kept else readers or makers
@@ -152,7 +157,7 @@ def peak_of_order(instance: Instance, order: Sequence[int]) -> int:
 
 
 def profile_in_python(instance: Instance, order: Sequence[int]) -> OrderProfile:
-    """Return the profile without the native core."""
+    """Return the profile of a valid order, computed without the native core."""
     waiting = [len(c) for c in instance.consumers]
     produced = [not p for p in instance.producers]
     live, need = [instance.start_bytes], []
@@ -177,11 +182,12 @@ def profile_in_python(instance: Instance, order: Sequence[int]) -> OrderProfile:
 def segment(
     instance: Instance, order: Sequence[int], position: Sequence[int], first: int, last: int
 ) -> tuple[Instance, tuple[int, ...]]:
-    """Return the instance of re-ordering steps ``first`` to ``last - 1``, and its op numbers.
+    """Return the instance that re-orders steps ``first`` to ``last - 1``, and its op numbers.
 
-    Storages that are live throughout are left out; the bytes before the segment are ``start_bytes``
-    plus theirs. Ops are numbered in the instance's order, so that equal cells give equal instances.
-    Each storage may have one producer at most. The segment of all steps is the instance itself.
+    Storages that are live throughout the segment are not included; their bytes are live in addition
+    to the instance's. Ops are numbered in the original instance's order, so that equal cells give
+    equal instances. Each storage must have at most one producer. The segment of all steps is the
+    instance itself.
     """
     ops = tuple(sorted(order[first:last]))
     if len(ops) == instance.count:
@@ -226,9 +232,10 @@ def segment(
 
 
 def reverse(instance: Instance) -> Instance:
-    """Return the instance whose orders are those of ``instance`` reversed, with equal peaks (R8).
+    """Return the instance whose orders are the reversed orders of ``instance`` (R8).
 
-    The instance must have no in-place ops: their saving depends on the ops that have run before.
+    Reversed orders have equal peaks. The instance must have no in-place ops, because their saving
+    depends on the ops that have run before.
     """
     last = instance.count - 1
 
@@ -253,7 +260,7 @@ def backwards(order: Sequence[int]) -> list[int]:
 
 
 def backward_precedence(predecessors: Sets) -> Sets:
-    """Return the precedence of reversed orders: op u has number n-1-u, successors come first."""
+    """Return the predecessors in reversed orders: op u has number n-1-u, successors run first."""
     last = len(predecessors) - 1
     after = turned(predecessors, len(predecessors))
     return tuple([tuple([last - op for op in reversed(ops)]) for ops in reversed(after)])

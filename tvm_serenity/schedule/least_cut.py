@@ -1,6 +1,6 @@
-"""Lower bounds on the need at one op by a minimum cut, for the certificate checker.
+"""Computes lower bounds on the need at one op by minimum cuts, for the certificate checker.
 
-This shares no code with the search's cuts (rule R7); networkx computes the flow.
+It shares no code with the cuts of the search (rule R7); networkx computes the flows.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,10 +18,10 @@ def related(predecessors: Sequence[Sequence[int]], op: int) -> tuple[set[int], s
 
 
 def least_need(storages: StorageLives, op: int, enough: int) -> int:
-    """Return bytes that every order needs at ``op``: the least cut over its in-place choices.
+    """Return the bytes that every order needs at ``op``: the minimum cut over its in-place choices.
 
-    Storages that are live at ``op`` in every order need no cut; if they alone reach ``enough``,
-    their bytes are returned.
+    If the storages that are live at ``op`` in every order already have ``enough`` bytes, their sum
+    is returned without a cut.
     """
     above, below = related(storages.predecessors, op)
     outside = below | {op}
@@ -40,13 +40,14 @@ def least_need(storages: StorageLives, op: int, enough: int) -> int:
 def least_of_branches(
     storages: StorageLives, branches: Iterable[Sequence[int]], enough: int
 ) -> int:
-    """Return bytes that every order needs: the least cut over the ends of the branches.
+    """Return the bytes that every order needs: the minimum over the cuts that end the branches.
 
-    ``branches``: ``[first, second]`` is followed by all branches of the orders in which ``first``
-    runs before ``second``, then by all of the other orders; ``[op]`` ends a branch with the cut at
-    ``op``. A cut of ``enough`` or more counts as ``enough``.
+    ``branches`` is a tree in depth-first order. ``[first, second]`` is a node: its first subtree is
+    for the orders in which ``first`` runs before ``second``, its second subtree for the others.
+    ``[op]`` is a leaf, with the cut at ``op``. A cut of ``enough`` or more counts as ``enough``.
 
-    Raises ``ValueError`` if branches are left over or missing, or a pair is ordered already.
+    Raises ``ValueError`` if the tree has missing or extra nodes, or if the graph already orders a
+    pair.
     """
     steps, open_branches = iter(branches), [storages]
     while open_branches:
@@ -57,17 +58,19 @@ def least_of_branches(
             case [first, second]:
                 above, below = related(current.predecessors, first)
                 if second in above | below | {first}:
-                    raise ValueError(f"branch [{first}, {second}]: these ops are ordered already")
+                    raise ValueError(
+                        f"branch [{first}, {second}]: the graph already orders these ops"
+                    )
                 open_branches += [_with(current, second, first), _with(current, first, second)]
             case step:
-                raise ValueError(f"expected a branch of one or two ops, got {step}")
+                raise ValueError(f"a branch must have one or two ops, not {step}")
     if next(steps, None) is not None:
-        raise ValueError("the proof lists branches after the last one ended")
+        raise ValueError("the proof has extra branches after the end of the tree")
     return enough
 
 
 def _with(storages: StorageLives, first: int, second: int) -> StorageLives:
-    """Return ``storages`` with the precedence that ``first`` runs before ``second``."""
+    """Return ``storages`` with the additional precedence that ``first`` runs before ``second``."""
     before = list(storages.predecessors)
     before[second] = [*before[second], first]
     return storages._replace(predecessors=before)
@@ -78,11 +81,12 @@ def _least_live(
 ) -> int:
     """Return the least live bytes at ``op`` over all states between two closed sets of ops.
 
-    The op's outputs count as live unless all their readers have run. The network holds only ops in
-    neither set, and storages that may or may not be live between: it grows with the undecided ops,
-    not with the graph. Bytes that reach ``enough`` without a cut are returned at once.
+    ``between``: the ops that have run in all these states, and the ops that have run in none. The
+    outputs of ``op`` count as live unless all their readers have run. The flow network contains
+    only undecided ops and storages, so its size does not depend on the graph's. If decided storages
+    have ``enough`` bytes, their sum is returned without a cut.
     """
-    import networkx as nx  # imported here because it takes longer to load than a small search
+    import networkx as nx  # Imported here because it takes longer to load than a small search.
 
     inside, outside = between
     net = nx.DiGraph()
@@ -92,17 +96,17 @@ def _least_live(
         makers, readers = storages.makers[t], storages.readers[t]
         there = not makers or op in makers or not inside.isdisjoint(makers)
         if (not there and outside.issuperset(makers)) or (readers and inside.issuperset(readers)):
-            continue  # not live yet, or dead already
+            continue  # The storage is not live yet, or already dead.
         wanted = not readers or not outside.isdisjoint(readers)
         if there and wanted:
             always += size
             continue
-        made, read = ("made", t), ("read", t)
-        net.add_edge(made, read, capacity=size)
+        live_node, dead_node = ("made", t), ("read", t)
+        net.add_edge(live_node, dead_node, capacity=size)
         for maker in ["in"] if there else [m for m in makers if m not in outside]:
-            net.add_edge(maker, made)  # no capacity: unbounded
+            net.add_edge(maker, live_node)  # An edge without a capacity is unbounded.
         for reader in ["out"] if wanted else [r for r in readers if r not in inside]:
-            net.add_edge(read, reader)
+            net.add_edge(dead_node, reader)
     if always >= enough or not net["in"]:
         return always
     for free, before in enumerate(storages.predecessors):

@@ -11,14 +11,14 @@ from tvm_serenity.schedule.result import Options, Progress
 from tvm_serenity.search.deadline import seconds_left
 
 MEMORY_SHARE = 0.5
-"""The default memory limit, as a share of the memory available when the first search starts."""
+"""The default memory limit, as a fraction of the memory available when the first search starts."""
 FOREVER, MANY = 1e9, 1 << 62
 """Seconds and steps that stand for no limit."""
 
 
 @dataclass
 class SearchRun:
-    """One run of the exact search: its limits, its counts, and the best result so far."""
+    """The state of one run of the exact search: limits, statistics, and the best result so far."""
 
     options: Options
     rules: dict[str, bool]
@@ -32,18 +32,18 @@ class SearchRun:
 
     @cached_property
     def memory_bytes(self) -> int:
-        """The bytes that a search may use, computed when one begins."""
+        """The number of bytes that a search may use, computed when the first search begins."""
         limit = self.options.memory_limit_bytes
         return int(MEMORY_SHARE * psutil.virtual_memory().available) if limit is None else limit
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
+        """The seconds since the run started."""
         return time.monotonic() - self.started
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until the time limit or the deadline; 0.0 once past, or without steps left."""
+        """The seconds until the time limit or the deadline; 0.0 after it, or with no steps left."""
         if self.steps_left <= 0:
             return 0.0
         limit = self.options.time_limit_s
@@ -52,12 +52,12 @@ class SearchRun:
 
     @property
     def steps_left(self) -> int:
-        """Steps until the limit on steps."""
+        """The number of steps until the limit on steps."""
         most = self.options.steps
         return MANY if most is None else max(0, most - self.steps)
 
     def expanded(self, states: int) -> None:
-        """Count expanded states; each is a step."""
+        """Add ``states`` to the numbers of expanded states and of steps."""
         self.states += states
         self.steps += states
 
@@ -83,13 +83,13 @@ class SearchRun:
         return True
 
     def stop_late(self) -> None:
-        """Record that the time or the steps are used up."""
+        """Record whether the time or the steps ended the search."""
         self.stop("time" if self.steps_left else "steps")
 
     def stop(self, limit: str) -> None:
-        """Record the first limit that ended something early."""
+        """Record ``limit`` as the reason why the search ended early, if it is the first reason."""
         self.limited = self.limited or limit
 
     def count(self, name: str) -> None:
-        """Add one to a count of the statistics."""
+        """Add one to the count ``name`` of the statistics."""
         self.counts[name] = self.counts.get(name, 0) + 1

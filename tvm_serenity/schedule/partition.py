@@ -1,25 +1,24 @@
-"""Divide and conquer: cut a problem at ops where the set of finished ops is forced.
+"""Divide and conquer: cuts a problem at ops before which every order has run the same ops.
 
 SERENITY (section 3.2) cuts hourglass-shaped networks at their waists. A waist is an op that is
-comparable with every other op (each is its ancestor or its descendant): in every order, exactly its
-ancestors have run before it. So the live memory at the cut is the same in every order, the parts
-are independent, and the peak is the largest peak of a part. This is exact with any number of
-tensors live across the cut; in the parts they are live from the start, or kept to the end.
+comparable with every other op: each other op is its ancestor or its descendant. In every order,
+exactly its ancestors run before it. So the live memory at the cut is the same in every order, the
+parts are independent, and the peak is the largest peak of a part. This is exact for any number of
+tensors that are live across the cut; in the parts, they are live from the start or to the end.
 """
 
 from tvm_serenity.schedule.problem import Problem
 
 
 def waists(problem: Problem) -> list[int]:
-    """Return the ops that are comparable with every other op, in order.
+    """Return the ops that are comparable with every other op, ascending.
 
-    In index order (a topological one), op v is comparable with all ops iff every earlier op reaches
-    v and v reaches every later op: no edge may jump past v. Hence every earlier op needs a later
-    reader up to v, and every later op a predecessor from v on.
+    The index order is topological. So op v is comparable with all ops iff every earlier op has a
+    successor up to v, and every later op has a predecessor from v on.
     """
     count = problem.count
-    all_before = [False] * count  # every op before v is an ancestor of v
-    open_sinks: set[int] = set()  # ops so far without a later reader so far
+    all_before = [False] * count  # Whether every op before v is an ancestor of v.
+    open_sinks: set[int] = set()  # Earlier ops whose readers have not been visited.
     for op, before in enumerate(problem.predecessors):
         open_sinks.difference_update(before)
         all_before[op] = not open_sinks
@@ -38,7 +37,7 @@ def waists(problem: Problem) -> list[int]:
 
 
 def divide(problem: Problem) -> list[Problem]:
-    """Return the parts between waists; the ``ops`` of each are this problem's, not the graph's."""
+    """Return the parts between waists; the ``ops`` of a part are op numbers of ``problem``."""
     ends = [w + 1 for w in waists(problem)]
     if not ends or ends[-1] != problem.count:
         ends.append(problem.count)
@@ -48,10 +47,10 @@ def divide(problem: Problem) -> list[Problem]:
 
 
 def part(problem: Problem, start: int, end: int, live_bytes: int) -> Problem:
-    """Return ops ``start`` to ``end - 1`` as a problem in which exactly the earlier ops have run.
+    """Return the problem of ops ``start`` to ``end - 1``, after exactly the earlier ops have run.
 
-    ``live_bytes`` are live at ``start``. Storages that the part does not touch become one storage
-    that is live from the start and kept.
+    ``live_bytes``: the live bytes before op ``start``. Storages that the part does not touch become
+    one storage that is always live.
     """
     inside = range(start, end)
     touched = sorted({t for op in inside for t in (*problem.inputs[op], *problem.outputs[op])})
@@ -80,7 +79,7 @@ def part(problem: Problem, start: int, end: int, live_bytes: int) -> Problem:
 
 
 def _live_before(problem: Problem) -> list[int]:
-    """Return, for each op, the live bytes once exactly the ops of smaller index have run."""
+    """Return, for each op, the live bytes after exactly the ops of smaller index have run."""
     change = [0] * (problem.count + 1)
     for t, size in enumerate(problem.sizes):
         born = problem.producer[t] + 1

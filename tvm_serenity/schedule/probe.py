@@ -1,4 +1,4 @@
-"""One part of the graph: its best order, its bound, and the single steps that improve them."""
+"""A part of the graph with its best order and bound, and the steps that improve them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Proof = Mapping[str, object]
 
 DENSE_OPS = 3000
-"""Largest number of ops for bit sets over all ops, which take quadratic memory."""
+"""Largest number of ops for searches with bit sets over all ops, which take quadratic memory."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Part:
 
     @property
     def lives(self) -> Lives:
-        """The live steps of all storages in the best order."""
+        """The live ranges of all storages in the best order."""
         if self._lives is None or self._lives[0] is not self.order:
             position = [0] * len(self.order)
             for step, op in enumerate(self.order):
@@ -58,34 +58,34 @@ class Part:
         return True
 
     def closed(self, floor: int, ceiling: int | None) -> bool:
-        """Return whether more work on the part cannot matter (see ``solve``)."""
+        """Return whether more work on the part would not help (see :func:`solve.solve`)."""
         enough = self.peak <= max(self.bound, floor)
         return enough or (ceiling is not None and self.bound > ceiling)
 
     def prove(self, bound: int, proof: Proof) -> None:
-        """Store a bound and its proof if it is higher."""
+        """Store a bound in bytes and its proof, if it is higher than the known bound."""
         if bound > self.bound:
             self.bound, self.proof = bound, proof
             self.changed(self)
 
     def prove_window(self, bound: int, ops: Sequence[int], proof: Proof | None = None) -> None:
-        """Store the bound of a relaxed window over ``ops``.
+        """Store a bound from the relaxed window over ``ops``, if it is higher.
 
-        ``proof`` adds to the record how it was proved, if not by a search of all its orders.
+        ``proof`` says how the bound was proved; None: by a search of all orders of the window.
         """
         record = {"kind": "window", "ops": list(ops), "budget_bytes": bound - 1}
         self.prove(min(bound, self.peak), {**record, **(proof or {})})
 
 
 def core_module(rules: Mapping[str, bool]) -> ModuleType:
-    """Return the native core, or the same in Python, which is imported only when it runs."""
+    """Return the native core, or the Python core if the native one is off or not installed."""
     if rules["native"] and (native := native_core()):
         return native
     return import_module("tvm_serenity.schedule.reference")
 
 
 def core_of(instance: Instance, rules: Mapping[str, bool]) -> Any:
-    """Return the searches on one instance."""
+    """Return a search core for ``instance``."""
     return core_module(rules).Core(
         instance.predecessors,
         instance.sizes,
@@ -101,7 +101,7 @@ def core_of(instance: Instance, rules: Mapping[str, bool]) -> Any:
 
 
 def root_cuts(part: Part, run: SearchRun, core: "Core", floor: int, ceiling: int | None) -> None:
-    """Bound the part by cuts (rule R7) at the ops whose need in the best order is above it."""
+    """Raise the bound by cuts (rule R7), at ops whose need in the best order is above the bound."""
     for op, need in by_need(part.instance, part.order):
         if need <= part.bound or part.closed(floor, ceiling):
             return
@@ -116,9 +116,9 @@ def root_cuts(part: Part, run: SearchRun, core: "Core", floor: int, ceiling: int
 def window_cuts(
     core: "Core", relaxed: Instance, order: Sequence[int], ops: Sequence[int], bound: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield ops of a relaxed window with the bound of their cut (rule R7).
+    """Yield pairs of an op of a relaxed window and the bound that its cut gives (rule R7).
 
-    ``order`` is an order of ``ops``. Ops whose need is within the best bound so far are skipped.
+    ``order`` is an order of ``ops``. Ops whose need in it is not above the best bound are skipped.
     """
     local = {op: i for i, op in enumerate(ops)}
     for op, need in by_need(relaxed, [local[op] for op in order]):
@@ -130,13 +130,16 @@ def window_cuts(
 
 
 def by_need(instance: Instance, order: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the ops with their need in ``order``, highest first: no bound at an op exceeds it."""
+    """Return pairs of an op and its need in ``order``, highest first.
+
+    The need is an upper limit on the bound of a cut at the op.
+    """
     need = profile(instance, order).need
     return sorted(zip(order, need, strict=True), key=lambda pair: (-pair[1], pair[0]))
 
 
 def ask(core: "Core", run: SearchRun, budget: int, states: int) -> tuple[str, list[int], int]:
-    """Return ``core.decide`` within the run's limits, and count its states."""
+    """Run ``core.decide`` within the run's limits, count its states, and return its answer."""
     status, order, following, done = core.decide(
         budget,
         min(states, run.steps_left),
@@ -151,9 +154,9 @@ def ask(core: "Core", run: SearchRun, budget: int, states: int) -> tuple[str, li
 def probe(
     part: Part, run: SearchRun, core: "Core", budget: int, states: int, backward: bool
 ) -> bool:
-    """Decide whether an order has a peak within ``budget``; return False if a limit ended that.
+    """Decide whether ``part`` has an order within ``budget``, and store the order or the bound.
 
-    ``backward``: ``core`` is of the reversed instance.
+    Returns False if a limit ended the search. ``backward``: ``core`` has the reversed instance.
     """
     run.count("probes_backward" if backward else "probes")
     if run.seconds_left <= 0:

@@ -1,7 +1,7 @@
-"""The instance that every order search solves: a graph reduced to the facts that decide its peak.
+"""The problem that every order search solves: a graph reduced to what the peak depends on.
 
-Constants, and the ops that compute them, are gone. A view has become a further reader of the
-storage that it shows. With S the set of ops that have run (a downset of the precedence order):
+Constants and the ops that compute them are left out. The readers of a view are readers of the
+storage that it shows. Let S be the set of ops that have run (a downset of the precedence order):
 
 * storage t is live in S iff it is live from the start or its producer is in S, and it is kept to
   the end or some consumer is not in S. ``f(S)`` is the sum of the live sizes: submodular on
@@ -25,12 +25,13 @@ from tvm_serenity.graph.arrays import Ints, grouped, ints, turned
 
 @dataclass(frozen=True)
 class Problem:
-    """Ops 0..n-1 in a valid order and storages in bytes; ``ops`` are the graph's indices.
+    """Ops 0 to n-1 in a valid order, and storages with sizes in bytes.
 
-    ``producer[t]`` is -1 if the storage is live from the start. ``consumers[t]`` are ascending.
-    ``in_place[u]`` are the storages that u's first output may take over; each has its size. If
-    ``over_bytes[u]`` is not 0, the output may overlap one of them instead, which saves at most so
-    many bytes.
+    ``ops``: the graph's index of each op. ``producer[t]``: -1 if storage t is live from the start.
+    ``consumers[t]``: ascending. ``kept[t]``: whether t is live to the end. ``in_place[u]``: the
+    storages that the first output of op u may take over, which have its size. If ``over_bytes[u]``
+    is not 0, the output may instead overlap one of them, which saves at most ``over_bytes[u]``
+    bytes.
     """
 
     sizes: tuple[int, ...]
@@ -50,7 +51,7 @@ class Problem:
 
     @cached_property
     def outputs(self) -> tuple[tuple[int, ...], ...]:
-        """For each op, the storages that it produces; an in-place op places the first."""
+        """For each op, the storages that it produces; only the first may be written in place."""
         return turned([() if op < 0 else (op,) for op in self.producer], self.count)
 
     @cached_property
@@ -68,7 +69,7 @@ class Problem:
 
     @cached_property
     def takeover(self) -> tuple[int, ...]:
-        """For each op, the bytes that it saves while it runs if one of ``in_place`` dies there."""
+        """For each op, the bytes that it saves if a storage of ``in_place`` dies at it."""
         overlap = self.over_bytes or (0,) * self.count
         return tuple(
             (overlap[op] or self.sizes[self.outputs[op][0]]) if storages else 0
@@ -91,10 +92,10 @@ class Problem:
 
 
 def problem_of(graph: Graph) -> Problem:
-    """Return the order search's instance of ``graph``."""
+    """Return the problem of ordering ``graph``."""
     arrays, count = graph.arrays, len(graph.ops)
     ops = np.setdiff1d(np.arange(count), ints(graph.constant_ops), assume_unique=True)
-    # the last entry stands for tensors without a producer
+    # The last entry stands for tensors without a producer.
     position = np.full(count + 1, -1, dtype=np.int64)
     position[ops] = np.arange(len(ops))
     maker, root = arrays.maker, graph.root
@@ -136,9 +137,9 @@ def _predecessors(graph: Graph, ops: Ints, position: Ints) -> tuple[tuple[int, .
 
 
 def _output_ranks(graph: Graph) -> Ints:
-    """Return, for each tensor, its rank among its producer's outputs; without one, its index.
+    """Return a sort key for each tensor that puts an op's output 0 before its other outputs.
 
-    An op's output 0 comes before its other outputs, whatever their tensor indices.
+    For tensors without a producer, the key is the tensor's index.
     """
     made, rank = graph.arrays.made, np.arange(len(graph.tensors))
     own = graph.arrays.maker[made.tensor] == made.op
@@ -148,7 +149,7 @@ def _output_ranks(graph: Graph) -> Ints:
 
 
 def peak_of(problem: Problem, order: Sequence[int]) -> int:
-    """Return the peak in bytes of an order in the problem's op numbers, which is not checked."""
+    """Return the peak in bytes of ``order``, a valid order of the problem's op numbers."""
     waiting = [len(c) for c in problem.consumers]
     live, peak = problem.start_bytes, problem.start_bytes
     for op in order:
@@ -168,9 +169,9 @@ def peak_of(problem: Problem, order: Sequence[int]) -> int:
 
 
 def _takeover_candidates(graph: Graph, op: int, number: Ints) -> tuple[int, ...]:
-    """Return the storages that the op's output 0 may take over or overlap.
+    """Return the storages that output 0 of ``op`` may take over or overlap.
 
-    There are none if the output is not in the profile itself.
+    The result is empty if the output needs no activation memory.
     """
     known = graph.ops[op]
     taken = known.in_place or known.over

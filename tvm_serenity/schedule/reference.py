@@ -42,12 +42,12 @@ class Core(Cuts):
         rejected, done = NEVER, 0
         order: list[int] = []
         seen: set[int] = set()
-        seen_bytes = 64 + self.count // 8  # bytes of one entry, roughly
+        seen_bytes = 64 + self.count // 8  # Approximate bytes of one entry.
         stack: list[tuple[SearchState, list[Move], int]] = []
         node = self.start()
         while True:
             moves: list[Move] = []
-            while node.mask != self.full:  # take moves that commit (R2)
+            while node.mask != self.full:  # Apply moves without alternatives (R2).
                 if self.visited and node.mask in seen:
                     moves = []
                     break
@@ -83,7 +83,7 @@ class Core(Cuts):
     def beam(self, budget: int, width: int, seconds: float, report: Report | None) -> list[int]:
         """Return an order with a peak within ``budget``, or an empty list, by beam search."""
         clock = _Clock(seconds, report)
-        # An entry: node, index of its parent, the move's last op, the peak so far.
+        # An entry holds a state, the index of its parent, the move's last op, and the peak so far.
         entries: list[tuple[SearchState, int, int, int]] = [(self.start(), -1, -1, 0)]
         levels: list[list[int]] = [[] for _ in range(self.count + 1)]
         levels[0].append(0)
@@ -106,7 +106,7 @@ class Core(Cuts):
         return []
 
     def branching(self, enough: int) -> Branching:
-        """Return the bounds by branching over which of two ops runs first (rule R11)."""
+        """Return a branching over which of two ops runs first (rule R11)."""
         return Branching(self, enough)
 
     @staticmethod

@@ -11,13 +11,14 @@ from tvm_serenity.schedule.reference_moves import NEVER
 from tvm_serenity.schedule.states import bits
 
 WATCHED_OPS, MOST_WATCHED = 32, 128
-"""Ops at which a node is bounded, the highest of the root first; more if they give no pair."""
+"""Number of ops at which a node has cuts, the highest needs first; up to the second number if the
+first gives no pair."""
 FIRST_OPS, THEN_OPS = 6, 12
-"""Of these ops, the number that score all pairs, and the number that score the best pairs."""
+"""Number of these ops that score all pairs, and number that score the best pairs again."""
 MOST_PAIRS, TRIED_PAIRS, BEST_PAIRS = 2000, 64, 4
 
 Pair = tuple[int, int]
-"""Two ops of which the first runs before the second."""
+"""Two ops; the first runs before the second."""
 
 
 @dataclass
@@ -32,7 +33,7 @@ class _Watch:
 
 @dataclass
 class _Node:
-    """A node of the branching: a bound for every order, its op, and the pair that splits it.
+    """A node of the branching: a bound on all its orders, and the pair of ops that splits it.
 
     ``children`` is the index of the first of its two children, 0 if it has none.
     """
@@ -45,9 +46,9 @@ class _Node:
 
 @dataclass
 class Branching:
-    """Best-first branching: of two ops that are not comparable, one runs first.
+    """A best-first branch and bound over which of two incomparable ops runs first.
 
-    ``enough``: a bound above it is of no use.
+    ``enough``: the bound at which branching ends.
     """
 
     core: Cuts
@@ -91,10 +92,10 @@ class Branching:
         self._tree.append(_Node(*need))
 
     def branches(self) -> list[list[int]]:
-        """Return the proof of the bound: each pair with its two branches; an op ends a branch.
+        """Return the proof of the bound, a tree in depth-first order (``least_of_branches``).
 
-        The branch in which the first op of the pair runs before the second comes first. The cut at
-        the op that ends a branch gives the bound.
+        A pair of ops is a node: first comes the subtree in which its first op runs first. A single
+        op is a leaf: the cut at this op gives the bound.
         """
         proof: list[list[int]] = []
         rest = [0] if self._tree else []
@@ -108,7 +109,7 @@ class Branching:
         return proof
 
     def _split(self) -> bool:
-        """Replace the least node by its two children; return False if no pair is left."""
+        """Split the node with the least bound into two; return False if it has no pair to split."""
         _, _, number, pairs = self._open[0]
         node = self._tree[-number]
         core = self._with(pairs)
@@ -117,7 +118,7 @@ class Branching:
             return False
 
         def with_pair(pair: Pair, ops: int) -> tuple[int, int, int]:
-            """Return the bound with ``pair`` ordered, its op, and by how much the cuts rise."""
+            """Return the bound with ``pair`` ordered, its op, and the increase of the cuts."""
             child = self._with((*pairs, pair))
             needed, op, raised = node.bytes, node.op, 0
             for watch in watched[:ops]:
@@ -148,7 +149,7 @@ class Branching:
     def _watch(self, core: Cuts) -> tuple[list[_Watch], list[Pair]]:
         """Return the cuts at the watched ops, highest first, and the pairs to branch over.
 
-        More ops are watched until there is a pair.
+        If there is no pair, more ops are watched.
         """
         while True:
             ranked = [self._cut(core, op) for op in self._watched]
@@ -163,10 +164,10 @@ class Branching:
         self._watched += self._ranked[before : before + WATCHED_OPS]
 
     def _candidates(self, core: Cuts, watched: Sequence[_Watch]) -> list[Pair]:
-        """Return the pairs of which both orders raise a cut.
+        """Return the pairs of ops for which both orders raise a cut.
 
-        Each op of a pair is in the least state before one watched op, or is that op, and lies
-        outside the largest least state before the other.
+        Each op of a pair belongs to one watched op: it is that op or is in its smallest least
+        state, and it is outside of the largest least state before the other watched op.
         """
         pairs: list[Pair] = []
         for far, y in enumerate(watched):
@@ -201,7 +202,7 @@ class Branching:
         return core
 
     def _cut(self, core: Cuts, op: int) -> _Watch:
-        """Return the least need at an op over all orders; its outputs count as live."""
+        """Return the cut at ``op``: its least need over all orders, with its outputs live."""
         best = _Watch(op, NEVER)
         for inside, outside, credit in core.states_before(op):
             live, least, largest = core.least_live(inside, outside, op)

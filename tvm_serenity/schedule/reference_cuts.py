@@ -9,7 +9,7 @@ class Cuts(Moves):
     """Lower bounds on the need of every order at an op."""
 
     def root_cut(self, op: int) -> tuple[int, list[int]]:
-        """Return a lower bound on the need at ``op``, and a least state before it (rule R7)."""
+        """Return a lower bound on the need at ``op`` and a state that attains it (rule R7)."""
         choices = self.states_before(op)
         _, outside, _ = choices[0]
         need = self.alloc[op] + self.workspace[op]
@@ -22,9 +22,10 @@ class Cuts(Moves):
         return best, list(bits(state))
 
     def states_before(self, op: int) -> list[tuple[int, int, int]]:
-        """Return the sets between which the state before ``op`` lies, with the bytes then saved.
+        """Return the ranges of states before ``op``, each with the bytes that a takeover saves.
 
-        There is one entry without a takeover, and one for each storage that the op may take over.
+        A range has the ops that have run and the ops that have not. There is one range without a
+        takeover, and one for each storage that the op may take over.
         """
         outside = 1 << op
         for other in range(self.count):
@@ -42,12 +43,13 @@ class Cuts(Moves):
         return choices
 
     def least_live(self, inside: int, outside: int, maker: int = -1) -> tuple[int, int, int]:
-        """Return the least live bytes over the downsets between, with its extreme minimisers.
+        """Return the least live bytes over a range of downsets, and two downsets that attain it.
 
-        The extreme minimisers are the smallest and the largest downset that attain it. A storage is
-        a pair of nodes that the cut pays for if a producer is on the source's side and a consumer
-        is not. Storages that every cut pays for are added up directly. The outputs of op ``maker``
-        count as produced.
+        The downsets contain ``inside`` and are disjoint from ``outside``. The result has the
+        smallest and the largest downset with the least live bytes. In the flow network, a storage
+        is a pair of nodes; the cut pays for it if a producer has run and a consumer has not.
+        Storages that are live in all downsets are added directly. The outputs of op ``maker`` count
+        as produced.
         """
         there = inside if maker < 0 else inside | 1 << maker
         fixed = inside | outside

@@ -67,7 +67,7 @@ class Moves:
                 above |= self.ancestors[op]
             closure = at(above | self.reader_mask[t])
             closure.weight += self.sizes[t]
-            # An op that takes the storage over must be able to run after all other readers.
+            # An op can take the storage over only if it may run after all other readers.
             closure.takers += [op for op in ops if t in self.in_place[op] and not above >> op & 1]
         for op, size in enumerate(self.workspace):
             if size:
@@ -81,8 +81,8 @@ class Moves:
     def _find_covers(self) -> None:
         """Link each closure to its maximal dominators.
 
-        Closure i dominates j if it is a proper subset that holds none of j's takers: while i is
-        incomplete, i's move makes j's superfluous.
+        Closure i dominates closure j if it is a proper subset of j without takers of j. While i is
+        incomplete, the move of j is not needed, because the move of i is at least as good.
         """
         below: list[int] = []
         for j, closure in enumerate(self.closures):
@@ -106,7 +106,10 @@ class Moves:
         return SearchState(0, 0, active, self.start_live)
 
     def expand(self, node: SearchState, budget: int) -> tuple[list[Move], int]:
-        """Return the moves within ``budget`` (or one that commits) and the least key above it."""
+        """Return the moves within ``budget``, and the least key of a move above it.
+
+        If a move commits, it is the only one.
+        """
         moves: list[Move] = []
         rejected = NEVER
         for id_, block, last, extra, minimal in (
@@ -174,7 +177,7 @@ class Moves:
             yield op, 1 << op, op, extra, True
 
     def _groups(self, node: SearchState) -> list[Group]:
-        """Return the candidate blocks without those that a smaller one makes superfluous."""
+        """Return the candidate blocks, without blocks that a smaller block dominates."""
         rest = ~node.mask
         candidates = sorted(
             ((block := self.closures[i].mask & rest).bit_count(), i, block) for i in node.active
@@ -209,7 +212,7 @@ class Moves:
         return total
 
     def _completed(self, node: SearchState, after: int) -> dict[int, None]:
-        """Return the closures that are complete in ``after`` but not in the node."""
+        """Return the closures that are complete in the state ``after`` but not in ``node``."""
         rest = ~after
         closures = self.closures
         completed = dict.fromkeys(i for i in node.active if not closures[i].mask & rest)

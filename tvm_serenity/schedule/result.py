@@ -20,16 +20,16 @@ class Progress:
 
 @dataclass(frozen=True)
 class Options:
-    """Limits and switches of a search; the defaults prove the optimum where that is possible.
+    """Limits and switches of a search; by default, the search ends only with a proved optimum.
 
-    ``budget_bytes``: search only for orders with at most this peak (else *infeasible*).
-    ``time_limit_s``, ``memory_limit_bytes``: stop there with the best order so far (*timeout*).
-    ``steps``: limit on the work, about one step per state, independent of the machine's load.
-    ``progress``: a callback, called on the calling thread at most a few times a second.
-    ``keep_on_interrupt``: on Ctrl-C return the best order so far, as a time limit does, instead of
-    raising ``KeyboardInterrupt``. ``start``: orders of the graph's ops that ``exact`` begins with
-    instead of greedy ones. ``rules``: names of search rules to switch on (True) or off (False); see
-    ``schedule.exact``.
+    ``budget_bytes``: search only for orders with at most this peak; the outcome is *infeasible* if
+    there is none. ``time_limit_s``, ``memory_limit_bytes``: limits at which the search ends with
+    the best order so far (*timeout*). ``steps``: limit on the work, about one step per state,
+    independent of the machine's load. ``progress``: a callback, which the calling thread calls at
+    most a few times per second. ``keep_on_interrupt``: on Ctrl-C return the best order so far
+    instead of raising ``KeyboardInterrupt``. ``start``: orders of the graph's ops with which
+    ``exact`` begins, instead of greedy orders. ``rules``: maps names of search rules to True (on)
+    or False (off); see ``schedule.exact``.
     """
 
     budget_bytes: int | None = None
@@ -50,12 +50,13 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """An order of the graph's ops, and its proof status.
+    """An order of the graph's ops, its peak, a lower bound and the outcome of the search.
 
-    ``order`` holds every op index of the graph once, including ops that compute constants.
-    ``peak_bytes`` is the order's peak; ``lower_bound_bytes`` holds for every order. ``outcome`` is
-    *optimal* iff they are equal. *infeasible* (no order meets the given budget) and *timeout* carry
-    the best order known. ``statistics`` are the method's own counts.
+    ``order`` holds every op index of the graph once, also of ops that compute constants.
+    ``peak_bytes`` is the peak of ``order``; ``lower_bound_bytes`` is a bound on the peak of all
+    orders. ``outcome`` is *optimal* if they are equal, *infeasible* if no order meets the budget,
+    *timeout* if a limit ended the search; ``order`` is the best known order in all cases.
+    ``statistics`` holds counts of the method.
     """
 
     method: str
@@ -75,7 +76,7 @@ class Schedule:
         )
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the peak, what is proved, the beginning of the order."""
+        """Return HTML for notebooks: the peak, the bound, the outcome, the start of the order."""
         facts = {
             "peak": f"{self.peak_bytes:,} bytes",
             "lower bound": f"{self.lower_bound_bytes:,} bytes",
@@ -87,10 +88,10 @@ class Schedule:
 
     @property
     def is_given(self) -> bool:
-        """Whether the order is the given order of the graph."""
+        """Whether ``order`` is the graph's given order."""
         return self.order == tuple(range(len(self.order)))
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the search; the order is the best one until then."""
+        """Whether Ctrl-C ended the search; ``order`` is then the best order so far."""
         return self.statistics.get("limit") == "interrupt"

@@ -1,4 +1,4 @@
-"""The exact search on one part: cheap bounds and orders first, then deeper and deeper probes."""
+"""Runs the exact search on one part: cheap bounds and orders first, then deeper probes."""
 
 from typing import TYPE_CHECKING
 
@@ -14,40 +14,42 @@ if TYPE_CHECKING:
     from tvm_serenity.schedule.reference import Core
 
 FIRST_STATES = 2_000
-"""States of the first probe; each round may use ``GROWTH`` times as many."""
+"""Number of states of the first probe; each round has ``GROWTH`` times as many."""
 GROWTH = 8
 WINDOW_STATES = 4_000
-"""States of the first windows of a large part; each round uses ``GROWTH`` times as many."""
+"""Number of states of a large part's first windows; each round has ``GROWTH`` times as many."""
 FIRST_ORDER_SHARE, STILL_LOWERED_SHARE = 0.25, 0.9
-"""Time shares: for the first segments of a large part; for segments again if time ended them."""
+"""Shares of the time for re-ordering segments of a large part: at first, and for a second time if
+the first share ended while the peak still fell."""
 CUT_SHARE, WINDOW_SHARE = 0.1, 0.85
 """Shares of the remaining time for the cuts and the windows of a large part."""
 CLIMB_SHARE = 0.35
-"""The climbs' share of the windows' time; branching gets the rest.
+"""Share of the windows' time for searches from the bound up; branching has the rest.
 
-The shares are swapped if branching closes less than ``BRANCHING_HELPS`` of the gap.
+The shares are exchanged if branching closes less than ``BRANCHING_HELPS`` of the gap.
 """
 BRANCHING_HELPS = 0.05
 WINDOW_S_PER_OP = 5e-6
-"""Seconds per op that must be left to begin windows of a long order."""
+"""Seconds per op that must be left to start windows of a long order."""
 LARGE_ROUNDS = 3
-"""Rounds on a part that is too large for probes of all its ops."""
+"""Number of rounds on a part that is too large for probes of all its ops."""
 ORDER_SHARE, ENDED_ORDER_SHARE = 0.5, 0.1
-"""Time shares for re-ordering segments: by default, and once converged; the bound gets the rest."""
+"""Shares of the time for re-ordering segments: by default, and after it has converged; the bound
+has the rest."""
 BACKWARD = 4
-"""On parts of few ops forward probes mostly win; other probes get the states divided by this."""
+"""Divisor of the states of backward probes on small parts, where forward probes mostly answer."""
 BEAM_WIDTH = 32
 BEAM_OPS = 512
 MANY_OPS = 200
-"""Parts of at least so many ops begin with segments and windows before the first probe."""
+"""Number of ops from which a part begins with segments and windows before the first probe."""
 
 
 def solve(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
-    """Improve the order and the bound of ``part`` until they meet or a limit ends the search.
+    """Improve the order and the bound of ``part`` until they are equal or a limit ends the search.
 
-    ``floor``: orders within it are good enough. ``ceiling``: it is enough to prove that no order
-    fits it. Parts of more than ``DENSE_OPS`` ops end without a proof unless cuts and windows give
-    one.
+    The search also ends with an order of at most ``floor`` bytes, or with a proof that no order
+    fits ``ceiling`` bytes. Parts of more than ``DENSE_OPS`` ops are proved only if cuts and windows
+    give a proof.
     """
     needs = op_needs(part.instance)
     worst = int(needs.argmax())
@@ -75,7 +77,7 @@ def solve(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
 def _probe_deeper(
     part: Part, run: SearchRun, core: "Core", floor: int, ceiling: int | None
 ) -> None:
-    """Run rounds of probes, forward and backward, with better orders and bounds between them."""
+    """Run rounds of forward and backward probes; improve the order and the bound between rounds."""
     backward = None
 
     def share(states: int) -> int:
@@ -113,14 +115,14 @@ def _solve_large(part: Part, run: SearchRun, floor: int, ceiling: int | None) ->
     if run.rules["root-cuts"] and not part.closed(floor, ceiling):
         with within(None, CUT_SHARE):
             cut_part(part, run, int(CUT_SHARE * run.steps_left), floor, ceiling)
-    ended, helped = False, True  # ended: of segments; helped: of branching
+    ended, helped = False, True  # Whether re-ordering has converged; whether branching helped.
     branched: list[Climb] = []
     for round_ in range(LARGE_ROUNDS):
         if run.out_of_time() or part.closed(floor, ceiling):
             return
         if run.rules["segments"]:
             first = ENDED_ORDER_SHARE if ended else ORDER_SHARE
-            # a bound is of no use to re-ordering before it ends
+            # Re-ordering does not use the bound, so it runs first.
             for share in (first, STILL_LOWERED_SHARE):
                 with within(None, share):
                     ended = reorder_segments(part, run, SEGMENT_STATES * GROWTH ** (round_ + 1))
@@ -145,7 +147,7 @@ def _climb_share(run: SearchRun, branching_helped: bool) -> float:
 
 
 def _approach(part: Part, run: SearchRun, floor: int, ceiling: int | None) -> None:
-    """Improve the order and the bound of a part too large to begin with a probe."""
+    """Improve the order and the bound of a part of many ops before its first probe."""
     for step in (0, 1):
         if run.rules["segments"] and not part.closed(floor, ceiling):
             with within(None, ORDER_SHARE):

@@ -1,4 +1,4 @@
-"""Orders to start the exact search from, and bounds that need no search."""
+"""Computes the start orders of the exact search, and bounds without a search."""
 
 import heapq
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ from tvm_serenity.schedule.limits import FOREVER
 from tvm_serenity.search.deadline import seconds_left
 
 CHECKED_OPS = 4096
-"""Ops after which a greedy order checks the clock."""
+"""Number of ops after which a greedy order checks the deadline."""
 
 
 def greedy_orders(instance: Instance, native: bool = True) -> Iterator[list[int]]:
-    """Yield the on-demand order, then greedy orders forward and backward; stop at the deadline.
+    """Yield the on-demand order, then greedy orders, forward and backward, until the deadline.
 
     A greedy order always runs the ready op that frees the most bytes.
     """
@@ -36,19 +36,19 @@ def greedy_orders(instance: Instance, native: bool = True) -> Iterator[list[int]
 
 
 def op_needs(instance: Instance) -> Ints:
-    """Return, for each op, the bytes that every order needs at it: inputs, outputs, workspace.
+    """Return the bytes that every order needs at each op: its inputs, outputs and workspace.
 
-    This does not hold for relaxed windows, where a storage may count as read before it is produced.
+    The instance must not be a relaxed window, where a storage may be read before it is produced.
     """
     size = ints(instance.sizes, len(instance.sizes))
     needs = ints(instance.workspace, instance.count)
     made, read = Pairs.of(instance.producers), Pairs.of(instance.consumers)
-    alone = np.bincount(made.op, minlength=len(size)) == 1  # by storage: it has one producer
+    alone = np.bincount(made.op, minlength=len(size)) == 1  # Whether a storage has one producer.
     maker = np.full(len(size), -1)
     maker[made.op] = made.tensor
     maker[~alone] = -1
     np.add.at(needs, maker[alone], size[alone])
-    also = maker[read.op] != read.tensor  # a producer's own output is counted already
+    also = maker[read.op] != read.tensor  # An op's own output is already counted.
     np.add.at(needs, read.tensor[also], size[read.op[also]])
     saving = [bool(storages) for storages in instance.in_place]
     if any(saving):
@@ -57,10 +57,10 @@ def op_needs(instance: Instance) -> Ints:
 
 
 def forced_ops(predecessors: Sets) -> Flags:
-    """Return which ops have the same step in every order: those comparable to all others.
+    """Return whether each op is comparable to all others, so that every order runs it at one step.
 
-    All earlier ops run before an op iff each has a successor up to it. All later ops run after it
-    iff each has a predecessor from it on.
+    All earlier ops run before op v iff each has a successor up to v. All later ops run after v iff
+    each has a predecessor from v on.
     """
     count, pairs = len(predecessors), Pairs.of(predecessors)
     first_after, last_before = np.full(count, count), np.full(count, -1)
@@ -74,9 +74,9 @@ def forced_ops(predecessors: Sets) -> Flags:
 
 
 def _on_demand(predecessors: Sets) -> list[int]:
-    """Return an order that runs each op right before the first op that needs it.
+    """Return the order that runs each op right before the first op that needs it.
 
-    This streams through networks that are split into bands of rows.
+    On networks that are split into bands of rows, this is row streaming.
     """
     used = {before for ops in predecessors for before in ops}
     done = [False] * len(predecessors)
@@ -96,9 +96,10 @@ def _on_demand(predecessors: Sets) -> list[int]:
 
 
 def _greedy(instance: Instance, newest_first: bool, walk: Any) -> list[int]:
-    """Return an order by least growth of the live bytes; ties go to the newest or the oldest op.
+    """Return the order that always runs the ready op with the least growth of live bytes.
 
-    The order is empty if the deadline comes first.
+    Of equal ops, the op that became ready last or first runs. Returns an empty list if the deadline
+    ends it.
     """
     if seconds_left() == 0:
         return []

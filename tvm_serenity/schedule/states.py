@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 
 def bits(mask: int) -> Iterator[int]:
-    """Yield the members of a set, ascending."""
+    """Yield the members of the bit set ``mask``, ascending."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -14,7 +14,7 @@ def bits(mask: int) -> Iterator[int]:
 
 @dataclass
 class Closure:
-    """A closure C(t) or C(u): all ops that must run before t can die or u is finished (R1)."""
+    """A closure C(t) or C(u): the ops that must run until storage t can die or u has run (R1)."""
 
     mask: int
     weight: int = 0
@@ -36,7 +36,11 @@ class SearchState:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A block of ops: live bytes after it, its largest need, and the op that runs last or -1."""
+    """A move, which runs a block of ops.
+
+    ``live``: live bytes after it. ``key``: its largest need in bytes. ``last``: the op that must
+    run last, or -1. ``commits``: whether no alternatives are needed (R2).
+    """
 
     live: int
     key: int

@@ -1,4 +1,4 @@
-"""The instances on which certificates are checked, built from their definitions alone."""
+"""Builds the instances on which certificates are checked, directly from their definitions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,10 +8,10 @@ from tvm_serenity.schedule.states import bits
 
 
 class StorageLives(NamedTuple):
-    """Ops 0..n-1 with all facts that decide an order's peak, in the argument order of ``Core``.
+    """Ops 0 to n-1 with everything on which the peak depends, in the argument order of ``Core``.
 
-    A storage is live from when one of its ``makers`` has run (none: from the start) until all of
-    its ``readers`` have run (none: to the end).
+    A storage is live after one of its ``makers`` has run (without makers: from the start) until all
+    of its ``readers`` have run (without readers: to the end).
     """
 
     predecessors: Sequence[Sequence[int]]
@@ -24,11 +24,11 @@ class StorageLives(NamedTuple):
 
 
 def storages_of(problem: Problem) -> StorageLives:
-    """Return the unrelaxed instance; a storage without readers is read by its producer."""
+    """Return the instance of ``problem``; the producer of a storage without readers reads it."""
     live = [
         t
         for t in range(len(problem.sizes))
-        if problem.kept[t] or _last_readers(problem, t)  # other storages are never live
+        if problem.kept[t] or _last_readers(problem, t)  # Other storages are never live.
     ]
     number = {t: i for i, t in enumerate(live)}
     makers = [problem.producer[t] for t in live]
@@ -44,10 +44,10 @@ def storages_of(problem: Problem) -> StorageLives:
 
 
 def relaxed_storages(problem: Problem, chosen: list[int]) -> StorageLives:
-    """Return the relaxed instance over any ops (rule R9 in ``docs/search.md``)."""
+    """Return the relaxed instance over the ops ``chosen`` (rule R9 in ``docs/search.md``)."""
     local = {op: i for i, op in enumerate(chosen)}
-    upto = [0] * problem.count  # the chosen ops that are this op or precede it
-    since = [0] * problem.count  # the chosen ops that are this op or follow it
+    upto = [0] * problem.count  # Bit sets of the chosen ops that precede each op, or are it.
+    since = [0] * problem.count  # Bit sets of the chosen ops that follow each op, or are it.
     for op, before in enumerate(problem.predecessors):
         upto[op] |= 1 << local[op] if op in local else 0
         for other in before:
@@ -91,9 +91,9 @@ def relaxed_storages(problem: Problem, chosen: list[int]) -> StorageLives:
 
 
 def _last_readers(problem: Problem, storage: int) -> tuple[int, ...]:
-    """Return the ops after which the storage is dead: none if it is kept.
+    """Return the ops after which ``storage`` is dead: its readers, or its producer without readers.
 
-    Without readers it is the producer.
+    The result is empty if the storage is kept.
     """
     if problem.kept[storage]:
         return ()
@@ -104,5 +104,5 @@ def _last_readers(problem: Problem, storage: int) -> tuple[int, ...]:
 def _read_after(
     problem: Problem, storage: int, op: int, upto: list[int], local: dict[int, int]
 ) -> bool:
-    """Return whether some reader must run after ``op``, which rules out a takeover."""
+    """Return whether a reader of ``storage`` must run after ``op``, which prevents a takeover."""
     return any(c != op and upto[c] >> local[op] & 1 for c in problem.consumers[storage])

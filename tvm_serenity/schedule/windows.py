@@ -1,4 +1,4 @@
-"""Relaxed windows: instances over some of the ops whose optimum bounds every order (rule R9)."""
+"""Relaxed windows: instances over some ops, whose least peak is a lower bound (rule R9)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from tvm_serenity.schedule.instance import Instance
 from tvm_serenity.schedule.states import bits
 
 REACH = 2
-"""Window lengths before and after a window that are searched for dependencies."""
+"""Number of window lengths before and after a window in which dependencies are followed."""
 
 
 @dataclass(frozen=True)
 class Lives:
-    """For each storage, the steps at which its last producer and its last consumer run.
+    """For each storage, the steps of its last producer (``made``) and last consumer (``last``).
 
     ``made`` is -1 if the storage is live from the start; ``last`` is the number of steps if it is
     kept.
@@ -26,7 +26,7 @@ class Lives:
 
 
 def lives_of(instance: Instance, position: Sequence[int]) -> Lives:
-    """Return when storages are live in an order, given the step of every op."""
+    """Return the live ranges of storages, given the step (``position``) of each op."""
     makers, readers = instance.producers, instance.consumers
     count, end = len(makers), len(position)
     return Lives(
@@ -40,12 +40,12 @@ def window(
 ) -> tuple[Instance, tuple[int, ...]]:
     """Return the relaxed instance of steps ``first`` to ``last - 1``, and its op numbers.
 
-    Its least peak is at most the instance's, whatever the order. A storage counts as live as soon
-    as an op runs that follows its producer, and as dead as soon as all ops have run that precede
-    its consumers. It is kept only if its producer is inside, if an op both follows the producer and
-    precedes a consumer, or if it is live from the start or kept to the end. Without that condition
-    the bound is wrong (``docs/search.md``, trap a). Each storage of the instance may have one
-    producer at most.
+    Its least peak is at most the least peak of ``instance``. In a relaxed instance, a storage
+    becomes live when an op that follows its producer runs, and dies when all ops that precede its
+    consumers have run. The instance has a storage only if its producer is in the window, if an op
+    both follows the producer and precedes a consumer, or if the storage is live from the start or
+    to the end. Without this condition the bound is wrong (``docs/search.md``, trap a). Each storage
+    of ``instance`` must have at most one producer.
     """
     ops = tuple(sorted(order[first:last]))
     local = {op: i for i, op in enumerate(ops)}
@@ -94,7 +94,7 @@ def window(
 
 
 def _storages(instance: Instance, lives: Lives, ops: Sequence[int], first: int) -> list[int]:
-    """Return the storages that the window's ops touch or that are live when it begins."""
+    """Return the storages that ``ops`` touch or that are live at step ``first``."""
     touched = {t for op in ops for t in (*instance.produced[op], *instance.read[op])}
     touched.update(np.flatnonzero((lives.made < first) & (lives.last >= first)).tolist())
     return sorted(touched)
@@ -103,7 +103,7 @@ def _storages(instance: Instance, lives: Lives, ops: Sequence[int], first: int) 
 def _after_producers(
     instance: Instance, ops: Iterable[int], storages: Sequence[int]
 ) -> dict[int, int]:
-    """Return, for each op, the storages (by index) whose producer precedes it or is it."""
+    """Return, for each op, a bit set of the storages whose producer precedes or is the op."""
     index = {t: i for i, t in enumerate(storages)}
     after: dict[int, int] = {}
     for op in ops:
@@ -120,7 +120,7 @@ def _after_producers(
 def _before_consumers(
     instance: Instance, ops: Sequence[int], storages: Sequence[int]
 ) -> dict[int, int]:
-    """Return, for each op, the storages (by index) with a consumer that follows it or is it."""
+    """Return, for each op, a bit set of the storages with a consumer that follows or is the op."""
     index = {t: i for i, t in enumerate(storages)}
     before = dict.fromkeys(ops, 0)
     for op in reversed(ops):
@@ -138,10 +138,10 @@ def _before_consumers(
 def _ends(
     instance: Instance, ops: Sequence[int], after: dict[int, int], before: dict[int, int]
 ) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]]:
-    """Return, by storage index, the first ops after its producer and last before consumers."""
+    """Return, for each storage, the first ops after its producer and the last before consumers."""
     starts: dict[int, list[int]] = {}
     ends: dict[int, list[int]] = {}
-    # the union over the op's successors in the window of the storages with a consumer after them
+    # Per op, the storages with a consumer after one of the op's successors in the window.
     later = dict.fromkeys(ops, 0)
     for op in ops:
         known = 0

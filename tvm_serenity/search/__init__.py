@@ -1,1 +1,1 @@
-"""Code that all searches share: outcomes, one deadline, workers, and sweeps over many points."""
+"""Code that all searches share: outcomes, deadlines, worker processes, and sweeps."""

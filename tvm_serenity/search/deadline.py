@@ -1,11 +1,11 @@
-"""One deadline for everything inside a block: searches, placement, rewriting, rows, traffic.
+"""A deadline for all code in a ``with`` block.
 
-A command, or another caller, opens a block with :func:`within`. Long-running code asks
-:func:`seconds_left`, so no function in between has to pass a limit on. Blocks nest; an inner block
-can only shorten the deadline. Threads and processes that a block starts do not see it.
+A command or another caller opens a block with :func:`within`. Searches call :func:`seconds_left`,
+so that no function between them has to pass a limit. Blocks may be nested; an inner block can only
+shorten the deadline. Threads and processes that are started in a block do not have its deadline.
 
-Where searches alternate with other work, as in a compiler, :func:`spending` gives all searches
-together a number of seconds and does not count the time between them.
+In code where searches alternate with other work, such as a compiler, :func:`spending` limits the
+total time of all searches and does not count the time between them.
 """
 
 import time
@@ -25,7 +25,10 @@ class _Purse:
 
 
 def seconds_left(limit_s: float | None = None) -> float:
-    """Return the seconds until the deadline, at most ``limit_s``; 0.0 once past, or infinity."""
+    """Return the seconds until the deadline, at most ``limit_s``.
+
+    Returns 0.0 after the deadline, and infinity if there is neither a deadline nor a limit.
+    """
     left, purse = max(0.0, _END.get() - time.monotonic()), _PURSE.get()
     if left == inf and purse is not None:
         left = purse.left_s
@@ -33,14 +36,17 @@ def seconds_left(limit_s: float | None = None) -> float:
 
 
 def limit_left(limit_s: float | None = None) -> float | None:
-    """Return the seconds until the deadline as an optional limit: None without a deadline."""
+    """Return :func:`seconds_left`, or None if there is neither a deadline nor a limit."""
     left = seconds_left(limit_s)
     return None if left == inf else left
 
 
 @contextmanager
 def within(seconds: float | None, share: float = 1.0) -> Iterator[None]:
-    """Set a deadline ``seconds`` from now, and within ``share`` of the time until the outer one."""
+    """Set a deadline in ``seconds``, or after ``share`` of the time until the outer deadline.
+
+    The earlier of the two applies.
+    """
     left, began = min(seconds_left(seconds), share * seconds_left()), time.monotonic()
     purse = _PURSE.get() if _END.get() == inf else None
     token = _END.set(began + left)
@@ -54,7 +60,7 @@ def within(seconds: float | None, share: float = 1.0) -> Iterator[None]:
 
 @contextmanager
 def leaving(seconds: float) -> Iterator[None]:
-    """End the block ``seconds`` before the deadline, to leave time for work without a limit."""
+    """Set a deadline ``seconds`` before the outer one, to leave time for work without a limit."""
     left = limit_left()
     with within(None if left is None else max(0.0, left - seconds)):
         yield
@@ -62,7 +68,10 @@ def leaving(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def spending(seconds: float | None) -> Iterator[None]:
-    """Let all blocks of :func:`within` inside use ``seconds`` together; time between is free."""
+    """Limit the total time in all inner blocks of :func:`within` to ``seconds``.
+
+    Time outside of these blocks does not count.
+    """
     token = _PURSE.set(None if seconds is None else _Purse(seconds))
     try:
         yield

@@ -1,4 +1,4 @@
-"""The proof status of a result: "impossible" and "out of time" are different outcomes."""
+"""The outcomes of searches, which distinguish "impossible" from "out of time"."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 class Outcome(StrEnum):
     """The proof status of a result."""
 
-    OPTIMAL = "optimal"  # proved: the value equals the lower bound
-    FEASIBLE = "feasible"  # a valid result and a lower bound, no proof
-    INFEASIBLE = "infeasible"  # proved: no result is within the given budget or capacity
-    TIMEOUT = "timeout"  # a limit ended the search: best result so far and a lower bound
+    OPTIMAL = "optimal"  # The value equals the lower bound.
+    FEASIBLE = "feasible"  # The result is valid, but the value is above the lower bound.
+    INFEASIBLE = "infeasible"  # It is proved that no result fits the given budget or capacity.
+    TIMEOUT = "timeout"  # A limit ended the search with the best result so far.

@@ -11,7 +11,7 @@ from tvm_serenity.errors import InputError, MissingPartError, SerenityError
 
 CONNECT_TIMEOUT_S = 5
 MANY_AT_ONCE, CHUNKS_A_JOB = 64, 8
-"""Limit on the items of a chunk, and the number of chunks per process, for items of milliseconds.
+"""Limit on the items per chunk, and number of chunks per process, for items of a few milliseconds.
 """
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ def results(
 ) -> Iterator[Iterator[tuple[int, R]]]:
     """Yield an iterator over pairs of an index of ``items`` and the result of ``work``.
 
-    It is :func:`results_or_failures`, but the first :class:`SerenityError` is raised.
+    This is :func:`results_or_failures`, except that the first :class:`SerenityError` is raised.
     """
     with results_or_failures(work, items, jobs, dask) as outcomes:
         yield _raised(outcomes)
@@ -64,10 +64,10 @@ def results_or_failures(
 def all_or_failures(
     work: Callable[[T], R], items: Sequence[T], jobs: int = 1, dask: str | None = None
 ) -> list[R | FailedItem]:
-    """Return the results of ``work`` for all ``items``, in their order; items take milliseconds.
+    """Return the results of ``work`` for all ``items``, in order; for items of a few milliseconds.
 
-    Items are sent in chunks. This process is one of the ``jobs``: it takes the last chunks that no
-    other process has begun, and those that cannot be sent. Errors are those of
+    Items are sent to processes in chunks. This process is one of the ``jobs``: it runs chunks from
+    the end that no other process has begun, and chunks that cannot be sent. Errors are those of
     :func:`results_or_failures`.
     """
     at_once = min(MANY_AT_ONCE, -(-len(items) // (CHUNKS_A_JOB * max(1, jobs))))
@@ -94,7 +94,8 @@ def _here_as_well(
     """Return the results of ``work`` by number, from this process and ``others`` processes."""
     from joblib.executor import get_memmapping_executor
 
-    workers = get_memmapping_executor(others)  # loky's own executor breaks a later joblib.Parallel
+    # With loky's own executor, a later joblib.Parallel would fail.
+    workers = get_memmapping_executor(others)
     begun = [workers.submit(work, item) for item in items]
     try:
         finished = [work(items[i]) for i in reversed(range(len(items))) if begun[i].cancel()]
@@ -112,7 +113,7 @@ def _here_as_well(
 def _elsewhere(
     work: Callable[[T], R], items: Sequence[T], **options: Any
 ) -> Iterator[tuple[int, R | FailedItem]]:
-    """Yield results as joblib's backend, or its processes, complete them."""
+    """Yield pairs of an index and a result, as joblib's processes or backend complete them."""
     import joblib
 
     parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, **options)

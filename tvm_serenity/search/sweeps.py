@@ -1,6 +1,6 @@
-"""Sweeps: independent points that are computed here, in processes or on Dask, and can be resumed.
+"""Sweeps: independent points that run in this process, in processes or on Dask, and can resume.
 
-A point returns a digest of its inputs by ``key``, and its results by ``rows``. Rows come in the
+A point has a digest of its inputs (``key``) and computes its results (``rows``). Results are in the
 order of the points, so the output does not depend on where they ran.
 """
 
@@ -20,13 +20,13 @@ Row = dict[str, Any]
 
 
 class SweepWork(Protocol):
-    """One unit of a sweep. A row whose ``limit`` is set was ended by the deadline."""
+    """One point of a sweep; its rows have a ``limit`` if the deadline ended it."""
 
     def key(self) -> str:
-        """Return a digest of all inputs that decide the rows."""
+        """Return a digest of all inputs on which the rows depend."""
 
     def rows(self) -> list[Row]:
-        """Compute the point's rows."""
+        """Compute and return the point's rows."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -39,14 +39,14 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class PointFile:
-    """A file of finished points of one kind, whose rows have at least the ``columns``."""
+    """A file of finished points of one ``kind``; each row must have all ``columns``."""
 
     path: Path
     kind: str
     columns: tuple[str, ...]
 
     def save(self, done: Mapping[str, list[Row]]) -> None:
-        """Write finished points atomically."""
+        """Write the rows of finished points atomically."""
         write_bytes(self.path, json.dumps({self.kind: done}).encode())
 
     def load(self) -> dict[str, list[Row]]:
@@ -73,11 +73,12 @@ def run_sweep(
     keep: PointFile | None = None,
     is_keyed: bool = True,
 ) -> list[Row]:
-    """Return the rows of all ``points``, in their order; they share the time until the deadline.
+    """Return the rows of all ``points``, in order; the points share the time until the deadline.
 
-    ``done`` holds the rows of points to skip. ``keep`` is updated after each finished point, except
-    those that the deadline ended. Ctrl-C raises :class:`Interrupted` with the finished points. If
-    not ``is_keyed``, results are not saved and no time is spent on hashing.
+    ``done``: rows by key of finished points, which are not computed again. ``keep``: a file that is
+    updated after each finished point, unless the deadline ended it. ``is_keyed`` False: results are
+    not saved, so points are not hashed. Ctrl-C raises :class:`Interrupted` with the finished
+    points.
     """
     keys = [point.key() if is_keyed else str(i) for i, point in enumerate(points)]
     finished = {key: rows for key, rows in (done or {}).items() if key in set(keys)}
@@ -99,9 +100,9 @@ def run_sweep(
 
 @dataclass(frozen=True)
 class _Timed:
-    """A point, its deadline on this machine's clock, and its share of the remaining time.
+    """A point with its deadline, which is passed on because processes do not share deadlines.
 
-    Another process cannot read the deadline of this one.
+    ``end``: the deadline on this machine's clock. ``share``: the point's share of the time left.
     """
 
     point: SweepWork

@@ -1,9 +1,9 @@
-"""Incremental inference: a network runs again on a moving window of which only some rows are new.
+"""Incremental inference: a network runs on a moving window and computes the new rows only.
 
-``retained`` finds the rows of every feature that an earlier window has computed, ``steady`` decides
-which rows are computed and which retained; ``step`` orders and places one step; ``choose`` trades
-retained memory for recomputation; ``check`` compares steps with full windows, on symbols;
-``described`` is the JSON form.
+``retained`` finds the rows of each feature that an earlier step has computed. ``steady`` decides
+which rows a step computes and which it retains. ``step`` orders and places one step. ``choose``
+trades retained memory for recomputation. ``check`` compares steps with full windows, on symbols.
+``described`` converts results to JSON.
 """
 
 from tvm_serenity.sliding.retained import moved_window, steady

@@ -1,8 +1,8 @@
 """Checks incremental steps against full windows, on symbols instead of numbers.
 
-A row's symbol says how it is computed from rows of the stream: its layer, the kernel's variant, and
-the symbols that it reads. Two rows have equal numbers if their symbols are equal. The check is
-naive on purpose: it knows only the shifts of the blocks, and begins with poisoned memory.
+The symbol of a row says how the row is computed from rows of the stream: the layer, the kernel's
+variant, and the symbols of the rows that it reads. Rows with equal symbols hold equal numbers. The
+check is naive on purpose: it uses only the shifts of the blocks, and begins with poisoned memory.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,16 @@ from tvm_serenity.sliding.steady import LayerReads, Steady
 from tvm_serenity.sliding.step import SlidingStep
 
 WINDOWS = 3
+"""Number of full windows that are checked."""
 Symbols = dict[tuple[int, int], int]
-"""The symbol of each row in memory, by feature and row."""
+"""Maps feature and row to the symbol of the row in memory."""
 
 
 def check_windows(sliding: SlidingStep, reads: Sequence[LayerReads | None]) -> None:
-    """Run steps from poisoned memory; raise :class:`CheckError` if a window is wrong.
+    """Run steps from poisoned memory, and compare the outputs with the full network's.
 
-    The outputs of the first full window and of the following ones must have the symbols that the
-    full network gives them.
+    The symbols of the outputs of ``WINDOWS`` full windows must be those that the full network
+    computes. Raises :class:`CheckError` for the first row that differs.
     """
     steady, numbers = sliding.steady, _Numbers()
     network, step = steady.network, steady.step
@@ -51,12 +52,13 @@ def check_windows(sliding: SlidingStep, reads: Sequence[LayerReads | None]) -> N
                 if memory.get((root, y)) != window[root, y]:
                     name = network.features[root].name
                     raise CheckError(
-                        f"{name}: row {y} differs from the full network's after step {number}"
+                        f"{name}: after incremental step {number}, row {y} differs from the row "
+                        "that the full network computes"
                     )
 
 
 class _Numbers:
-    """A number for each symbol, so that nested symbols stay small."""
+    """Assigns a number to each symbol, so that nested symbols stay small."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[Any, ...], int] = {}
@@ -66,7 +68,7 @@ class _Numbers:
 
 
 def _root(steady: Steady, feature: int) -> int:
-    """Return the feature in memory of which this one is a view."""
+    """Return the feature whose memory ``feature`` is a view of, or ``feature`` itself."""
     while True:
         maker = steady.network.producer.get(feature)
         layer = None if maker is None else steady.network.layers[maker]
@@ -76,7 +78,7 @@ def _root(steady: Steady, feature: int) -> int:
 
 
 def _before(steady: Steady, numbers: _Numbers) -> Symbols:
-    """Return the memory before the first step: poison, and the initial values of states."""
+    """Return the memory before the first step: poisoned, except for the values of states."""
     memory: Symbols = {}
     for f, (first, end) in enumerate(steady.spans):
         memory |= {(f, y): numbers.of("poison", f, y) for y in range(first, end)}
@@ -86,32 +88,36 @@ def _before(steady: Steady, numbers: _Numbers) -> Symbols:
 
 
 def _poison(steady: Steady, numbers: _Numbers, feature: int) -> Symbols:
-    """Return the poisoned rows that are stored of a feature at first."""
-    far = steady.shifts[feature]
+    """Return the initial content of a feature's store for another phase: poisoned rows."""
+    shift = steady.shifts[feature]
     rows = range(*steady.stored[feature])
-    return {(feature, y - far): numbers.of("poison", feature, y) for y in rows}
+    return {(feature, y - shift): numbers.of("poison", feature, y) for y in rows}
 
 
 def _moved(
     steady: Steady, memory: Symbols, stores: dict[int, list[Symbols]], number: int
 ) -> Symbols:
-    """Return the blocks after their rows have moved up, or been exchanged with stored ones."""
+    """Return the memory at the start of a step: the rows of each block have moved up.
+
+    A feature with several phases then exchanges its rows with those stored for the next phase.
+    """
     result: Symbols = {}
     for f, (first, end) in enumerate(steady.spans):
-        far = steady.shifts[f]
-        up = {(f, y): memory[f, y + far] for y in range(first, end - far) if (f, y + far) in memory}
+        shift = steady.shifts[f]
+        rows = range(first, end - shift)
+        moved = {(f, y): memory[f, y + shift] for y in rows if (f, y + shift) in memory}
         if f in stores:
-            turn = number % len(stores[f])
-            up, stores[f][turn] = stores[f][turn], up
-        result |= up
+            phase = number % len(stores[f])
+            moved, stores[f][phase] = stores[f][phase], moved
+        result |= moved
     return result
 
 
 def _carried(steady: Steady, memory: Symbols, states: Sequence[tuple[int, int]]) -> Symbols:
-    """Return the memory after states have taken the values of the last outputs."""
+    """Return the memory after each state has been set to its output."""
     result = dict(memory)
-    for f, made in states:
-        root = _root(steady, made)
+    for f, output in states:
+        root = _root(steady, output)
         result |= {(f, y): memory[root, y] for y in range(steady.network.rows(f))}
     return result
 
@@ -120,18 +126,25 @@ def _make(
     steady: Steady,
     numbers: _Numbers,
     memory: Symbols,
-    made: tuple[int, Layer, LayerReads | None],
+    call: tuple[int, Layer, LayerReads | None],
     y: int,
 ) -> None:
-    """Compute row ``y`` of a layer, or its full output, or add row ``y`` to its sums."""
-    index, layer, reads = made
+    """Write the symbols that one call of a layer computes to ``memory``.
+
+    The call computes output row ``y``, or the full output of an unsplit layer, or adds input row
+    ``y`` to the sums.
+    """
+    index, layer, reads = call
     network = steady.network
 
     def symbol(feature: int, row: int) -> int:
         root = _root(steady, feature)
         if (root, row) not in memory:
             name = network.features[root].name
-            raise CheckError(f"{layer.name}: it reads row {row} of {name}, which is not in memory")
+            raise CheckError(
+                f"{layer.name}: the incremental step reads row {row} of {name}, which is not in "
+                "memory"
+            )
         return memory[root, row]
 
     if layer.sums:
@@ -139,8 +152,8 @@ def _make(
         before = memory.get((sums, 0)) if y else None
         memory[sums, 0] = numbers.of(index, before, symbol(source, y))
     elif reads is None:
-        shown = (_root(steady, f) for f in layer.inputs)
-        rows = [symbol(f, row) for f in shown for row in range(network.rows(f))]
+        sources = (_root(steady, f) for f in layer.inputs)
+        rows = [symbol(f, row) for f in sources for row in range(network.rows(f))]
         for f in layer.outputs:
             for row in range(network.rows(f)):
                 memory[f, row] = numbers.of(index, f, row, *rows)
@@ -159,7 +172,7 @@ def _window(
     start: int,
     states: Symbols,
 ) -> Symbols:
-    """Return the symbols of the full network on the window that begins at row ``start``."""
+    """Return the symbols of all rows of the full network, on the window from row ``start`` on."""
     network = steady.network
     kept = {f for f, _ in steady.states}
     memory = {(f, y): symbol for (f, y), symbol in states.items() if f in kept}
@@ -168,7 +181,7 @@ def _window(
     for index, layer in enumerate(network.layers):
         if layer.view:
             continue
-        once = 1 if reads[index] is None and not layer.sums else steady.rows_in_all(index)
-        for y in range(once):
+        calls = 1 if reads[index] is None and not layer.sums else steady.rows_in_all(index)
+        for y in range(calls):
             _make(steady, numbers, memory, (index, layer, reads[index]), y)
     return memory

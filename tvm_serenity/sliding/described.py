@@ -8,7 +8,7 @@ from tvm_serenity.sliding.step import SlidingStep
 
 
 def steps_of(sliding: SlidingStep) -> dict[str, int]:
-    """Return the step of the window and the retained bytes as a JSON object."""
+    """Return a JSON object with the step and the window in rows, and the retained bytes."""
     steady = sliding.steady
     return {
         "step": steady.step,
@@ -52,7 +52,7 @@ def described_step(sliding: SlidingStep, operations: Sequence[float]) -> dict[st
 
 
 def described_point(point: StepPoint) -> dict[str, Any]:
-    """Return a point of the curve as a JSON object."""
+    """Return a point of the trade-off curve as a JSON object."""
     sliding, network = point.step, point.step.steady.network
     return {
         "work": round(point.work, 6),

@@ -1,13 +1,13 @@
-"""Finds the rows of each feature that an earlier window has computed already.
+"""Finds the rows of each feature that an earlier window has already computed.
 
-Window w covers rows ``w * step`` to before ``w * step + height`` of a stream. Row y of a feature is
-*the same* in window w as row ``y + shift`` in window w - 1 if the same kernel computes both from
-rows that are the same, ``shift`` rows of their own feature apart. Rows at the edges read padding,
-which moves with the window: they are not the same, and neither are rows computed from them.
+Window w covers rows ``w * step`` to ``w * step + height - 1`` of a stream. Row y of a feature
+*recurs* if it equals row ``y + shift`` of the window before: the same kernel variant computes both
+rows, from input rows that recur with the shift of their own feature. Rows at the edges of a window
+read padding, which moves with the window. So they do not recur, and rows computed from them do not.
 
-Behind a layer with a stride of 2, the rows of windows of odd steps differ from those of even steps.
-Such a feature has a *period* of 2: its rows recur in the window two steps later, and two sets of
-rows are retained, one for each phase of the stream.
+After a layer with a stride of 2, the rows of windows at odd steps differ from the rows at even
+steps. Such a feature has a *period* of 2: its rows recur in the window two steps later, and two
+sets of rows are retained, one for each phase of the stream.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from tvm_serenity.rows.network import Layer, Network
 from tvm_serenity.sliding.steady import LayerReads, MovedWindow, Steady
 
 PHASES = 8
-"""The largest period of a feature, in steps: that many sets of its rows are retained."""
+"""The largest period of a feature in steps, and so the largest number of retained row sets."""
 
 
 def steady(network: Network, step: int, reads: Sequence[LayerReads | None]) -> Steady:
@@ -31,7 +31,7 @@ def steady(network: Network, step: int, reads: Sequence[LayerReads | None]) -> S
 def moved_window(
     network: Network, step: int, reads: Sequence[LayerReads | None], states: int = 0
 ) -> MovedWindow:
-    """Return the rows that can be retained when the window moves by ``step`` input rows.
+    """Return the rows that recur when the window moves by ``step`` input rows.
 
     ``reads``: for each layer the rows that it reads, None if it does not run row by row.
     ``states``: the number of state inputs; they are the last inputs, and receive the values of as
@@ -45,13 +45,14 @@ def moved_window(
     if height < 2:
         shape = "x".join(map(str, network.features[source].shape))
         raise InputError(
-            f"{network.name}: its input of {shape} has no rows for a window to move along"
+            f"{network.name}: its input of {shape} has no rows along which a window could move; "
+            "leave --sliding out"
         )
     if not 1 <= step < height:
         shape = "x".join(map(str, network.features[source].shape))
         raise InputError(
-            f"--sliding {step}: the window of {shape} has {height} rows, so the step must be 1 to "
-            f"{height - 1} to share rows with the window before"
+            f"--sliding {step}: the window of {shape} has {height} rows; use a step of 1 to "
+            f"{height - 1} rows, so that neighbouring windows share rows"
         )
     shifts = [0] * len(network.features)
     same: list[frozenset[int]] = [frozenset()] * len(network.features)
@@ -71,22 +72,22 @@ def moved_window(
         first, why = anew[0] if anew else (0, "reads no rows")
         name = network.layers[first].name if network.layers else network.name
         raise InputError(
-            f"--sliding {step}: no rows but the input's could be retained, because {name} {why}"
+            f"--sliding {step}: no row of a computed tensor could be retained, because {name} "
+            f"{why}; try another step, or leave --sliding out"
         )
-    far = tuple(shifts), tuple(periods), tuple(same)
-    return MovedWindow(network, step, tuple(reads), source, *far, tuple(anew))
+    recurrence = tuple(shifts), tuple(periods), tuple(same)
+    return MovedWindow(network, step, tuple(reads), source, *recurrence, tuple(anew))
 
 
 def _keeping_states(
     network: Network, step: int, reads: tuple[LayerReads | None, ...], source: int, states: int
 ) -> MovedWindow:
-    """Return the retained rows of a network with states of its own; no row is seen twice."""
+    """Return the recurring rows of a network that keeps states itself: the states' rows only."""
     height = network.rows(source)
     if step != height:
         raise InputError(
-            f"--sliding {step}: {network.name} keeps {states} states itself, so each run reads "
-            "rows "
-            f"that are all new; use --sliding {height}"
+            f"--sliding {step}: {network.name} keeps {states} states itself, so each run needs "
+            f"{height} new rows; use --sliding {height}"
         )
     kept = network.inputs[len(network.inputs) - states :]
     pairs = tuple(zip(kept, network.outputs[len(network.outputs) - states :], strict=True))
@@ -97,13 +98,14 @@ def _keeping_states(
 
 
 def _source(network: Network, states: int) -> int:
-    """Return the feature of the window: the input, or its view by rows."""
+    """Return the feature of the moving window: the input, or the view that gives it rows."""
     given = network.inputs[: len(network.inputs) - states]
     if len(given) != 1:
         names = ", ".join(network.features[f].name for f in given[:4])
         more = ", ..." if len(given) > 4 else ""
         raise InputError(
-            f"{network.name}: it has {len(given)} inputs ({names}{more}), but --sliding needs one"
+            f"{network.name}: it has {len(given)} inputs ({names}{more}), but --sliding needs a "
+            "network with one input"
         )
     (source,) = given
     readers = network.readers[source]
@@ -114,7 +116,7 @@ def _source(network: Network, states: int) -> int:
 
 @dataclass(frozen=True)
 class _Now:
-    """The shift of every feature in its period, and the rows that recur."""
+    """The period, the shift per period, and the recurring rows of every feature so far."""
 
     shifts: Sequence[int]
     periods: Sequence[int]
@@ -124,8 +126,8 @@ class _Now:
         """Return shift and recurring rows after ``steps``, a multiple of the feature's period."""
         shift, rows = self.shifts[feature], self.same[feature]
         times = steps // self.periods[feature]
-        again = (y for y in rows if all(y + k * shift in rows for k in range(1, times)))
-        return times * shift, frozenset(again)
+        recurring = (y for y in rows if all(y + k * shift in rows for k in range(1, times)))
+        return times * shift, frozenset(recurring)
 
 
 def _moved(
@@ -133,8 +135,8 @@ def _moved(
 ) -> tuple[int, int, frozenset[int]]:
     """Return the period, the shift and the recurring rows of a layer's outputs.
 
-    The period is the smallest that lets a row recur; (1, 0, none) if no period up to ``PHASES``
-    does.
+    The period is the smallest one with a recurring row. Returns a period of 1, a shift of 0 and no
+    rows if no row recurs within ``PHASES`` steps.
     """
     if reads is None or not all(now.shifts[f] for f in layer.inputs):
         return 1, 0, frozenset()
@@ -149,7 +151,10 @@ def _moved(
 def _moved_in(
     network: Network, layer: Layer, reads: LayerReads, now: _Now, period: int
 ) -> tuple[int, frozenset[int]]:
-    """Return the shift of a layer's outputs in ``period`` steps, and the rows that recur."""
+    """Return the shift of a layer's outputs in ``period`` steps, and the rows that recur.
+
+    Of several possible shifts, the result is the one with the most recurring rows.
+    """
     height = network.rows(layer.outputs[0])
     after = {f: now.after(period, f) for f in layer.inputs}
     shifts, same = {f: s for f, (s, _) in after.items()}, {f: r for f, (_, r) in after.items()}
@@ -164,7 +169,11 @@ def _moved_in(
 
 
 def _shifts(layer: Layer, reads: LayerReads, shifts: Mapping[int, int]) -> list[int]:
-    """Return the possible shifts, ascending: those at which some slot reads the shifted row."""
+    """Return the candidate shifts of a layer's outputs, ascending.
+
+    For a candidate, at least one slot reads an input row in one output row, and the same input row
+    shifted in a later output row.
+    """
     candidates = set[int]()
     for slot, position in enumerate(reads.inputs):
         read = [rows[slot] for _, rows in reads.rows]
@@ -172,10 +181,11 @@ def _shifts(layer: Layer, reads: LayerReads, shifts: Mapping[int, int]) -> list[
         for y, row in enumerate(read):
             if row is not None:
                 readers.setdefault(row, []).append(y)
-        far = shifts[layer.inputs[position]]
+        moved_by = shifts[layer.inputs[position]]
         for y, row in enumerate(read):
             if row is not None:
-                candidates.update(later - y for later in readers.get(row + far, ()) if later > y)
+                later_rows = readers.get(row + moved_by, ())
+                candidates.update(later - y for later in later_rows if later > y)
     return sorted(candidates)
 
 
@@ -187,46 +197,50 @@ def _alike(
     y: int,
     shift: int,
 ) -> bool:
-    """Return whether row ``y`` is the same as row ``y + shift`` in the window before."""
-    (variant, rows), (before, earlier) = reads.rows[y], reads.rows[y + shift]
-    if variant != before:
+    """Return whether row ``y`` equals row ``y + shift`` of the window before."""
+    (variant, rows), (variant_before, rows_before) = reads.rows[y], reads.rows[y + shift]
+    if variant != variant_before:
         return False
-    for position, row, then in zip(reads.inputs, rows, earlier, strict=True):
+    for position, row, before in zip(reads.inputs, rows, rows_before, strict=True):
         feature = layer.inputs[position]
-        if row is None or then is None:
-            if row is not then:
+        if row is None or before is None:
+            if row is not before:
                 return False
-        elif then != row + shifts[feature] or row not in same[feature]:
+        elif before != row + shifts[feature] or row not in same[feature]:
             return False
     return True
 
 
 def _why(network: Network, layer: Layer, reads: LayerReads | None, now: _Now) -> str:
-    """Return why no row of a layer recurs although its inputs have rows that do."""
+    """Return the reason why no row of a layer recurs although rows of its inputs recur.
+
+    The reason is a clause that begins with a verb; the layer is its subject.
+    """
     if layer.view or reads is None or layer.sums:
         return "reads all rows of the window together"
     gone = [f for f in layer.inputs if not now.shifts[f]]
     if gone:
-        return f"also reads {network.features[gone[0]].name}, of which no row recurs"
+        return f"also reads {network.features[gone[0]].name}, which has no recurring rows"
     for position, feature in enumerate(layer.inputs):
         stride = _stride(reads, position)
-        far, period = now.shifts[feature], now.periods[feature]
-        steps = period * stride // gcd(far, stride) if stride else 1
+        shift, period = now.shifts[feature], now.periods[feature]
+        steps = period * stride // gcd(shift, stride) if stride else 1
         if steps > PHASES:
             return (
-                f"has one row per {stride} rows of {network.features[feature].name}, which move by "
-                f"{far}: the same rows recur after {steps} steps, more than {PHASES}"
+                f"has a stride of {stride} rows over {network.features[feature].name}, whose rows "
+                f"move by {shift}, so rows recur after {steps} steps; at most {PHASES} are "
+                "supported"
             )
     variants = [variant for variant, _ in reads.rows]
     if len(set(variants)) == len(variants) > 1:
         return (
-            "computes each of its rows differently, for example with a constant that differs by row"
+            "computes each row by a different kernel variant, for example with a different constant"
         )
     return "reads padding, or rows next to it, for each of its rows"
 
 
 def _stride(reads: LayerReads, position: int) -> int:
-    """Return the stride in rows of an input per output row, 0 if it varies."""
+    """Return the number of rows by which an input's reads move per output row, 0 if it varies."""
     slot = reads.inputs.index(position)
     rows = [(y, r[1][slot]) for y, r in enumerate(reads.rows)]
     inside = [(y, row) for y, row in rows if row is not None]

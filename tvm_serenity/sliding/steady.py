@@ -1,8 +1,8 @@
 """One step of incremental inference: the rows that it computes, and the rows that it retains.
 
-Every row that no earlier window has computed (:mod:`~tvm_serenity.sliding.retained`) is computed in
-each step, if the outputs need it. A row that recurs is *retained* if a computed row reads it or a
-later window will. The result is exact: every window's outputs are those of the full network on it.
+A step computes each row that the outputs need and that does not recur
+(:mod:`~tvm_serenity.sliding.retained`). A recurring row is *retained* if this step or a later one
+reads it. The result is exact: the outputs equal those of the full network on the same window.
 """
 
 from collections.abc import Sequence
@@ -12,18 +12,22 @@ from functools import cached_property
 from tvm_serenity.rows.network import Network
 
 WINDOWS = 50
-"""Number of consecutive windows that a network is verified on."""
+"""Number of consecutive windows on which a network is verified."""
 
 RowReads = tuple[tuple[int, tuple[int | None, ...]], ...]
-"""For each output row of a layer: its kernel's variant, and the row read in each slot.
+"""For each output row of a layer: the kernel's variant, and the input row that each slot reads.
 
-None stands for a row outside the input.
+None stands for a row outside of the input.
 """
 
 
 @dataclass(frozen=True)
 class LayerReads:
-    """The rows that a layer reads: the input of each slot, and the rows of each output row."""
+    """The rows that a layer reads.
+
+    ``inputs``: for each slot, the position of its input in the layer's ``inputs``. ``rows``: for
+    each output row, the input row of each slot.
+    """
 
     inputs: tuple[int, ...]
     rows: RowReads
@@ -31,13 +35,14 @@ class LayerReads:
 
 @dataclass(frozen=True)
 class Steady:
-    """One step of a network on a window that has moved by ``step`` rows.
+    """One step of a network, after its window has moved by ``step`` rows.
 
-    By feature: ``periods``, the number of steps after which its rows recur, and ``shifts``, the
-    rows that it moves in that time (0: no row recurs); ``made``, the computed rows (of the input:
-    the arriving rows); ``kept``, the rows retained from a period before. ``anew``: each layer that
-    computes all its rows although its inputs have recurring rows, and why. ``states``: inputs that
-    hold an output of the step before, each with that output.
+    Per feature: ``periods``, the number of steps after which its rows recur; ``shifts``, the number
+    of rows by which they move in that time (0: no row recurs); ``made``, the rows that the step
+    computes (for the input, the arriving rows); ``kept``, the rows retained from one period before.
+    ``source``: the feature of the moving window. ``anew``: layers that compute all rows although
+    their inputs have recurring rows, each with the reason. ``states``: pairs of an input and the
+    output whose value of the previous step it holds.
     """
 
     network: Network
@@ -52,10 +57,10 @@ class Steady:
 
     @cached_property
     def spans(self) -> tuple[tuple[int, int], ...]:
-        """The rows of each feature that have memory between steps, (0, 0) for none.
+        """Per feature, the range of rows that has memory between steps; (0, 0) for no rows.
 
-        It is the range from the first retained row to the last row that the next step retains; of
-        the input up to its end, and all rows if they must be consecutive.
+        The range ends with the last row that the next step retains; for the window's feature with
+        its last row. A contiguous feature with retained rows has memory for all its rows.
         """
         spans = []
         for f, rows in enumerate(self.kept):
@@ -72,16 +77,17 @@ class Steady:
 
     @property
     def stored(self) -> dict[int, tuple[int, int]]:
-        """By feature, the rows that are stored for windows of other phases: phases less 1 sets.
+        """Maps each feature of several phases to the range of rows stored for another phase.
 
-        They are the part of the span that the next window of that phase needs.
+        A feature with period p has p - 1 such stores. Each holds the rows of ``spans`` that remain
+        in the window when the phase comes again: all but the first ``shifts[f]`` rows.
         """
         triples = enumerate(zip(self.spans, self.shifts, self.periods, strict=True))
         return {f: (a + s, b) for f, ((a, b), s, period) in triples if period > 1 and b > a + s}
 
     @cached_property
     def feature_bytes(self) -> tuple[int, ...]:
-        """Bytes of each feature that are retained between two steps, for all phases."""
+        """Bytes that are retained between two steps of each feature, over all phases."""
         rows = [b - a for a, b in self.spans]
         for f, (a, b) in self.stored.items():
             rows[f] += (self.periods[f] - 1) * (b - a)
@@ -89,7 +95,7 @@ class Steady:
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes that are retained between two steps."""
+        """Bytes that are retained between two steps in total."""
         return sum(self.feature_bytes)
 
     @property
@@ -98,23 +104,27 @@ class Steady:
         return -(-self.network.rows(self.source) // self.step)
 
     def rows_computed(self, layer: int) -> int:
-        """Return the output rows, or summed input rows, that a layer computes in a step."""
+        """Return the number of rows that a layer computes in a step.
+
+        For a layer that sums up rows, return the number of input rows that it adds.
+        """
         known = self.network.layers[layer]
         if known.sums:
             return self.network.rows(known.inputs[0]) if self.made[known.outputs[0]] else 0
         return len(self.made[known.outputs[0]])
 
     def rows_in_all(self, layer: int) -> int:
-        """Return the same number for a full window."""
+        """Return the number of rows (see :meth:`rows_computed`) for a full window."""
         known = self.network.layers[layer]
         return self.network.rows(known.inputs[0] if known.sums else known.outputs[0])
 
 
 @dataclass(frozen=True)
 class MovedWindow:
-    """The recurring rows ``same[f]``, which move by ``shifts[f]`` in ``periods[f]`` steps.
+    """The recurring rows of a network whose window moves by ``step`` rows.
 
-    The other fields are those of :class:`Steady`.
+    ``same``: the recurring rows of each feature. Row y of ``same[f]`` equals row ``y + shifts[f]``
+    of the window ``periods[f]`` steps before. The other fields are those of :class:`Steady`.
     """
 
     network: Network
@@ -129,16 +139,16 @@ class MovedWindow:
 
     @property
     def may_be_kept(self) -> tuple[int, ...]:
-        """Features with recurring rows, except inputs: each may be retained or recomputed."""
+        """The computed features with recurring rows: a step may retain or recompute each."""
         given = {self.source, *self.network.inputs}
         return tuple(f for f, rows in enumerate(self.same) if rows and f not in given)
 
     def steady(self, again: frozenset[int] = frozenset()) -> Steady:
-        """Return the step, with the features in ``again`` recomputed."""
+        """Return the step that recomputes the features in ``again`` and retains the others."""
         same = [frozenset() if f in again else rows for f, rows in enumerate(self.same)]
-        made, kept = _needed(self.network, self.reads, self.source, self.shifts, same)
+        computed, retained = _needed(self.network, self.reads, self.source, self.shifts, same)
         given = self.network, self.step, self.source, self.shifts, self.periods
-        return Steady(*given, made, kept, self.anew, self.states)
+        return Steady(*given, computed, retained, self.anew, self.states)
 
 
 def _needed(
@@ -148,7 +158,10 @@ def _needed(
     shifts: Sequence[int],
     same: Sequence[frozenset[int]],
 ) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
-    """Return the computed and retained rows of every feature that outputs need, now or later."""
+    """Return the rows of every feature that a step computes, and those that it retains.
+
+    The outputs of this step or of a later step need these rows.
+    """
     needed: list[set[int]] = [set() for _ in network.features]
     for f in network.outputs:
         needed[f] = set(range(network.rows(f)))
@@ -156,17 +169,18 @@ def _needed(
     while before != (before := sum(map(len, needed))):
         for f, rows in enumerate(needed):
             todo = [y for y in rows if y in same[f]]
-            while todo:  # a row retained now was retained further on in the step before
+            # Row y of this window is row y + shift of the window before, which must provide it.
+            while todo:
                 y = todo.pop() + shifts[f]
                 if y not in rows:
                     rows.add(y)
                     todo += [y] if y in same[f] else []
         for index in reversed(range(len(network.layers))):
             _read(network, index, reads[index], same, needed)
-    made = [tuple(sorted(rows - same[f])) for f, rows in enumerate(needed)]
-    kept = [tuple(sorted(rows & same[f])) for f, rows in enumerate(needed)]
-    made[source] = tuple(range(network.rows(source) - shifts[source], network.rows(source)))
-    return tuple(made), tuple(kept)
+    computed = [tuple(sorted(rows - same[f])) for f, rows in enumerate(needed)]
+    retained = [tuple(sorted(rows & same[f])) for f, rows in enumerate(needed)]
+    computed[source] = tuple(range(network.rows(source) - shifts[source], network.rows(source)))
+    return tuple(computed), tuple(retained)
 
 
 def _read(
@@ -176,7 +190,7 @@ def _read(
     same: Sequence[frozenset[int]],
     needed: Sequence[set[int]],
 ) -> None:
-    """Add the rows that a layer reads for the rows that it must compute."""
+    """Add the rows that a layer reads to ``needed``, if the layer must compute any rows."""
     layer = network.layers[index]
     rows = {y for f in layer.outputs for y in needed[f] - same[f]}
     if not rows:

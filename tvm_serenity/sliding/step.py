@@ -1,10 +1,10 @@
-"""One step of incremental inference as a graph of rows: ordered and placed.
+"""Orders and places one step of incremental inference, as a graph of rows.
 
-The retained rows of a feature form one block that persists from one step to the next; at the start
-of a step its rows move up. A feature with several phases has a block for each other phase, which
-take turns. Rows that are computed and retained are written to the block; other rows live only in
-the step. The peak of the graph includes both: blocks are live throughout, as inputs and outputs of
-the graph.
+The retained rows of a feature form one block that persists from step to step. At the start of a
+step, its rows move up. A feature with several phases has one more block per additional phase; each
+step uses the block of its phase. A computed row that will be retained is written to the block;
+other rows are live within the step only. The peak of the graph includes both, because blocks are
+inputs and outputs of the graph and so live throughout.
 """
 
 import time
@@ -25,11 +25,11 @@ from tvm_serenity.sliding.steady import Steady
 
 @dataclass(frozen=True)
 class SlidingStep:
-    """A step: ``streaming`` holds its graph with order and placement.
+    """An ordered and placed step; ``streaming`` holds its graph, order and placement.
 
-    ``blocks``: by feature, the tensor of its retained rows; ``stores``: the tensors of its rows for
-    windows of other phases; ``shown``: the source feature of a view, by view; for the input, the
-    view by source.
+    ``blocks``: maps a feature to the tensor of its retained rows. ``stores``: maps a feature to the
+    tensors of its rows for other phases. ``shown``: maps the output of a view to its source; for
+    the view that gives the input its rows, maps the input to the view's output.
     """
 
     steady: Steady
@@ -40,12 +40,12 @@ class SlidingStep:
 
     @property
     def arena_bytes(self) -> int:
-        """Bytes of the arena: the retained rows and the memory of a step."""
+        """The size of the arena in bytes, retained rows included."""
         return self.streaming.arena_bytes
 
 
 def sliding_step(steady: Steady, limits: Limits | None = None) -> SlidingStep:
-    """Return a step, ordered for the least peak and placed."""
+    """Order the step for the least peak, place it, and return the result."""
     limits, started = limits or Limits(), time.perf_counter()
     build = _Build(steady)
     banded = build.banded()
@@ -66,15 +66,15 @@ def sliding_step(steady: Steady, limits: Limits | None = None) -> SlidingStep:
 
 
 def least_bytes(steady: Steady) -> int:
-    """Return a lower bound on a step's arena: all blocks, and the largest single op."""
+    """Return a lower bound on the arena of a step in bytes: all blocks and the largest op."""
     graph = _Build(steady).banded().graph
     size = [t.size_bytes for t in graph.tensors]
-    kept = frozenset(graph.inputs)
-    most = 0
+    blocks = frozenset(graph.inputs)
+    largest_op = 0
     for op in graph.ops:
-        touched = {*op.inputs, *op.outputs} - kept - {op.view_of}
-        most = max(most, sum(size[t] for t in touched) + op.workspace_bytes)
-    return sum(size[t] for t in kept) + most
+        touched = {*op.inputs, *op.outputs} - blocks - {op.view_of}
+        largest_op = max(largest_op, sum(size[t] for t in touched) + op.workspace_bytes)
+    return sum(size[t] for t in blocks) + largest_op
 
 
 @dataclass
@@ -87,11 +87,11 @@ class _Build:
     blocks: dict[int, int] = field(default_factory=dict)
     stores: dict[int, tuple[int, ...]] = field(default_factory=dict)
     rows: dict[tuple[int, int], int] = field(default_factory=dict)
-    """The tensor of a computed row, by feature and row."""
+    """Maps feature and row to the tensor of the computed row."""
     last: dict[int, int] = field(default_factory=dict)
-    """For features with consecutive rows: the tensor of all rows computed so far."""
+    """Maps a contiguous feature to the tensor of all rows computed so far."""
     shown: dict[int, int] = field(default_factory=dict)
-    """The source feature of a view."""
+    """See :class:`SlidingStep`."""
 
     def banded(self) -> Banded:
         network = self.steady.network
@@ -137,7 +137,7 @@ class _Build:
         return len(self.tensors) - 1
 
     def read(self, feature: int, rows: tuple[int, int] | None) -> list[int]:
-        """Return the tensors that hold some rows of a feature, or all."""
+        """Return the tensors that hold the given rows of a feature (None: all rows)."""
         feature = self.shown.get(feature, feature)
         first, end = rows or (0, self.steady.network.rows(feature))
         tensors = [self.rows[feature, y] for y in range(first, end) if (feature, y) in self.rows]
@@ -146,12 +146,12 @@ class _Build:
         return [self.last[feature]] if feature in self.last else tensors
 
     def row_tensor(self, feature: int, y: int, end: int) -> tuple[int, int | None]:
-        """Return the tensor of computed rows, and the tensor that it is a view of, if any."""
+        """Return a tensor for computed rows, and the tensor of which it is a view, or None."""
         network = self.steady.network
         known = network.features[feature]
         name, block = f"{known.name}.{y}", self.blocks.get(feature)
         first, stop = self.steady.spans[feature]
-        if block is not None and first <= y < stop:  # in its block: no bytes of its own
+        if block is not None and first <= y < stop:  # The block provides the row's bytes.
             self.rows[feature, y] = self.tensor(feature, y, end, 0, name)
             return self.rows[feature, y], None
         if feature not in network.contiguous:
@@ -204,7 +204,7 @@ class _Build:
         self.calls.append(RowCall(index, 0, height))
 
     def view(self, layer: Layer) -> None:
-        """Add a view; the input's retained rows are those of the view."""
+        """Register a view, which adds no op; source and view share their retained rows."""
         (source,) = layer.inputs
         for f in layer.outputs:
             if f == self.steady.source:

@@ -1,11 +1,11 @@
-"""Sparse feed-forward networks: I/O bounds, simulation, orders, growth, execution.
+"""Sparse feed-forward networks: I/O bounds, simulation, orders, Compact Growth, execution.
 
     net = baseline_mlp(density=0.1)
-    found = simulate(net, order, memory=100)        # reads and writes under MIN
-    bounds(net).total                               # W + N + S: no computation needs fewer
+    traffic = simulate(net, order, memory=100)      # reads and writes under the policy MIN
+    bounds(net).total                               # W + N + S, a lower bound on the I/Os
 
-Source: N. Gleinig, T. Ben-Nun, T. Hoefler, A Theory of I/O-Efficient Sparse Neural Network
-Inference ("the paper"). docs/sparse.md has the definitions.
+Source ("the paper"): N. Gleinig, T. Ben-Nun, T. Hoefler, A Theory of I/O-Efficient Sparse Neural
+Network Inference. docs/sparse.md has the definitions.
 """
 
 from tvm_serenity.sparse.bounds import Bounds, bandwidth, bandwidth_order, bounds

@@ -1,7 +1,7 @@
 """Bounds on the I/Os of inference.
 
-Theorem 1 holds for every network without isolated neurons and every M >= 3; Corollary 1 needs a
-memory of the bandwidth plus 2. ``phase_bound`` depends on the network's structure (see there).
+Theorem 1 holds for every network without isolated neurons and every M >= 3. Corollary 1 holds if M
+is at least the bandwidth plus 2. ``phase_bound`` gives a bound from the network's structure.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,10 @@ from tvm_serenity.sparse.simulate import Traffic
 
 @dataclass(frozen=True)
 class Bounds:
-    """Theorem 1's lower bounds, and its upper bounds for the 2-optimal order."""
+    """The bounds of Theorem 1 on reads, writes and their total.
+
+    ``most_*`` are upper bounds for the 2-optimal order; the others are lower bounds for all orders.
+    """
 
     reads: int
     writes: int
@@ -26,7 +29,7 @@ class Bounds:
     most_total: int
 
     def hold(self, found: Traffic) -> bool:
-        """Return whether I/Os are within all bounds."""
+        """Return whether the I/Os ``found`` are within the lower and the upper bounds."""
         return (
             self.reads <= found.reads <= self.most_reads
             and self.writes <= found.writes <= self.most_writes
@@ -35,28 +38,29 @@ class Bounds:
 
 
 def bounds(net: FFNN) -> Bounds:
-    """Return Theorem 1's bounds (equations 1 to 3); the upper bounds count constants as inputs.
+    """Return the bounds of Theorem 1 (equations 1 to 3).
 
-    In the upper bounds an output with outgoing connections costs nothing extra: it is written once.
+    The upper bounds count constant neurons as inputs. An output with outgoing connections adds no
+    write to the upper bounds, because it is written only once.
     """
     w, n, i, s = net.connections, net.neurons, net.given, len(net.outputs)
     return Bounds(w + n, s, w + n + s, 2 * w + n - i, n - i, 2 * (w + n - i))
 
 
 def bandwidth(net: FFNN, neuron_order: ArrayLike) -> int:
-    """Return the largest distance in steps between connected neurons in ``neuron_order``.
+    """Return the largest distance in positions between connected neurons in ``neuron_order``.
 
-    The minimum over all orders is the bandwidth of Corollary 1 (hard to find). The value k of any
-    order shows that M >= k + 2 needs no temporary I/O. Raises :class:`InputError` if
-    ``neuron_order`` is not a topological order.
+    The minimum over all orders is the bandwidth of Corollary 1, which is hard to compute. If the
+    result is k, M >= k + 2 is enough for inference without temporary I/Os. Raises
+    :class:`InputError` if ``neuron_order`` is not a topological order.
     """
     return int((_positions(net, neuron_order)[:, 1] - _positions(net, neuron_order)[:, 0]).max())
 
 
 def bandwidth_order(net: FFNN, neuron_order: ArrayLike) -> Ints:
-    """Return Corollary 1's order: the connections into the first neuron, the second, and so on.
+    """Return the order of connections of Corollary 1: grouped by target, in ``neuron_order``.
 
-    With ``memory >= bandwidth + 2`` it needs W + N reads and S writes.
+    With a memory of at least ``bandwidth + 2`` values it needs W + N reads and S writes.
     """
     place = _positions(net, neuron_order)
     return np.lexsort((place[:, 0], place[:, 1])).astype(np.int32)
@@ -65,7 +69,9 @@ def bandwidth_order(net: FFNN, neuron_order: ArrayLike) -> Ints:
 def _positions(net: FFNN, neuron_order: ArrayLike) -> Ints:
     order = np.asarray(neuron_order)
     if sorted(order.tolist()) != list(range(net.neurons)):
-        raise InputError(f"the neuron order must list each of 0 to {net.neurons - 1} once")
+        raise InputError(
+            f"the neuron order must list each neuron from 0 to {net.neurons - 1} exactly once"
+        )
     position = np.empty(net.neurons, dtype=np.int32)
     position[order] = np.arange(net.neurons)
     place = np.stack([position[net.sources], position[net.targets]], axis=1)

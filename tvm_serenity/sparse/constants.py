@@ -1,4 +1,4 @@
-"""Constants of a network: neurons that do not depend on the inputs."""
+"""Folds the constants of a network, the neurons that do not depend on inputs, into biases."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,11 @@ from tvm_serenity.sparse.structure import reached
 
 @dataclass(frozen=True)
 class Folded:
-    """A network's constants: ``varies`` (N) marks neurons that depend on inputs.
+    """The constants of a network of N neurons.
 
-    ``biases`` (N) include the constant sources, whose connections are not needed any more.
+    ``varies`` (N): whether each neuron depends on an input. ``values`` (N): the values of the
+    constant neurons. ``biases`` (N): the biases with the contributions of constant sources added,
+    so that the connections of constant sources are no longer needed.
     """
 
     varies: NDArray[np.bool_]
@@ -22,7 +24,7 @@ class Folded:
 
 
 def folded(net: FFNN) -> Folded:
-    """Return the constants of ``net`` and the biases without them."""
+    """Return the constants of ``net``, and the biases that include them."""
     varies = reached(net.neurons, net.sources, net.targets, net.inputs)
     if varies.all():
         return Folded(varies, np.zeros(net.neurons), net.biases)

@@ -1,13 +1,13 @@
-"""Networks as text: one connection per line, in stored order.
+"""Reads and writes networks as text: one connection per line, in stored order.
 
     # source target weight
     0 2 0.5
     1 2 -0.25
     bias 2 0.1
-    input 0                 # only if inputs are not all neurons without incoming connections
-    output 2                # only if outputs are not all neurons without outgoing ones
+    input 0                 # default inputs: the neurons without incoming connections
+    output 2                # default outputs: the neurons without outgoing connections
 
-Fields are separated by blanks or commas; a missing weight is 1.
+Fields are separated by blanks or commas. The default weight is 1.
 """
 
 import os
@@ -19,19 +19,21 @@ from tvm_serenity.sparse.network import FFNN, LARGEST, Ints
 from tvm_serenity.system.files import read_text, write_bytes
 
 LARGEST_GAP = 10_000_000
-"""The largest neuron number in a file."""
+"""Limit on the neuron numbers in a file."""
 
 
 def read_edges(path: str | os.PathLike[str], connected: bool = True) -> FFNN:
-    """Return the network of a text file.
+    """Read the text file ``path`` and return its network.
 
-    Raises :class:`ParseError`, which names the line, or :class:`GraphError` if the connections form
-    no network.
+    Raises :class:`ParseError`, which names the line, or :class:`GraphError` if the connections do
+    not form a valid network (see :class:`FFNN`).
     """
     try:
         text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from error
+        raise InputError(
+            f"{path}: the file cannot be read: {getattr(error, 'strerror', error)}"
+        ) from error
     edges: list[tuple[int, int, float]] = []
     named: dict[str, list[int]] = {"input": [], "output": []}
     biases: dict[int, float] = {}
@@ -48,14 +50,18 @@ def read_edges(path: str | os.PathLike[str], connected: bool = True) -> FFNN:
                 weight = float(words[2]) if len(words) == 3 else 1.0
                 edges.append((_neuron(words[0]), _neuron(words[1]), weight))
             else:
-                raise ValueError("expected source, target, weight")
+                raise ValueError("write a line as 'source target weight'")
         except ValueError as error:
             raise ParseError(f"{path}: line {number}: {error}: {line.strip()[:60]!r}") from None
     if not edges:
-        raise InputError(f"{path}: the file has no connections")
+        raise InputError(
+            f"{path}: the file has no connections; write one 'source target weight' per line"
+        )
     count = 1 + max(max(source, target) for source, target, _ in edges)
     if biases and max(biases) >= count:
-        raise GraphError(f"{path}: neuron {max(biases)} is isolated: it has no connections")
+        raise GraphError(
+            f"{path}: neuron {max(biases)} has a bias but no connections; remove it or connect it"
+        )
     offsets = np.zeros(count)
     for neuron, value in biases.items():
         offsets[neuron] = value
@@ -74,7 +80,7 @@ def read_edges(path: str | os.PathLike[str], connected: bool = True) -> FFNN:
 def _neuron(word: str) -> int:
     number = int(word)
     if not 0 <= number < min(LARGEST, LARGEST_GAP):
-        raise ValueError(f"neurons are numbered 0 to {LARGEST_GAP - 1}")
+        raise ValueError(f"neuron number {number} is not between 0 and {LARGEST_GAP - 1}")
     return number
 
 

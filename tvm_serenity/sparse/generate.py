@@ -1,6 +1,6 @@
-"""Random networks: appendices A and B of the paper, Proposition 2's chains, pruned perceptrons.
+"""Generates networks: random (appendices A and B of the paper), and Proposition 2's chains.
 
-The same seed gives the same network on every machine (numpy's frozen ``RandomState``).
+A seed gives the same network on every machine (numpy's frozen ``RandomState``).
 """
 
 from collections.abc import Sequence
@@ -16,20 +16,20 @@ LARGEST_SEED = 2**32 - 1
 
 
 def random_mlp(widths: Sequence[int], density: float, seed: int = 0) -> FFNN:
-    """Return a random perceptron with layers of ``widths`` (appendix A).
+    """Return a random perceptron with layers of ``widths`` neurons (appendix A).
 
-    Each neuron but the outputs gets k outgoing connections to different neurons of the next layer,
-    k uniform from 1 to ``max(1, ceil(2 * density * next - 1))``, or all ``next`` if k is larger:
-    above a density of one half, networks are less dense than requested (at 1, three quarters).
-    Connections are ordered by layer and target. A hidden neuron without inputs is a constant; an
-    output without inputs is removed. Weights and biases are standard normal, weights divided by the
-    root of the mean fan-in.
+    Each neuron except the outputs has k connections to different neurons of the next layer, of
+    width n. k is uniform from 1 to ``max(1, ceil(2 * density * n - 1))``, limited to n. So networks
+    with a ``density`` above 0.5 are less dense than requested (with 1, about 0.75). Connections are
+    ordered by layer, then target. A hidden neuron without incoming connections is a constant; an
+    output without incoming connections is removed. Biases are standard normal; weights are standard
+    normal, divided by the square root of the mean fan-in.
     """
     sizes = [int(w) for w in widths]
     if len(sizes) < 2 or min(sizes) < 1:
-        raise InputError(f"widths {sizes}: give two layers or more, of one neuron or more each")
+        raise InputError(f"widths {sizes}: give at least two layers, each with at least one neuron")
     if not 0 < density <= 1:
-        raise InputError(f"density {density}: it must be above 0 and at most 1")
+        raise InputError(f"density {density}: the value must be above 0 and at most 1")
     random = _random(seed)
     first = np.cumsum([0, *sizes])
     sources, targets = [], []
@@ -61,23 +61,26 @@ def random_mlp(widths: Sequence[int], density: float, seed: int = 0) -> FFNN:
 
 
 def baseline_mlp(width: int = 500, depth: int = 4, density: float = 0.1, seed: int = 0) -> FFNN:
-    """Return the paper's baseline: ``depth`` layers of ``width`` neurons, then one output."""
+    """Return the paper's baseline network: ``depth`` layers of ``width`` neurons and one output."""
     return random_mlp([width] * depth + [1], density, seed)
 
 
 def compact_growth(memory: int, neurons: int = 1000, in_degree: int = 5, seed: int = 0) -> FFNN:
-    """Return a network of Compact Growth for ``memory`` (M_g) values (appendix B).
+    """Return a network of Compact Growth for a memory of ``memory`` values, M_g (appendix B).
 
-    The bag starts with ``memory - 2`` inputs. Each of ``neurons`` steps adds a neuron, connects
-    ``in_degree`` others of the bag to it, and removes the last of those; at the end one output
-    takes the whole bag. The stored order of connections is the order of growth, which needs no
-    temporary I/O with ``memory`` values. The paper gives 5 in appendix B and 4 in the caption of
-    figure 3 for ``in_degree``.
+    A bag of neurons starts with ``memory - 2`` inputs. Each of ``neurons`` steps adds a neuron to
+    the bag, connects ``in_degree`` other neurons of the bag to it, and removes the last one of
+    them. At the end all neurons of the bag are connected to one output. The stored order of
+    connections is the order of growth, which needs no temporary I/Os with ``memory`` values. The
+    paper's ``in_degree`` is 5 in appendix B, and 4 in the caption of figure 3.
     """
     if not 1 <= in_degree <= memory - 2:
-        raise InputError(f"in-degree {in_degree}: from 1 to the {memory - 2} neurons of the bag")
+        raise InputError(
+            f"in-degree {in_degree} with a memory of {memory} values: the in-degree must be 1 to "
+            f"memory - 2 = {memory - 2}"
+        )
     if neurons < 0:
-        raise InputError(f"{neurons} neurons: it must be 0 or more")
+        raise InputError(f"{neurons} neurons: the number must be 0 or more")
     random = _random(seed)
     bag = list(range(memory - 2))
     sources: list[int] = []
@@ -98,12 +101,15 @@ def compact_growth(memory: int, neurons: int = 1000, in_degree: int = 5, seed: i
 
 
 def chains(memory: int, hidden: int) -> FFNN:
-    """Return Proposition 2's network: 2M chains of ``hidden`` neurons between one input and output.
+    """Return the network of Proposition 2 for M = ``memory``.
 
-    Layer by layer it needs at least ``memory * hidden`` writes, chain by chain one.
+    2M chains of ``hidden`` neurons each connect one input to one output. A layer-by-layer order
+    needs at least ``memory * hidden`` writes, a chain-by-chain order needs one.
     """
     if memory < 1 or hidden < 1:
-        raise InputError("chains need a memory of 1 value or more, and 1 hidden layer or more")
+        raise InputError(
+            f"chains with memory={memory} and hidden={hidden}: both values must be 1 or more"
+        )
     width = 2 * memory
     ones = np.ones((width, 1))
     layers = [ones, *[np.eye(width)] * (hidden - 1), ones.T]
@@ -111,7 +117,7 @@ def chains(memory: int, hidden: int) -> FFNN:
 
 
 def random_weights(widths: Sequence[int], seed: int = 0) -> list[NDArray[np.float32]]:
-    """Return dense standard normal matrices ``(outputs, inputs)`` of a perceptron."""
+    """Return the dense standard normal matrices (outputs, inputs) of a perceptron's layers."""
     random = _random(seed)
     return [
         random.standard_normal((after, before)).astype(np.float32)
@@ -121,5 +127,5 @@ def random_weights(widths: Sequence[int], seed: int = 0) -> list[NDArray[np.floa
 
 def _random(seed: int) -> np.random.RandomState:
     if not 0 <= seed <= LARGEST_SEED:
-        raise InputError(f"seed {seed}: it must be 0 to {LARGEST_SEED}")
+        raise InputError(f"seed {seed}: the value must be 0 to {LARGEST_SEED}")
     return np.random.RandomState(seed)

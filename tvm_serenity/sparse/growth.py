@@ -1,10 +1,10 @@
-"""Compact Growth: which networks need no temporary I/O with M values (section V, Theorem 2).
+"""Computes the memory M with which a network needs no temporary I/Os (section V, Theorem 2).
 
-A computation without temporary I/O reads each neuron once and holds it until its last use: in an
-order of the connections a neuron is live from its first use to its last. M is enough for an order
-if at most M - 1 neurons are live at once (``memory_needed``); an order is a proof that it is.
-Live intervals are a path decomposition of the network, so M is at least its degeneracy plus 2
-(``least_memory``). In between, ``smallest_memory`` searches.
+A computation without temporary I/Os reads each neuron once and keeps it until its last use. So in
+an order of the connections, a neuron is live from its first to its last use, and M values suffice
+if at most M - 1 neurons are live at any time (``memory_needed``). An order is a proof for its M.
+The live intervals are a path decomposition of the network, so M is at least the network's
+degeneracy plus 2 (``least_memory``). ``smallest_memory`` searches for the smallest M.
 """
 
 import math
@@ -25,9 +25,10 @@ from tvm_serenity.sparse.simulate import LEAST_MEMORY, memory_of
 
 @dataclass(frozen=True)
 class Growth:
-    """The smallest M found without temporary I/O, its order, and a lower bound on M.
+    """The smallest known memory M without temporary I/Os.
 
-    ``outcome``: optimal if both are equal, else feasible; timeout if the time ended the search.
+    ``order``: an order for ``memory`` values. ``least``: a lower bound on M. ``outcome``: *optimal*
+    if ``memory`` equals the bound, else *feasible*, or *timeout* if time ended the search.
     """
 
     memory: int
@@ -37,7 +38,7 @@ class Growth:
 
 
 def memory_needed(net: FFNN, order: ArrayLike) -> int:
-    """Return the smallest M with which ``order`` takes W + N reads and S writes."""
+    """Return the smallest M with which ``order`` needs only W + N reads and S writes."""
     return _needed(net, check_order(net, order))
 
 
@@ -54,9 +55,9 @@ def _needed(net: FFNN, order: Ints) -> int:
 
 
 def least_memory(net: FFNN) -> int:
-    """Return a lower bound on M for orders without temporary I/O: degeneracy + 2.
+    """Return a lower bound on M for all orders without temporary I/Os: the degeneracy plus 2.
 
-    When the first neuron of a subgraph is released, all its neighbours there are live.
+    When the first neuron of a subgraph dies, all its neighbours in the subgraph are live.
     """
     neighbours: list[set[int]] = [set() for _ in range(net.neurons)]
     for s, t in zip(net.sources.tolist(), net.targets.tolist(), strict=True):
@@ -80,9 +81,10 @@ def least_memory(net: FFNN) -> int:
 
 
 def grows(net: FFNN, memory: int, time_limit_s: float | None = None) -> tuple[Outcome, Ints | None]:
-    """Return whether ``net`` can be computed with N + W reads and S writes at ``memory``.
+    """Return whether ``net`` can be computed without temporary I/Os with ``memory`` values.
 
-    Optimal: yes, with an order as proof. Infeasible: proved that it cannot. Timeout: not found.
+    *optimal*: it can; the order is the proof. *infeasible*: it is proved that it cannot.
+    *timeout*: no order was found. The order is None unless the outcome is *optimal*.
     """
     memory_of(memory)
     if memory < least_memory(net):
@@ -100,11 +102,11 @@ def smallest_memory(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Growth:
-    """Return the smallest M that a search finds, at most that of a valid stored order.
+    """Search for the smallest M without temporary I/Os, and return the result.
 
-    The search tries the stored and the two-optimal order, then greedy residency with less and less
-    memory. It stops at ``enough``, at the bound, or after ``TRIES`` greedy orders in a row that
-    need more.
+    The search tries the stored order (if it is topological) and the two-optimal order, then greedy
+    orders for less and less memory. It ends when M is at most ``enough`` or equals the lower bound,
+    or after ``TRIES`` greedy orders in a row that do not improve M.
     """
     end = math.inf if time_limit_s is None else time.perf_counter() + time_limit_s
     least = least_memory(net)
@@ -119,20 +121,20 @@ def smallest_memory(
             break
         noise = 0.0 if attempt < len(tried) else 0.1
         weights = tried[attempt % len(tried)]
-        room = max(LEAST_MEMORY, memory - 1 - failed % 4)
+        target = max(LEAST_MEMORY, memory - 1 - failed % 4)
         left = end - time.perf_counter()
-        made = resident(net, room, weights, noise=noise, seed=seed + attempt, seconds=left)
-        if made is None:
+        order = resident(net, target, weights, noise=noise, seed=seed + attempt, seconds=left)
+        if order is None:
             break
         failed += 1
-        if _needed(net, made) < memory:
-            best, memory, failed = made, _needed(net, made), 0
+        if _needed(net, order) < memory:
+            best, memory, failed = order, _needed(net, order), 0
             if progress is not None:
                 progress(memory)
-    over = time.perf_counter() > end
+    timed_out = time.perf_counter() > end
     proved = Outcome.OPTIMAL if memory == least else Outcome.FEASIBLE
-    return Growth(memory, best, least, Outcome.TIMEOUT if over and memory > least else proved)
+    return Growth(memory, best, least, Outcome.TIMEOUT if timed_out and memory > least else proved)
 
 
 TRIES = 24
-"""Consecutive failed greedy orders that end the search for less memory."""
+"""Number of consecutive greedy orders without an improvement that ends the search."""

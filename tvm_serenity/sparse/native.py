@@ -1,4 +1,4 @@
-"""The native core of the sparse networks; it is required."""
+"""Loads the native core of sparse networks, which is required."""
 
 from importlib import import_module
 from types import ModuleType
@@ -12,6 +12,6 @@ def core() -> ModuleType:
         return import_module("tvm_serenity._sparse")
     except ImportError as error:
         raise MissingPartError(
-            "sparse networks need the native core; install a C++17 compiler and reinstall "
-            "tvm-serenity"
+            "sparse networks need the native core, which is not installed; install a C++17 "
+            "compiler and reinstall tvm-serenity"
         ) from error

@@ -1,20 +1,21 @@
-"""A lower bound from the network's structure: phases, in the style of Hong and Kung (STOC 1981).
+"""A lower bound on I/Os from the network's structure, by the method of Hong and Kung (STOC 1981).
 
-Cut any computation after every k-th read of a neuron. A phase begins with at most M - 1 neurons in
-fast memory and reads k more, so it uses at most e(M - 1 + k) connections, where e(q) is the largest
-number of connections among any q neurons; the first phase begins with none: e(k). With P phases, of
-which all but the last read k neurons, ``W <= e(k) + (P - 1) e(M - 1 + k)``: at least ``k (P - 1) +
-1`` reads of neurons. Every neuron is read at least once, so reads are at least ``W + max(N,
-that)``, and writes S.
+Divide a computation into phases, each of which ends after k reads of neurons. A phase begins with
+at most M - 1 neurons in fast memory and reads k more. So it uses at most e(M - 1 + k) connections,
+where e(q) is the largest number of connections among any q neurons. The first phase begins with
+empty fast memory and uses at most e(k). With P phases, ``W <= e(k) + (P - 1) e(M - 1 + k)``; all
+phases but the last read k neurons, so there are at least ``R = k (P - 1) + 1`` reads of neurons.
+Each neuron is read at least once, so there are at least ``W + max(N, R)`` reads, and S writes.
 
-e(q) is bounded by the least of
+e(q) is bounded by the minimum of
 
 * W; half the sum of the q largest degrees; q (q - 1) / 2;
-* for connections between levels a and b, ``A = X + R`` with X a rank-one part and R the rest: a
-  part of ``max(X) * pairs(q)``, pairs(q) the largest number of pairs of neurons of different,
-  joined levels, and of ``q * r``, r the spectral radius of the matrix of ``|R| / 2`` over pairs of
-  levels (the quadratic form of the indicator vector; norms of blocks bound the norm of the matrix).
-  X is the mean density, or follows the fan-out of the sources.
+* ``max(X) * pairs(q) + q * r``. The matrix A of connections between two levels is split into a
+  rank-one part X and a rest R. pairs(q) is the largest number of pairs among q neurons whose levels
+  are joined by connections. r is the spectral radius of the matrix with the entries ``|R| / 2`` for
+  each pair of levels: the number of connections is a quadratic form of an indicator vector, and the
+  norms of blocks bound the norm of the matrix. X is the mean density, or is proportional to the
+  fan-out of the sources.
 """
 
 import numpy as np
@@ -25,15 +26,15 @@ from tvm_serenity.sparse.network import FFNN
 from tvm_serenity.sparse.simulate import memory_of
 
 SLACK = 1e-6
-"""Relative margin for the rounding of eigenvalues."""
+"""Relative margin for rounding errors of eigenvalues."""
 LARGEST_BLOCK = 8_000_000
-"""Largest number of neuron pairs of two levels for a spectrum; larger ones use degrees only."""
+"""Largest number of neuron pairs of two levels for which eigenvalues are computed."""
 
 Grid = NDArray[np.float64]
 
 
 def phase_bound(net: FFNN, memory: int) -> int:
-    """Return a lower bound on the I/Os of every computation with ``memory``; at least W + N + S."""
+    """Return a lower bound on the I/Os of all orders with ``memory`` values, at least W + N + S."""
     memory_of(memory)
     held = memory - 1
     lengths = np.unique(np.geomspace(1, 2 * net.neurons, 200).astype(np.int64))
@@ -45,7 +46,7 @@ def phase_bound(net: FFNN, memory: int) -> int:
 
 
 def most_connections(net: FFNN, counts: NDArray[np.int64]) -> Grid:
-    """Return upper bounds on the connections among any ``q`` neurons, for each q of ``counts``."""
+    """Return upper bounds e(q) on the connections among any q neurons, for each q in ``counts``."""
     degrees = np.sort(net.fan_in + net.fan_out)[::-1]
     sums = np.concatenate([[0], np.cumsum(degrees)])
     held = np.minimum(counts, net.neurons)
@@ -66,7 +67,7 @@ def _spectra(net: FFNN) -> list[tuple[float, float, float]]:
     size = np.bincount(level, minlength=depth)
     if max(size[a] * size[b] for a, b in joined) > LARGEST_BLOCK or depth > 200:
         return []
-    # Neurons of levels joined only with the next level are two-coloured (Mantel), else Turan.
+    # The bound of Mantel holds if only consecutive levels are joined (bipartite), else Turan's.
     share = 0.25 if (joined[:, 1] == joined[:, 0] + 1).all() else (1 - 1 / depth) / 2
     bounds = []
     for follow in (False, True):
@@ -96,6 +97,6 @@ def _block(net: FFNN, a: int, b: int) -> Grid:
 
 
 def _norm(block: Grid) -> float:
-    """Return the spectral norm, by the smaller Gram matrix."""
+    """Return the spectral norm of ``block``, computed from the smaller Gram matrix."""
     flat = block if block.shape[0] <= block.shape[1] else block.T
     return float(np.sqrt(max(0.0, np.linalg.eigvalsh(flat @ flat.T)[-1])))

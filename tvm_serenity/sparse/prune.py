@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons after magnitude pruning, which removes the smallest weights."""
+"""Magnitude pruning of multi-layer perceptrons: removes the weights of smallest magnitude."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from tvm_serenity.sparse.network import FFNN, Activation, Ints
 class Pruned:
     """A pruned perceptron.
 
-    ``net`` has no isolated and no unused neuron. ``inputs`` and ``outputs``: the columns of the
-    perceptron's inputs and outputs in ``net``. The other outputs are ``constants`` (by column; nan
-    if the output is computed).
+    ``net``: the network, without isolated and unused neurons. ``inputs`` and ``outputs``: the
+    columns of the perceptron's inputs and outputs that remain in ``net``. ``constants``: per output
+    column of the perceptron, its constant value, or NaN if ``net`` computes it.
     """
 
     net: FFNN
@@ -26,7 +26,7 @@ class Pruned:
     constants: NDArray[np.float32]
 
     def forward(self, inputs: ArrayLike) -> NDArray[np.float64]:
-        """Return the perceptron's outputs: ``(batch, outputs)`` for ``(batch, inputs)``."""
+        """Return the perceptron's outputs (batch, outputs) for the inputs (batch, inputs)."""
         rows = np.atleast_2d(np.asarray(inputs))
         outputs = np.repeat(self.constants[None, :].astype(np.float64), len(rows), axis=0)
         outputs[:, self.outputs] = self.net.forward(rows[:, self.inputs])
@@ -42,21 +42,23 @@ def prune(
     *,
     together: bool = False,
 ) -> Pruned:
-    """Return the network of the ``density * weights`` largest weights of each layer.
+    """Return the network that keeps the fraction ``density`` of each layer's largest weights.
 
-    ``layers``: ``(outputs, inputs)`` each. ``together``: one threshold for all layers, which may
-    leave nothing of one. Of equal weights the earlier ones are kept. Raises :class:`InputError` if
-    the density is outside (0, 1], :class:`GraphError` if a weight is not finite or no connection
-    reaches an output.
+    ``layers``: matrices of shape (outputs, inputs). ``together``: use one threshold for all layers,
+    which may remove all weights of a layer. Of equal weights, the first ones are kept. Raises
+    :class:`InputError` if the density is outside (0, 1], and :class:`GraphError` if a weight is not
+    finite or no connection reaches an output.
     """
     if not 0 < density <= 1:
-        raise InputError(f"density {density}: it must be above 0 and at most 1")
+        raise InputError(f"density {density}: the value must be above 0 and at most 1")
     matrices = [np.asarray(layer, dtype=np.float32) for layer in layers]
     for number, matrix in enumerate(matrices):
         if matrix.ndim != 2:
-            raise GraphError(f"layer {number} has shape {matrix.shape}: a matrix is expected")
+            raise GraphError(
+                f"layer {number} has shape {matrix.shape}; give a matrix (outputs, inputs)"
+            )
         if not np.isfinite(matrix).all():
-            raise GraphError(f"layer {number} has a weight that is not finite")
+            raise GraphError(f"layer {number} has a NaN or infinite weight; weights must be finite")
     sizes = [np.abs(matrix).ravel() for matrix in matrices]
     parts = [np.concatenate(sizes)] if together else sizes
     kept = np.concatenate([_largest(part, density) for part in parts])
@@ -69,7 +71,7 @@ def prune(
 
 
 def _largest(sizes: NDArray[Any], density: float) -> NDArray[np.bool_]:
-    """Return a mask of the largest values; of equal ones the first."""
+    """Return a mask of the fraction ``density`` of the largest values; of equal ones the first."""
     count = max(1, round(density * len(sizes)))
     threshold = np.partition(sizes, len(sizes) - count)[len(sizes) - count]
     mask: NDArray[np.bool_] = sizes > threshold
@@ -85,7 +87,7 @@ def _biases(
     given = [np.asarray(vector, dtype=np.float32) for vector in biases]
     shapes = [(len(matrix),) for matrix in matrices]
     if [vector.shape for vector in given] != shapes:
-        raise GraphError(f"biases have shapes {[v.shape for v in given]}, expected {shapes}")
+        raise GraphError(f"the biases have shapes {[v.shape for v in given]}; expected {shapes}")
     return given
 
 
@@ -95,7 +97,10 @@ def _connected(
     activation: Activation,
     output_activation: Activation,
 ) -> Pruned:
-    """Remove isolated and unused neurons, last layer first; keep constants."""
+    """Return the network without isolated and unused neurons, and the values of constant outputs.
+
+    Neurons are removed from the last layer to the first.
+    """
     wanted = np.ones(len(masked[-1]), dtype=bool)
     for matrix in reversed(masked):
         matrix[~wanted] = 0
@@ -106,7 +111,7 @@ def _connected(
     alive = [(matrix != 0).any(axis=0) for matrix in masked] + [reached]
     kept = np.concatenate(alive)
     if not reached.any():
-        raise GraphError("the pruned network computes nothing: no connection reaches an output")
+        raise GraphError("after pruning, no connection reaches an output; raise the density")
     number = np.cumsum(kept) - 1
     tails, heads, factors = [], [], []
     for layer, matrix in enumerate(masked):

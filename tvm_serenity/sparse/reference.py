@@ -1,6 +1,6 @@
-"""The simulator in plain Python, naive on purpose: the specification of the native one.
+"""The simulator of I/Os in plain Python: the naive specification of the native simulator.
 
-It shares no code with the native one. Slots are a list; each eviction searches all of them and,
+It shares no code with the native simulator. Slots are a list; each eviction searches all slots and,
 under ``min``, the rest of the order.
 """
 
@@ -13,7 +13,7 @@ from tvm_serenity.sparse.simulate import Policy, Traffic
 def simulate(
     net: FFNN, order: Sequence[int], memory: int, policy: Policy = Policy.MIN, delay: int = 0
 ) -> Traffic:
-    """Return the I/Os of Algorithm 1; ``delay`` is that of a dirty value (min-write-aware)."""
+    """Return the I/Os of Algorithm 1; ``delay``: the delay of dirty values (min-write-aware)."""
     uses = [(int(net.sources[e]), int(net.targets[e])) for e in order]
     slots: list[int | None] = [None] * (memory - 1)
     last_touched: dict[int, int] = {}
@@ -22,7 +22,10 @@ def simulate(
     pointer = reads = writes = clock = 0
 
     def next_use(neuron: int, position: int, side: int) -> float:
-        """Return twice the position of the next use after (position, side), plus its side."""
+        """Return ``2 * position + side`` of the neuron's next use after (position, side).
+
+        Side 0 is a use as a source, side 1 a use as a target.
+        """
         for p in range(position, len(uses)):
             for s in (0, 1):
                 if (p, s) > (position, side) and uses[p][s] == neuron:
@@ -30,7 +33,7 @@ def simulate(
         return float("inf")
 
     def distance(neuron: int, position: int, side: int) -> tuple[float, bool]:
-        """Return MIN's rank; of equal ranks the clean value is evicted."""
+        """Return MIN's rank of a value; the largest is evicted, of equal ranks the clean value."""
         late = next_use(neuron, position, side)
         return late - (2 * delay if neuron in dirty else 0), neuron not in dirty
 

@@ -1,16 +1,20 @@
-"""I/Os of an order under an eviction policy: Algorithm 1 of the paper, made precise.
+"""Simulates the I/Os of an order under an eviction policy: Algorithm 1 of the paper, made precise.
 
-Fast memory holds M values: one slot for the current connection, M - 1 for neurons. Each
-connection is read once. A neuron that is missing is read; while one endpoint of a connection is
-loaded the other is pinned. A neuron is dirty after each update. Evicting it costs a write where it
-is dirty and used again; an output is written once it is complete, when it leaves.
+Fast memory holds M values: one slot for the current connection, and M - 1 slots for neurons. Each
+connection is read once. A neuron is read if it is not in fast memory; while one neuron of a
+connection is read, the other one cannot be evicted. An update makes a neuron dirty. The eviction of
+a dirty neuron costs a write if the neuron is used again. A complete output is written when it is
+evicted.
 
 ===================  ==========================================================================
-``min``              evicts the value used farthest in the future (Belady 1966): fewest reads
-``min-write-aware``  ``min``, a dirty value ranking as if it were used some connections sooner;
-                     the best of several delays. Least reads plus writes is NP-hard offline
+policy               evicted value
+===================  ==========================================================================
+``min``              the value used farthest in the future (Belady 1966): fewest reads
+``min-write-aware``  as ``min``, but a dirty value counts as used some connections (the delay)
+                     sooner; the best of several delays. The minimum of reads plus writes is
+                     NP-hard offline
 ``lru``              the value used least recently, dead or not
-``rr``               the value in the slot at a pointer that goes round, dead or not
+``rr``               the value in the next slot of a round-robin pointer, dead or not
 ===================  ==========================================================================
 
 Source: sections II and II.A; Farach-Colton and Liberatore 2000 for the hardness.
@@ -40,27 +44,28 @@ class Policy(StrEnum):
 
 
 NUMBERS = {policy: number for number, policy in enumerate(Policy)}
-"""The policies' numbers in the native core."""
+"""The number of each policy in the native core."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """The I/Os of an inference: reads (of connections too) and writes."""
+    """The I/Os of one inference: reads (of neurons and connections) and writes."""
 
     reads: int
     writes: int
 
     @property
     def total(self) -> int:
-        """Reads and writes."""
+        """The sum of reads and writes."""
         return self.reads + self.writes
 
 
 @dataclass(frozen=True)
 class Trace:
-    """The moves, in order: the position in the order, the neuron, and the kind of move.
+    """All moves between fast and slow memory, as arrays of positions, neurons and kinds.
 
-    ``kinds``: 0 read, 1 written, 2 dropped without a write. Moves at the end have position W.
+    A position is an index of the order of connections; moves at the end have position W.
+    ``kinds``: 0 the neuron is read, 1 it is written, 2 it is dropped without a write.
     """
 
     positions: Ints
@@ -77,16 +82,16 @@ def simulate(
 ) -> Traffic:
     """Return the I/Os of ``order`` (connection numbers) with ``memory`` values of fast memory.
 
-    ``delay``: of a dirty value under ``min-write-aware``, in connections; default: the best of
-    ``delays(memory)``. Raises :class:`InputError` if the order is not topological or the memory
-    holds fewer than 3 values.
+    ``delay``: the delay of dirty values under ``min-write-aware``, in connections; the default is
+    the best of ``delays(memory)``. Raises :class:`InputError` if the order is not topological or
+    the memory holds fewer than 3 values.
     """
     checked = check_order(net, order)
     return _best(net, checked, memory_of(memory), policy_of(policy), delay)
 
 
 def trace(net: FFNN, order: ArrayLike, memory: int, policy: Policy | str = Policy.MIN) -> Trace:
-    """Return every move of :func:`simulate`; reads of connections are not listed."""
+    """Return all moves of neurons in :func:`simulate`; reads of connections are not included."""
     checked = check_order(net, order)
     chosen = policy_of(policy)
     aware = chosen is Policy.MIN_WRITE_AWARE
@@ -95,33 +100,33 @@ def trace(net: FFNN, order: ArrayLike, memory: int, policy: Policy | str = Polic
 
 
 def delays(memory: int) -> tuple[int, ...]:
-    """Return the delays ``min-write-aware`` tries; 0 is ``min`` itself."""
+    """Return the delays that ``min-write-aware`` tries; a delay of 0 is the policy ``min``."""
     return (0, *sorted({max(1, memory // 8), memory // 4, memory // 2, memory, 2 * memory}))
 
 
 def best_delay(net: FFNN, order: Ints, memory: int) -> int:
-    """Return the delay with the fewest I/Os for a checked order."""
+    """Return the delay with the fewest I/Os for ``order``, a checked topological order."""
     aware = Policy.MIN_WRITE_AWARE
     return min(delays(memory), key=lambda d: (_best(net, order, memory, aware, d).total, d))
 
 
 def graph_of(net: FFNN) -> object:
-    """Return the network as the native core holds it."""
+    """Return the native core's form of the network."""
     return core().Network(net.sources, net.targets, net.is_output)
 
 
 def memory_of(memory: int) -> int:
-    """Return ``memory``; raise :class:`InputError` below 3, the least for any computation."""
+    """Return ``memory``; raise :class:`InputError` if it is below 3, the minimum."""
     if memory < LEAST_MEMORY:
         raise InputError(
-            f"fast memory of {memory} values is too small: a connection with its two neurons needs "
-            f"{LEAST_MEMORY}"
+            f"a fast memory of {memory} values is too small; use {LEAST_MEMORY} or more, for a "
+            "connection and its two neurons"
         )
     return memory
 
 
 def policy_of(name: Policy | str) -> Policy:
-    """Return the policy of that name; raise :class:`InputError` if it is unknown."""
+    """Return the policy ``name``; raise :class:`InputError` if it is unknown."""
     try:
         return Policy(name)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Levels, cycles and components of a graph given as arrays of sources and targets."""
+"""Computes levels, cycles and components of a graph, given as arrays of sources and targets."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ Ints = NDArray[np.int32]
 
 
 def levels(neurons: int, sources: Ints, targets: Ints) -> Ints:
-    """Return the longest path to each neuron, -1 for those behind a cycle (Kahn, by fronts)."""
+    """Return the length of the longest path to each neuron, or -1 for neurons after a cycle."""
     first, follow = _rows(neurons, sources, targets)
     missing = np.bincount(targets, minlength=neurons)
     level = np.full(neurons, -1, dtype=np.int32)
@@ -23,7 +23,7 @@ def levels(neurons: int, sources: Ints, targets: Ints) -> Ints:
 
 
 def reached(neurons: int, sources: Ints, targets: Ints, start: Ints) -> NDArray[np.bool_]:
-    """Return which neurons paths from ``start`` lead to."""
+    """Return a mask of the neurons that are reachable from ``start``."""
     first, follow = _rows(neurons, sources, targets)
     seen = np.zeros(neurons, dtype=bool)
     front = np.unique(start).astype(np.int64)
@@ -35,12 +35,12 @@ def reached(neurons: int, sources: Ints, targets: Ints, start: Ints) -> NDArray[
 
 
 def a_cycle(neurons: int, sources: Ints, targets: Ints) -> list[int]:
-    """Return the neurons of one cycle in order from the least; there must be one."""
+    """Return the neurons of a cycle in order, from its smallest number on; a cycle must exist."""
     stuck = levels(neurons, sources, targets) < 0
     before = {}
     for s, t in zip(sources.tolist(), targets.tolist(), strict=True):
         if stuck[s] and stuck[t]:
-            before[t] = s  # a stuck neuron waits for another stuck one
+            before[t] = s  # A neuron on or after a cycle waits for another such neuron.
     path = [int(np.flatnonzero(stuck)[0])]
     seen = {path[0]: 0}
     while (step := before[path[-1]]) not in seen:
@@ -70,13 +70,13 @@ def parts(neurons: int, sources: Ints, targets: Ints) -> Ints:
 
 
 def _rows(neurons: int, sources: Ints, targets: Ints) -> tuple[NDArray[np.int64], Ints]:
-    """Return the targets of each source as compressed rows."""
+    """Return the targets of each source as a compressed sparse matrix: row starts and targets."""
     first = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=neurons))])
     return first, targets[np.argsort(sources, kind="stable")]
 
 
 def _gather(first: NDArray[np.int64], follow: Ints, rows: NDArray[np.int64]) -> Ints:
-    """Return the entries of ``rows``, one after the other."""
+    """Return the concatenated entries of ``rows``."""
     counts = first[rows + 1] - first[rows]
     begins = np.repeat(first[rows] - np.cumsum(counts) + counts, counts)
     return follow[begins + np.arange(len(begins))]

@@ -59,7 +59,7 @@ class Cache:
         return None
 
     def put(self, key: str, content: bytes) -> None:
-        """Write an entry; a full or read-only disk is no error: entries can be recomputed."""
+        """Write an entry; errors of the disk are ignored, because entries can be recomputed."""
         path = self._path(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ class Cache:
 
 
 def key(kind: str, *parts: str | bytes) -> str:
-    """Return the key of an entry of ``kind`` that is decided by ``parts``, in this order."""
+    """Return the cache key of an entry of ``kind`` that depends on ``parts``, in this order."""
     digest = hashlib.sha256()
     for part in (kind, *parts):
         data = part.encode() if isinstance(part, str) else part
@@ -111,7 +111,8 @@ _OPENED: dict[tuple[str, int], Cache] = {}
 def opened() -> Cache | None:
     """Return the cache that the environment names, or None if it is switched off.
 
-    Raises :class:`InputError` if other users may write to the folder, because its programs are run.
+    Raises :class:`InputError` if other users may write to the folder, because cached programs are
+    run.
     """
     named = os.environ.get(FOLDER, "")
     if named == OFF or _SWITCHED_OFF.get():
@@ -142,9 +143,9 @@ def _own(folder: Path) -> None:
     about = folder.stat()
     if about.st_uid != os.geteuid() or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise InputError(
-            f"{folder}: other users may write to this folder, and the cache holds programs that "
-            "are "
-            f"run; name another folder in {FOLDER}, or switch the cache off with {FOLDER}={OFF}"
+            f"{folder}: other users may write to this folder, and the cache holds "
+            f"programs that are run; name another folder in {FOLDER}, or switch the cache "
+            f"off with {FOLDER}={OFF}"
         )
 
 
@@ -171,7 +172,7 @@ def remembered(name: str, make: Callable[[], bytes]) -> bytes:
 
 
 def pack(files: Mapping[str, Path | bytes]) -> bytes:
-    """Return files, by name, as one archive that depends on nothing but names and content.
+    """Return files, by name, as one archive whose bytes depend only on names and contents.
 
     Each file is a path or the content itself.
     """

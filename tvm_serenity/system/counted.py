@@ -1,14 +1,14 @@
-"""A step of a command that says how much of it is done: a line of text, on a terminal a bar."""
+"""The progress of a step of a command: a line of text, or a bar on a terminal."""
 
 
 class Counted(str):
-    """What is being done, ``done`` of ``total`` times: as text "compiling kernels: 3 of 10"."""
+    """A progress text with its numbers, like "compiling kernels: 3 of 10"."""
 
     done: int
     total: int
 
     def __new__(cls, label: str, done: int, total: int) -> "Counted":
-        """Return the text with its numbers."""
+        """Return the text "``label``: ``done`` of ``total``" with its numbers."""
         made = super().__new__(cls, f"{label}: {done} of {total}")
         made.done, made.total = done, total
         return made

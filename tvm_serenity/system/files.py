@@ -1,4 +1,4 @@
-"""Files: results are written beside their target and renamed; texts are read with a limit."""
+"""Write files atomically, and read texts up to a size limit."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 from tvm_serenity.errors import InputError
 
 MAX_TEXT_BYTES = 2 * 10**9
-"""The largest text that counts as an input."""
+"""The largest size of a text file that is read."""
 
 ZOO = "zoo:"
 """The prefix of a built-in network's name, where a command takes a file."""
@@ -49,7 +49,7 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         if target.exists() and not os.access(target, os.W_OK):
             raise PermissionError(0, "Permission denied")
         if target.exists() and not target.is_file():
-            target.write_bytes(data)  # a device or a pipe has no content to keep
+            target.write_bytes(data)  # a device or a pipe cannot be replaced
         else:
             _replace(target, data)
     except OSError as error:

@@ -16,6 +16,6 @@ def facts_html(title: str, facts: Mapping[str, str]) -> str:
 
 
 def listed(items: Sequence[str], most: int = 8) -> str:
-    """Return the first items with commas, and how many more there are."""
+    """Return the first items separated by commas, and the number of the others."""
     shown = ", ".join(items[:most])
     return f"{shown} and {len(items) - most:,} more" if len(items) > most else shown

@@ -1,4 +1,4 @@
-"""Runs work in a child process, so that a crash cannot end the parent.
+"""Run work in a child process, so that a crash cannot end the parent.
 
 The child is a fork: it shares all compiled and loaded code, and sends back results. If the system
 cannot fork, the work runs in this process.
@@ -34,7 +34,9 @@ def isolated(work: Work, limit_s: float) -> Generator[Any]:
         return
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the parent's threads, which the child does not need
+        warnings.simplefilter(
+            "ignore"
+        )  # the warning is about the parent's threads, which the child does not need
         child = os.fork()
     if child == 0:
         os.close(reading)
@@ -120,5 +122,5 @@ def _end(child: int) -> None:
         if os.waitpid(child, os.WNOHANG)[0] == 0:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-    except ChildProcessError:  # waited for already
+    except ChildProcessError:  # the child was already waited for
         return

@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 FORMATS = (".svg", ".png", ".pdf")
 DATES = {".svg": "Date", ".pdf": "CreationDate"}
-"""The metadata field in which a format stores the time of writing, which would differ each time."""
+"""The metadata field for the time of writing, which would make equal figures differ."""
 
 
 def check_plot(path: str | os.PathLike[str] | None) -> None:
-    """Check that a figure can be written to ``path``, before the work that it shows.
+    """Check that a figure can be written to ``path``, before the figure is computed.
 
     Raises :class:`InputError` if the suffix is unknown, :class:`MissingPartError` without
-    matplotlib. None stands for no figure.
+    matplotlib. ``path`` None means no figure.
     """
     if path is None:
         return
     if Path(path).suffix.lower() not in FORMATS:
         raise InputError(f"{path}: unknown suffix for a plot; write one of {', '.join(FORMATS)}")
     if find_spec("matplotlib") is None:
-        raise MissingPartError("plots need matplotlib: pip install 'tvm-serenity[plot]'")
+        raise MissingPartError("plots need matplotlib; run pip install 'tvm-serenity[plot]'")
 
 
 def new_figure(width: float, height: float) -> "Figure":

@@ -1,4 +1,4 @@
-"""What tells this version of the package, and of others, from another: decides cache entries."""
+"""Identify the versions of this package and of others, for keys of cache entries."""
 
 import hashlib
 from collections.abc import Mapping

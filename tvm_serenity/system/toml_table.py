@@ -1,4 +1,4 @@
-"""Strict reading of a TOML table: every key is known, of its type and in its range."""
+"""Read a TOML table strictly: every key must be known, of its type and in its range."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ MOST = 2**32 - 1
 
 @dataclass(frozen=True)
 class TomlTable:
-    """One table of the file ``where``; errors call it ``name``."""
+    """A table of the file ``where``; errors name it ``name``."""
 
     where: str
     name: str
     data: Mapping[str, Any]
 
     def only(self, *keys: str) -> "TomlTable":
-        """Return the table; raise :class:`ParseError` if it has another key than ``keys``."""
+        """Return the table; raise :class:`ParseError` if it has a key that is not in ``keys``."""
         for key in self.data:
             if key not in keys:
                 raise self.error(f"unknown key {key!r}; the known keys are {', '.join(keys)}")
@@ -38,7 +38,7 @@ class TomlTable:
         if value is default:
             return value
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-            raise self.error(f"{key!r} is {value!r}, not of type {kind.__name__}")
+            raise self.error(f"{key!r} is {value!r}; expected a value of type {kind.__name__}")
         return value
 
     def text(self, key: str, default: Any = MISSING) -> str:
@@ -52,7 +52,7 @@ class TomlTable:
         """Return an integer in ``least..most``."""
         value = int(self.get(key, int, default))
         if value != default and not least <= value <= most:
-            raise self.error(f"{key!r} is {value}, not in {least}..{most}")
+            raise self.error(f"{key!r} is {value}; expected {least} to {most}")
         return value
 
     def flag(self, key: str, default: Any = MISSING) -> bool:
@@ -74,7 +74,7 @@ class TomlTable:
             or any(isinstance(v, bool) or not isinstance(v, int) for v in value)
             or not 0 <= value[0] <= value[1] <= most
         ):
-            raise self.error(f"{key!r} is not [least, most] in 0..{most}")
+            raise self.error(f"{key!r} must be two integers [least, most] from 0 to {most}")
         return value[0], value[1]
 
     def table(self, key: str) -> "TomlTable | None":

@@ -1,10 +1,10 @@
-"""Exported PyTorch programs: the least peak of their nodes over all orders, with a certificate.
+"""Computes the least peak of an exported PyTorch program over all orders, with a certificate.
 
 from tvm_serenity.torch import peak
 
-found = peak(torch.export.export(model, inputs)) print(found)                        # bytes in the
-given order, in the best one, and the bound found.certificate()                 # ``serenity check``
-verifies it without the search
+result = peak(torch.export.export(model, inputs))
+print(result)           # bytes of the given order, bytes of the best order, and the bound
+result.certificate()    # ``serenity check`` verifies it without the search
 """
 
 from tvm_serenity.frontends.torch_nodes import BoundNodes, read_nodes

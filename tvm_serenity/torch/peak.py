@@ -1,4 +1,4 @@
-"""The least peak of an exported program's nodes."""
+"""Computes the least peak of an exported program's nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from tvm_serenity.schedule.certificate import certificate
 
 @dataclass(frozen=True)
 class Peak:
-    """An exported program's nodes with their best order, and its live bytes."""
+    """The nodes of an exported program, with their best order and its peak."""
 
     nodes: BoundNodes
     schedule: Schedule
@@ -27,22 +27,22 @@ class Peak:
 
     @cached_property
     def given_bytes(self) -> int:
-        """The peak of the program's own order."""
+        """The peak of the program's own order, in bytes."""
         return peak_bytes(self.graph)
 
     @property
     def peak_bytes(self) -> int:
-        """The peak of the best order found."""
+        """The peak of the best order, in bytes."""
         return self.schedule.peak_bytes
 
     @property
     def lower_bound_bytes(self) -> int:
-        """A lower bound on the peak of every order of the nodes."""
+        """A lower bound on the peak of every order of the nodes, in bytes."""
         return self.schedule.lower_bound_bytes
 
     @property
     def order(self) -> Sequence[Any]:
-        """The nodes that run (``torch.fx.Node``), in the best order."""
+        """The executed nodes (``torch.fx.Node``), in the best order."""
         return [node for op in self.schedule.order for node in self.nodes.nodes[op]]
 
     def certificate(self) -> dict[str, Any]:
@@ -54,8 +54,8 @@ class Peak:
 
     def __str__(self) -> str:
         return (
-            f"given order {self.given_bytes:,} bytes, best {self.peak_bytes:,} "
-            f"({self.schedule.outcome}: no order needs less than {self.lower_bound_bytes:,})"
+            f"given order {self.given_bytes:,} bytes, best {self.peak_bytes:,} bytes "
+            f"({self.schedule.outcome}: no order needs less than {self.lower_bound_bytes:,} bytes)"
         )
 
 
@@ -68,18 +68,18 @@ def peak(
 ) -> Peak:
     """Return the least peak of the nodes of a ``torch.export.ExportedProgram``.
 
-    Each node produces tensors of its own. Views share their source's storage, and a node that
-    writes to an argument waits for its earlier readers. Parameters, buffers and constants do not
-    count. User inputs count until their last reader, unless ``inputs`` is false: then they belong
-    to the caller. Kernels that a compiler fuses are unknown here. ``method`` and ``options`` are
-    the scheduler's. Raises :class:`UnsupportedError` if a size is unknown (it names the node), and
-    :class:`InputError` if ``exported`` is not an exported program.
+    Each node counts as one operator; fusion by a compiler is not considered. Views share their
+    source's storage. A node that writes to an argument runs after the argument's earlier readers.
+    Parameters, buffers and constants do not count. User inputs count until their last reader; if
+    ``inputs`` is False, they belong to the caller and do not count. ``method`` and ``options`` are
+    those of ``schedule``. Raises :class:`UnsupportedError`, which names the node, if a size is
+    unknown, and :class:`InputError` if ``exported`` is not an exported program.
     """
     if not hasattr(exported, "graph_signature"):
         kind = type(exported).__name__
         raise InputError(f"peak needs the result of torch.export.export, not a {kind}")
     role = Role.ACTIVATION if inputs else Role.EXTERNAL
     nodes_read = read_program(exported, role)
-    # Tensors are numbered as in the text form, so that a certificate holds for the written file.
+    # Number tensors as in the text form, so that a certificate is valid for the written file.
     nodes = replace(nodes_read, graph=text.parse(text.dump(nodes_read.graph)))
     return Peak(nodes, schedule(nodes.graph, method, options or Options()))

@@ -1,1 +1,1 @@
-"""Measures forms of kernels on this machine: tiles and TVM's own schedule, in alternation."""
+"""Measures variants of kernels on this machine: tiles and TVM's own schedule, in alternation."""

@@ -1,9 +1,9 @@
-"""Measures several forms of one kernel in turns on the same arguments, robust against load.
+"""Measures several forms of one kernel in alternation on the same arguments.
 
-On a busy machine consecutive runs differ by the load, and the fastest of many forms is often the
-lucky one. So the default form takes a turn in every round. The time of another form is its least
-seconds, or its median share of the default form's turn in the same round, whichever is more. Only
-the fastest few forms of the first rounds continue.
+On a busy machine, run times vary with the load, and the fastest of many forms may only have been
+measured at a quiet time. So each round measures the default form too. The time of another form is
+the larger of two values: its minimum, and the default form's minimum times the median ratio of the
+two forms in the same round. After the first rounds, only the fastest few forms are measured.
 """
 
 import math
@@ -26,15 +26,15 @@ from tvm_serenity.validation.report import EXACT
 from tvm_serenity.validation.tolerances import FUSED
 
 ROUNDS, FIRST, FINALISTS = 30, 3, 4
-"""Number of rounds, of first rounds with all forms, and of forms that continue beside the default.
-"""
+"""Number of rounds; number of first rounds, which measure all forms; number of forms that the other
+rounds measure beside the default form."""
 LEAST_MS = 3
-"""Minimum milliseconds of one turn; short kernels are repeated."""
+"""Minimum milliseconds of one measurement; short kernels run several times."""
 
 
 @dataclass(frozen=True)
 class Turns:
-    """The forms of one kernel, compiled as in an arena; the default form first."""
+    """The forms of one kernel, compiled as in the pipeline; the default form is first."""
 
     case: Case
     target: tvm.target.Target
@@ -43,7 +43,7 @@ class Turns:
 
     @staticmethod
     def of(case: Case, forms: Sequence[tirx.PrimFunc], target: tvm.target.Target) -> "Turns":
-        """Compile ``forms`` of the kernel of ``case``, as the pipeline does for ``target``."""
+        """Compile ``forms`` of the kernel of ``case`` for ``target`` and return them."""
         math_in_vectors = names_processor(target)
         variants = tuple(in_vectors(form) if math_in_vectors else form for form in forms)
         functions = {f"form{i}": placeable(form) for i, form in enumerate(variants)}
@@ -52,7 +52,7 @@ class Turns:
         return Turns(case, target, variants, tvm.compile(tvm.IRModule(named), target=target).jit())
 
     def seconds(self, rounds: int = ROUNDS) -> list[float]:
-        """Return the seconds of each form; infinite for forms that did not continue."""
+        """Return the seconds of each form; infinite for forms that the first rounds excluded."""
         every = dict(enumerate(self._arguments()))
         turns: dict[int, list[float]] = {index: [] for index in every}
         for number in range(rounds):
@@ -70,7 +70,10 @@ class Turns:
         return float(timed(*arguments).results[0])
 
     def same(self, index: int, seed: int) -> bool:
-        """Return whether a form's results equal the default form's: integers bit by bit."""
+        """Return whether the results of form ``index`` equal the default form's.
+
+        Integers must be bit-identical; floats too, unless the target contracts multiply-adds.
+        """
         tolerance = FUSED if compat.contracts(self.target) else EXACT
         case = replace(self.case, made=self.kernels[index], signature=self._signature(index))
         functions = self.built["plain"], self.built[f"form{index}"]
@@ -80,7 +83,7 @@ class Turns:
         return replace(self.case.signature, workspace_bytes=workspace_of(self.kernels[index]))
 
     def _arguments(self) -> list[list[Any]]:
-        """Return the tensors of a call of each form: constants, random inputs, scratch."""
+        """Return the arguments for each form: constants, random inputs, outputs, and scratch."""
         drawn = next(input_sets(self.case.parameters(), 0, ("random",)))
         given: Mapping[int, Array] = {
             **self.case.constants,
@@ -100,6 +103,9 @@ class Turns:
 
 
 def careful(usual: Sequence[float], other: Sequence[float]) -> float:
-    """Return the seconds of a form, from its turns and the default form's in the same rounds."""
+    """Return the seconds of a form, as the module's docstring defines them.
+
+    ``usual`` and ``other``: seconds of the default form and of the form, round by round.
+    """
     shares = [mine / its for mine, its in zip(other, usual, strict=True)]
     return max(min(other), min(usual) * statistics.median(shares))

@@ -1,8 +1,8 @@
-"""Measures tilings on this machine, by TVM's MetaSchedule with its XGBoost cost model.
+"""Searches register tiles on this machine, by TVM's MetaSchedule with its XGBoost cost model.
 
-The space holds the register tiles of ``kernels.tile``, with and without vectors; every point is a
-lean schedule. MetaSchedule copies kernels through TVM's JSON form, which crashes TVM 0.27 with
-apache-tvm-ffi 0.1.15.
+The search space contains the register tiles of ``kernels.tile``, with and without vectors; each
+point is a lean kernel. MetaSchedule copies kernels through TVM's JSON form, which crashes TVM 0.27
+with apache-tvm-ffi 0.1.15.
 """
 
 import logging
@@ -25,9 +25,9 @@ from tvm_serenity.kernels.tile import Tiling, tiled, tiling_for
 from tvm_serenity.tuning.workers import builder, runner
 
 CHANNELS, COLUMNS = 32, 8
-"""The largest tile of the search."""
+"""The largest register tile of the search, in channels and columns."""
 POPULATION = 32
-"""Number of tiles drawn for the cost model; a kernel has about a hundred in total."""
+"""Number of tiles that the cost model ranks per round; a kernel has about a hundred tiles."""
 
 
 def check_parts() -> None:
@@ -49,7 +49,7 @@ def searched(
     logger = logging.getLogger("tvm.s_tir.meta_schedule")
     logger.setLevel(logging.WARNING)
     for handler in [h for h in logger.handlers if h.get_name() is None]:
-        # another library's: MetaSchedule sets up its own handlers by name
+        # Remove other libraries' handlers; MetaSchedule adds its own by name.
         logger.removeHandler(handler)
     seconds: dict[Tiling, float] = {}
     for record in _search(_workload(kernel), target, trials, seed):
@@ -60,17 +60,17 @@ def searched(
 
 
 def check_serialisation() -> None:
-    """Raise :class:`MissingPartError` if the installed tvm-ffi crashes TVM."""
+    """Raise :class:`MissingPartError` if the installed apache-tvm-ffi would crash TVM."""
     version = metadata.version("apache-tvm-ffi")
     if tuple(int(part) for part in version.split(".")[:3]) >= (0, 1, 15):
         raise MissingPartError(
-            f"tuning needs apache-tvm-ffi below 0.1.15, {version} is installed: "
+            f"tuning needs apache-tvm-ffi below 0.1.15, but {version} is installed; run "
             "pip install 'apache-tvm-ffi<0.1.15'"
         )
 
 
 def evolution() -> Any:
-    """Return MetaSchedule's search with a small population, as the spaces are small."""
+    """Return MetaSchedule's evolutionary search with a population for small search spaces."""
     from tvm.s_tir import meta_schedule as ms
 
     return ms.search_strategy.EvolutionarySearch(
@@ -110,7 +110,7 @@ def _search(module: tvm.IRModule, target: tvm.target.Target, trials: int, seed: 
 
 
 def _tiling_of(trace: s_tir.Trace) -> Tiling:
-    """Return the tile that a trace chose."""
+    """Return the tile that the decisions of ``trace`` give."""
     sizes = [[int(v) for v in decision] for decision in trace.decisions.values()]
     vector = any(inst.kind.name == "Vectorize" for inst in trace.insts)
     columns = sizes[0][-1] if len(sizes) > 1 else 1
@@ -119,7 +119,7 @@ def _tiling_of(trace: s_tir.Trace) -> Tiling:
 
 @contextmanager
 def _without_intrinsics() -> Iterator[None]:
-    """Skip MetaSchedule's import of all hardware intrinsics, which takes 40 s and is not needed."""
+    """Prevent MetaSchedule from importing all hardware intrinsics, which would take 40 s."""
     name = "tvm.s_tir.tensor_intrin"
     if name in sys.modules:
         yield
@@ -133,7 +133,10 @@ def _without_intrinsics() -> Iterator[None]:
 
 
 def spaces(kernel: tirx.PrimFunc, target: tvm.target.Target) -> int:
-    """Return the number of tile spaces of a kernel: none, scalars, or scalars and vectors."""
+    """Return the number of search spaces of a kernel.
+
+    0: there are no tiles; 1: scalar tiles; 2: scalar and vector tiles.
+    """
     if not may_change(kernel):
         return 0
     return len(_designs(s_tir.Schedule(_workload(kernel)), tiling_for(target).vector))
@@ -155,5 +158,5 @@ def _workload(kernel: tirx.PrimFunc) -> Any:
 
 
 def _counted(target: tvm.target.Target) -> Any:
-    """Return the target with one core, a number that MetaSchedule requires."""
+    """Return ``target`` with a core count of 1, because MetaSchedule requires a count."""
     return tvm.target.Target({**target.export(), "num-cores": 1})

@@ -1,16 +1,16 @@
-"""``serenity tune``: measures forms of kernels in alternation with the default form.
+"""Implements ``serenity tune``: measures forms of kernels in alternation with the default form.
 
-1. Tiles of reduction kernels: the best that TVM's MetaSchedule (``tuning.search``) finds, and tiles
-   of other shapes that fit the registers (``shapes``). MetaSchedule draws divisors alone; a kernel
-   is split into parts for a tile that does not divide it.
-2. Tiles of packed layers, of all columns and vectors that fit the registers of their unit; at most
-   ``trials`` of them, by estimated cycles. There are about thirty, which need no cost model.
-   Weights are packed for the unit, whatever the tile.
-3. TVM's own schedule of the same kernel, with its scratch; not of packed layers, for which TVM has
-   none.
+The forms of a kernel are:
 
-A form is kept if it takes at most ``CLEAR`` of the default form's time and its results are equal:
-integers bit by bit, floats within ``validation.tolerances.FUSED``.
+1. For reduction kernels, the best tiles of TVM's MetaSchedule (``tuning.search``), and other tiles
+   that fit the registers (``shapes``). MetaSchedule tries only tiles that divide the kernel; for
+   other tiles, the kernel is split into parts.
+2. For packed layers, the tiles that fit the registers of their unit: at most ``trials`` of about
+   thirty, by estimated cycles. The packing of weights does not depend on the tile.
+3. TVM's own schedule of the same kernel, with its scratch. TVM has none for packed layers.
+
+A form is kept if its time is at most ``CLEAR`` times the default form's, and if its results are
+equal: integers bit by bit, floats within ``validation.tolerances.FUSED``.
 """
 
 import math
@@ -36,14 +36,14 @@ from tvm_serenity.tuning.search import check_parts, searched, spaces
 from tvm_serenity.validation.kernels import Case, cases
 
 FINALISTS = 3
-"""Number of tiles of a search that are measured in alternation."""
+"""Number of MetaSchedule's tiles that are measured again in alternation."""
 
 Notify = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class TunedKernel:
-    """A kernel with its measured forms, and the number of forms beside the default one."""
+    """The measurements of one kernel; ``trials`` is the number of tiles that were tried."""
 
     kernel: str
     key: str
@@ -54,12 +54,12 @@ class TunedKernel:
 def tune(
     made: Prepared, trials: int, seed: int = 0, notify: Notify = lambda _text: None
 ) -> list[TunedKernel]:
-    """Return the measurements of each distinct kernel of ``made``, of up to ``trials`` tiles each.
+    """Measure each distinct kernel of ``made`` with up to ``trials`` tiles; return the results.
 
-    ``made`` is prepared without known measurements (``tuned="none"``), in the tiles of its target.
+    ``made`` must be prepared with ``tuned="none"``, so that its kernels have their default tiles.
     """
     if trials < 1:
-        raise InputError(f"--trials {trials}: write 1 or more")
+        raise InputError(f"--trials {trials}: the number must be 1 or more")
     check_parts()
     measured, every = [], distinct(made)
     for index, case in enumerate(every):
@@ -69,16 +69,16 @@ def tune(
 
 
 def distinct(made: Prepared) -> list[Case]:
-    """Return the distinct kernels of ``made`` that have other forms."""
+    """Return the distinct kernels of ``made`` for which there are other forms."""
     return [case for case in cases(made.plain, made.kernels) if may_change(case.reference)]
 
 
 def raced(
     case: Case, tiles: Sequence[Tiling | Tile | None], target: tvm.target.Target, seed: int = 0
 ) -> Measured:
-    """Return the seconds of a kernel's default form, and the kept forms of ``tiles``.
+    """Measure the default form of a kernel and its forms with ``tiles``; return the kept forms.
 
-    A form slower than another kept form is kept only if it needs less scratch.
+    A form that is slower than another kept form is kept only if it needs less scratch.
     """
     kernel = case.reference
     usual = lean(kernel, tiling_for(target))
@@ -94,12 +94,12 @@ def raced(
 
 
 def _kept(turns: Turns, forms: Sequence[tuple[Any, Any]], seed: int) -> Measured:
-    """Return the default form's seconds, and the forms that are clearly faster and equal."""
+    """Return the default form's seconds, and the clearly faster forms with equal results."""
     usual, *seconds = turns.seconds()
     kept: list[Form] = []
     for index in sorted(range(len(forms)), key=lambda i: seconds[i]):
-        tile, made = forms[index]
-        candidate = Form(tile, seconds[index], workspace_of(made))
+        tile, kernel = forms[index]
+        candidate = Form(tile, seconds[index], workspace_of(kernel))
         if candidate.seconds > CLEAR * usual or any(_covers(k, candidate) for k in kept):
             continue
         if turns.same(index + 1, seed):
@@ -108,7 +108,7 @@ def _kept(turns: Turns, forms: Sequence[tuple[Any, Any]], seed: int) -> Measured
 
 
 def shapes(tiling: Tiling) -> list[Tiling]:
-    """Return other vector tiles that fit the registers of a target: twice as many as lanes."""
+    """Return other vector tiles that fit the vector registers, twice as many as there are lanes."""
     tiles = []
     for vectors in (1, 2, 4):
         most = (2 * tiling.lanes - vectors - 1) // vectors
@@ -128,7 +128,7 @@ def _tuned(case: Case, target: tvm.target.Target, trials: int, seed: int) -> Tun
 
 
 def _covers(faster: Form, other: Form) -> bool:
-    """Return whether a faster form needs no more scratch either."""
+    """Return whether ``faster`` needs at most as much scratch as ``other``."""
     return faster.scratch_bytes <= other.scratch_bytes
 
 

@@ -1,7 +1,7 @@
-"""A builder and a runner for MetaSchedule that work in this process.
+"""A builder and a runner for MetaSchedule that run in this process.
 
-MetaSchedule's own ones start a process for each kernel, which imports TVM first: seconds per
-kernel. The tiles measured here are lean schedules, which neither crash nor hang.
+MetaSchedule's own builder and runner start a process per kernel, which imports TVM and so takes
+seconds. Lean kernels do not crash or hang, so they need no process.
 """
 
 from pathlib import Path
@@ -14,11 +14,11 @@ from tvm.ir.utils import derived_object
 from tvm_serenity.validation.inputs import Parameter, drawn
 
 NUMBER, LEAST_MS = 3, 5
-"""Minimum runs of a trial, and their minimum milliseconds."""
+"""Minimum number of runs of a trial, and minimum milliseconds of the runs."""
 
 
 def builder(folder: Path) -> Any:
-    """Return a builder that compiles each candidate to a library of its own below ``folder``."""
+    """Return a builder that compiles each candidate to a separate library in ``folder``."""
     from tvm.s_tir import meta_schedule as ms
 
     class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
@@ -27,7 +27,7 @@ def builder(folder: Path) -> Any:
         count = 0
 
         def build(self, build_inputs: list[ms.builder.BuilderInput]) -> list[Any]:
-            """Return the path of each candidate's library, or its error."""
+            """Return, for each candidate, the path of its library or an error message."""
             results = []
             for given in build_inputs:
                 Builder.count += 1
@@ -59,14 +59,14 @@ def runner() -> Any:
             return True
 
         def result(self) -> Any:
-            """Return the seconds."""
+            """Return the measured seconds, or the error."""
             return ms.runner.RunnerResult(self.seconds, None)
 
     class Runner(ms.runner.PyRunner):  # type: ignore[misc]
         """A MetaSchedule runner without child processes."""
 
         def run(self, runner_inputs: list[ms.runner.RunnerInput]) -> list[Any]:
-            """Return the seconds of each library."""
+            """Measure each library; return one finished future per library."""
             return [
                 derived_object(Future)(_seconds(str(given.artifact_path), given.args_info))
                 for given in runner_inputs

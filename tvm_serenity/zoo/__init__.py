@@ -1,7 +1,7 @@
-"""Networks built from their published definitions, as Relax modules with seeded weights.
+"""Networks that are built from their published definitions, as Relax modules with seeded weights.
 
-``NAMES`` lists them; ``build("swiftnet")`` or ``build("randwire?n=64&seed=7")`` builds one. Listing
-them imports no TVM.
+``NAMES`` lists them. ``build("swiftnet")`` or ``build("randwire?n=64&seed=7")`` builds one. The
+list does not import TVM.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ NAMES: dict[str, ZooEntry] = {
 
 
 def build(spec: str) -> IRModule:
-    """Return the module of ``spec``: "name" or "name?param=value&...", "zoo:" in front or not.
+    """Return the Relax module of ``spec``, which is "name" or "name?param=value&...".
 
-    It has one function ``main``. Its parameters are the network's inputs (batch 1; float32, or int8
-    with ``quantised=1``), its constants the weights. Each operator is a binding of one dataflow
-    block; bias and relu of a convolution are bindings of their own. The same spec gives the same
-    module and weights. Raises :class:`InputError` if the name, a parameter or a value is not
-    allowed.
+    A prefix "zoo:" is allowed. The module has one function ``main``. Its parameters are the
+    network's inputs (batch 1; float32, or int8 with ``quantised=1``); weights are constants. Each
+    operator is a binding of one dataflow block; the bias and the relu of a convolution are separate
+    bindings. The same spec always gives the same module and weights. Raises :class:`InputError` if
+    the name, a parameter or a value is not allowed.
     """
     name, _, query = spec.removeprefix(ZOO).partition("?")
     if name not in NAMES:
@@ -55,6 +55,8 @@ def _pairs(query: str) -> dict[str, str]:
     for part in filter(None, query.split("&")):
         name, equals, value = part.partition("=")
         if not equals or name in pairs:
-            raise InputError(f"zoo parameter {part!r}: write each parameter once, as name=value")
+            raise InputError(
+                f"the zoo parameter {part!r} is not valid; write each parameter once, as name=value"
+            )
         pairs[name] = value
     return pairs

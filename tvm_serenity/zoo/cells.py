@@ -1,14 +1,14 @@
-"""Cells found by architecture search: a notation for genotypes, and networks stacked from them.
+"""Cells from architecture search: a notation for genotypes, and networks of stacked cells.
 
-A cell has two inputs, 0 = the output of the cell before the previous one and 1 = that of the
-previous one. Its nodes 2, 3, ... each add the results of two operators; its output concatenates
-some nodes. A word is one node: "sep3(0)+skip(2)" adds a separable 3x3 convolution of input 0 to
-node 2.
+A cell has two inputs: input 1 is the output of the previous cell, input 0 the output of the cell
+before it. Each of the nodes 2, 3, ... adds the results of two operators. The output concatenates
+some nodes. A word of the notation is one node: "sep3(0)+skip(2)" adds a separable 3x3 convolution
+of input 0 to node 2.
 
 Operators (F channels in, F channels out; BatchNorm folded into the convolution before it):
     skip        identity; with stride 2, ``reduce``
     avg3, max3  3x3 pooling
-    sepK        twice: relu, depthwise KxK, 1x1 convolution; the stride is in the first
+    sepK        twice: relu, depthwise KxK, 1x1 convolution; the first one has the stride
     dil3        relu, depthwise 3x3 with dilation 2, 1x1 convolution
     1x7-7x1     relu, 1x7 convolution, 7x1 convolution
 Source of the notation's meaning: Liu et al., DARTS, 2019, section 2.1 and its published code
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A kind of cell: two (operator, input) pairs per node, and the concatenated nodes."""
+    """A kind of cell: the (operator, input) pairs of each node, and the concatenated nodes."""
 
     nodes: tuple[tuple[tuple[str, int], ...], ...]
     concat: tuple[int, ...]
@@ -39,7 +39,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class CellStep:
-    """A cell of a stack: its recipe, its channels F, and the stride of operators on its inputs."""
+    """A cell of a stack: its recipe, its channels F, and the stride of the operators on inputs."""
 
     recipe: Recipe
     channels: int
@@ -58,7 +58,7 @@ def recipe(words: str, concat: tuple[int, ...]) -> Recipe:
 
 
 def cell(net: NetBuilder, step: CellStep, before: NetTensor, previous: NetTensor) -> NetTensor:
-    """Return the output of a cell: projects both inputs to F channels and one size."""
+    """Return the output of a cell, after a projection of both inputs to F channels and one size."""
     fit = project if before.height == previous.height else reduce
     with net.scope("in0"):
         first = fit(net, before, step.channels)
@@ -68,7 +68,7 @@ def cell(net: NetBuilder, step: CellStep, before: NetTensor, previous: NetTensor
 
 
 def nodes(net: NetBuilder, step: CellStep, first: NetTensor, second: NetTensor) -> NetTensor:
-    """Return the output of a cell whose inputs already have F channels and one size."""
+    """Return the output of a cell whose inputs have F channels and equal sizes."""
     states = [first, second]
     for number, operands in enumerate(step.recipe.nodes, start=2):
         with net.scope(f"n{number}"):
@@ -83,7 +83,7 @@ def nodes(net: NetBuilder, step: CellStep, first: NetTensor, second: NetTensor) 
 def stack(
     net: NetBuilder, steps: Iterable[CellStep], before: NetTensor, previous: NetTensor
 ) -> NetTensor:
-    """Return the output of the last of several cells; each reads the two cells before it."""
+    """Return the output of the last cell of a stack; each cell reads the two cells before it."""
     for number, step in enumerate(steps):
         with net.scope(f"cell{number}"):
             before, previous = previous, cell(net, step, before, previous)
@@ -91,14 +91,14 @@ def stack(
 
 
 def project(net: NetBuilder, x: NetTensor, channels: int) -> NetTensor:
-    """Return relu, then a 1x1 convolution of ``x``."""
+    """Return the 1x1 convolution of relu(x)."""
     return net.conv(net.relu(x), channels)
 
 
 def reduce(net: NetBuilder, x: NetTensor, channels: int) -> NetTensor:
-    """Return ``x`` at half the size: two strided 1x1 convolutions, one pixel apart.
+    """Return ``x`` at half the size: the concat of two strided 1x1 convolutions, one pixel apart.
 
-    No pixel is dropped. If the size is odd, the second convolution reads zeros beyond the edge.
+    Together they read all pixels. If the size is odd, the second one reads zeros beyond the edge.
     """
     x = net.relu(x)
     odd = (x.height % 2, x.width % 2)
@@ -110,7 +110,7 @@ def reduce(net: NetBuilder, x: NetTensor, channels: int) -> NetTensor:
 
 
 def separable(net: NetBuilder, x: NetTensor, channels: int, window: Window) -> NetTensor:
-    """Return relu, a depthwise convolution, then a 1x1 convolution of ``x``."""
+    """Return the 1x1 convolution of the depthwise convolution of relu(x)."""
     return net.conv(net.depthwise(net.relu(x), window, bias=False), channels)
 
 

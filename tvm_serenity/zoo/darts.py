@@ -1,7 +1,7 @@
 """DARTS, second order (V2): Liu, Simonyan and Yang, ICLR 2019, figures 4 and 5, section 3.
 
-Two stride-2 stems (ImageNet) or one 3x3 convolution (CIFAR-10), then a sequence of cells. The cells
-after one third and after two thirds halve the size and double the channels.
+The network has two stride-2 stems (ImageNet) or one 3x3 convolution (CIFAR-10), then a sequence of
+cells. The cells after one third and two thirds of it halve the size and double the channels.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ Value = int | float | str | None
 
 @dataclass(frozen=True)
 class ZooParameter:
-    """A parameter of a network: a number within [low, high], or one of ``choices``.
+    """A parameter of a network: a number in [low, high], or one of ``choices``.
 
-    With a default of None the network chooses; ``help`` then says what it chooses.
+    If the default is None, the network chooses the value; ``help`` then says which value.
     """
 
     name: str
@@ -31,14 +31,14 @@ class ZooParameter:
 
     @property
     def allowed(self) -> str:
-        """The allowed values in words."""
+        """A text that describes the allowed values."""
         if self.choices:
             return " or ".join(self.choices)
         word = "an integer" if self.kind is int else "a number"
         return f"{word} from {self.low} to {self.high}"
 
     def parse(self, text: str) -> Value:
-        """Return the value of ``text``; raise :class:`InputError` if it is not allowed."""
+        """Parse ``text`` and return its value; raise :class:`InputError` if it is not allowed."""
         if self.choices:
             if text in self.choices:
                 return text
@@ -53,7 +53,7 @@ class ZooParameter:
 
 
 def choice(name: str, choices: tuple[str, ...], help: str) -> ZooParameter:
-    """Return a parameter with a few values; the first is the default."""
+    """Return a parameter whose value is one of ``choices``; the first is the default."""
     return ZooParameter(name, choices[0], help, choices=choices)
 
 
@@ -63,12 +63,12 @@ def switch(name: str, default: int, help: str) -> ZooParameter:
 
 
 def image_size(default: int) -> ZooParameter:
-    """Return the parameter for height and width of the image of a full network."""
+    """Return the parameter for the height and width of a full network's input image."""
     return ZooParameter("size", default, "height and width of the image", 32, 4096)
 
 
 def size(default: int, of: str) -> ZooParameter:
-    """Return the parameter for height and width of the input of a part of a network."""
+    """Return the parameter for the height and width of the input of a part of a network."""
     return ZooParameter("size", default, f"height and width of {of}", 2, 4096)
 
 
@@ -86,11 +86,11 @@ COMMON = (
 
 @dataclass(frozen=True)
 class ZooEntry:
-    """One network of the zoo.
+    """A network of the zoo.
 
-    ``build`` writes the network with a ``NetBuilder``, given the values of the entry's own
-    parameters by name, and returns its output. ``params`` lists these and the parameters of every
-    network.
+    ``build``: a function that takes a ``NetBuilder`` and the values of the parameters ``own`` by
+    name, builds the network, and returns its output. ``params``: the parameters ``own``, and those
+    that all networks have.
     """
 
     name: str
@@ -101,11 +101,11 @@ class ZooEntry:
 
     @property
     def params(self) -> tuple[ZooParameter, ...]:
-        """All parameters, the network's own first."""
+        """All parameters; those of this network are first."""
         return self.own + COMMON
 
     def values(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Return a value for every parameter: the given text, parsed, or the default."""
+        """Return the value of each parameter: parsed from ``given``, or the default."""
         known = {param.name: param for param in self.params}
         for name in given:
             if name not in known:

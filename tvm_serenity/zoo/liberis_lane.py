@@ -1,14 +1,15 @@
 """The example of Liberis and Lane, "Neural networks on microcontrollers: saving memory at inference
 via operator reordering" (2020), figure 1 and appendix A: seven 1x1 and depthwise 3x3 operators.
 
-    0 -> 1 -> 2 -> 3 -> 5 -> 7        bytes at one byte an element: 0: 1568   1: 3136   2: 1568
+    0 -> 1 -> 2 -> 3 -> 5 -> 7        elements of the outputs: 0: 1568   1: 3136   2: 1568
          1 -> 4 -> 6 -------> 7       3: 512   4: 512   5: 256   6: 256   7: 512
 
-The tables of the appendix fix every size: in the order of the numbers operator 3 needs 1568 + 512
-+ 3136 = 5216, in the order 1 4 6 2 3 5 7 operator 2 needs 3136 + 1568 + 256 = 4960. In float32
-four times as much. The shapes (8 x 14 x 14, 16 x 14 x 14, 8 x 8 x 8, 4 x 8 x 8) are not in the
-paper: these have its sizes, the strided operators padded so that 14 becomes 8. Convolutions have
-neither bias nor relu, so that each operator is one binding.
+The tables of the appendix give all sizes, with one byte per element. In the order of the numbers,
+operator 3 needs 1568 + 512 + 3136 = 5216 bytes. In the order 1 4 6 2 3 5 7, operator 2 needs
+3136 + 1568 + 256 = 4960 bytes. This network is in float32 and needs four times as much. The paper
+does not give shapes; the shapes here (8 x 14 x 14, 16 x 14 x 14, 8 x 8 x 8, 4 x 8 x 8) have its
+sizes, and strided operators are padded so that 14 becomes 8. Convolutions have no bias and no relu,
+so that each operator is one binding.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MobileNet v2 (Sandler et al., CVPR 2018), table 2, at any width and resolution."""
+"""MobileNet v2 (Sandler et al., CVPR 2018, table 2) for any width and resolution."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ BLOCKS = (
     (6, 160, 3, 2),
     (6, 320, 1, 1),
 )
-"""Expansion, output channels, repeats, stride of the first repeat."""
+"""Per stage: expansion, output channels, number of blocks, stride of the first block."""
 
 
 def _channels(base: int, width: float) -> int:
-    """Return ``base * width`` as a multiple of 8, at least 90 % of it, as in the published code."""
+    """Return ``base * width`` rounded to a multiple of 8, at least 90 % of it (published code)."""
     wanted = base * width
     rounded = max(8, int(wanted + 4) // 8 * 8)
     return rounded + 8 if rounded < 0.9 * wanted else rounded
 
 
 def _window(extent: int, stride: int) -> Window:
-    """Return a 3x3 window padded as TensorFlow's SAME: the odd row is at the end."""
+    """Return a 3x3 window with TensorFlow's SAME padding, whose odd row is at the end."""
     total = max(0, (-(-extent // stride) - 1) * stride + 3 - extent)
     before, after = total // 2, total - total // 2
     return Window((3, 3), (stride, stride), (before, before, after, after))

@@ -1,13 +1,14 @@
-"""NASNet-A (Zoph et al., CVPR 2018) and AmoebaNet-A (Real et al., AAAI 2019): one skeleton.
+"""NASNet-A (Zoph et al., CVPR 2018) and AmoebaNet-A (Real et al., AAAI 2019), of equal structure.
 
-ImageNet: a 3x3 convolution, two reduction cells of F/4 and F/2 channels, three stages of N normal
-cells of F, 2F and 4F channels with a reduction cell in front of the second and the third.
-CIFAR-10: a 3x3 convolution of 3F channels, then the three stages. Both end in relu, mean, dense.
+For ImageNet, a network has a 3x3 convolution, two reduction cells of F/4 and F/2 channels, and
+three stages of N normal cells of F, 2F and 4F channels, with a reduction cell before the second and
+the third stage. For CIFAR-10, it has a 3x3 convolution of 3F channels, then the three stages. Both
+end with relu, mean and dense.
 
-The cells are the genotype lists in DARTS' published code (cnn/genotypes.py), in which a cell
-concatenates nodes only. NASNet's own code (slim/nets/nasnet) also concatenates input 0 in normal
-cells and node 3 in reductions, which is where the 1056 and 768 filters of "4@1056" and "6@768"
-come from: ``concat=all``. In both, a cell with no cell before it gets the previous output twice.
+The cells are the genotypes of DARTS' published code (cnn/genotypes.py), in which a cell
+concatenates nodes only. With ``concat=all``, normal cells also concatenate input 0, and reduction
+cells node 3, as in NASNet's code (slim/nets/nasnet); this gives the 1056 and 768 filters of
+"4@1056" and "6@768". In both variants, the first cell gets the previous output as both inputs.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _AMOEBA = "Real et al., Regularized Evolution for Image Classifier Architecture 
 
 @dataclass(frozen=True)
 class Family:
-    """The two cells of a network."""
+    """The normal cell and the reduction cell of a network."""
 
     normal: Recipe
     reduction: Recipe

@@ -1,13 +1,13 @@
-"""Writes networks as a Relax function: one binding per operator, with seeded weights.
+"""Builds networks as a Relax function: one binding per operator, with seeded weights.
 
-Networks are written with ``NetBuilder`` alone, so that a definition reads like its paper and
-imports no TVM: only this module imports TVM, and only ``zoo.build`` imports this module.
+Definitions of networks use only ``NetBuilder``, so that they are similar to the papers and do not
+import TVM. Only this module imports TVM, and only ``zoo.build`` imports this module.
 
-The weights stand for a trained network whose batch normalisations are folded into the convolutions.
-A folded normalisation gives every channel about unit variance for any input. This module achieves
-the same by tracking the mean square of every feature map (``NetTensor.moment``) and scaling each
-weight by it (He et al., 2015, section 2.2, with the actual mean square of sums and concatenations).
-So no activation overflows or vanishes, however deep the network.
+The weights stand for a trained network whose batch normalisations are folded into the convolutions,
+so that every channel has about unit variance for any input. For this, the module tracks the mean
+square of every feature map (``NetTensor.moment``) and scales each weight by it (He et al., 2015,
+section 2.2, with the actual mean squares of sums and concats). So activations do not overflow or
+vanish, however deep the network is.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.zoo.weights import WeightStream
 from tvm_serenity.zoo.window import POINT, Window
 
-_BIAS = 0.1  # half of the range of the biases
+_BIAS = 0.1  # Biases are uniform in [-_BIAS, _BIAS).
 
 
 @dataclass(frozen=True)
 class NetTensor:
-    """A tensor of the network: its Relax variable, its extents, its expected mean square.
+    """A tensor of the network with a batch of 1: its Relax variable and its extents.
 
-    The batch is 1. A vector has height and width 1.
+    A vector has height and width 1. ``moment``: the expected mean square of the elements.
     """
 
     var: relax.Expr
@@ -44,9 +44,9 @@ class NetTensor:
 
 
 class NetBuilder:
-    """Appends operators to a dataflow block; each method returns the ``NetTensor`` of its result.
+    """Appends operators to a dataflow block; each method returns its result as a ``NetTensor``.
 
-    ``layout`` is "NCHW" or "NHWC"; a seed gives the same weights in both.
+    ``layout``: "NCHW" or "NHWC"; a seed gives the same weights for both.
     """
 
     def __init__(self, builder: relax.BlockBuilder, layout: str, seed: int) -> None:
@@ -61,7 +61,7 @@ class NetBuilder:
         self._prefix = ""
 
     def input(self, name: str, channels: int, size: int) -> NetTensor:
-        """Return a parameter of ``main`` with ``channels`` maps of ``size`` x ``size``."""
+        """Return a parameter of ``main``: ``channels`` channels of ``size`` x ``size`` pixels."""
         extent = {"N": 1, "C": channels, "H": size, "W": size}
         var = relax.Var(name, relax.TensorType([extent[a] for a in self._layout], "float32"))
         self.params.append(var)
@@ -74,7 +74,7 @@ class NetBuilder:
         yield
         self._prefix = outer
 
-    # Layers with weights: their results have a mean square of 1.
+    # Layers with weights, whose results have a mean square of 1.
 
     def conv(
         self,
@@ -84,7 +84,7 @@ class NetBuilder:
         groups: int = 1,
         bias: bool = True,
     ) -> NetTensor:
-        """Return a convolution; its bias is added by a binding of its own."""
+        """Return a convolution; a separate binding adds its bias."""
         name = "conv" if groups == 1 else "dwconv"
         fan_in = x.channels // groups * math.prod(window.kernel)
         weight = self._weights.uniform(
@@ -107,7 +107,7 @@ class NetBuilder:
         return self._add_bias(y, name) if bias else y
 
     def depthwise(self, x: NetTensor, window: Window, bias: bool = True) -> NetTensor:
-        """Return a depthwise convolution of multiplier 1."""
+        """Return a depthwise convolution with a channel multiplier of 1."""
         return self.conv(x, x.channels, window, x.channels, bias)
 
     def dense(self, x: NetTensor, units: int) -> NetTensor:
@@ -124,14 +124,14 @@ class NetBuilder:
         return self._emit(relax.op.add(x.var, self._bias_constant(bias)), f"{name}_bias", 1.0)
 
     def _constant(self, weight: np.ndarray[Any, Any], axis: int) -> Any:
-        """Return weights with their output channels along ``axis``, as an operand."""
+        """Return ``weight`` as a constant; its output channels are along ``axis``."""
         return relax.const(weight)
 
     def _bias_constant(self, bias: np.ndarray[Any, Any]) -> Any:
-        """Return the bias of the layer whose weights were created last, as an operand."""
+        """Return ``bias`` as a constant for the layer whose weights were created last."""
         return relax.const(bias)
 
-    # Operators without weights
+    # Operators without weights.
 
     def relu(self, x: NetTensor) -> NetTensor:
         """Return max(x, 0)."""
@@ -142,7 +142,7 @@ class NetBuilder:
         return self._emit(relax.op.clip(x.var, 0, 6), "relu6", x.moment / 2)
 
     def add(self, x: NetTensor, y: NetTensor) -> NetTensor:
-        """Return the sum of two features of one shape."""
+        """Return the sum of two features of equal shape."""
         return self._emit(relax.op.add(x.var, y.var), "add", x.moment + y.moment)
 
     def scale(self, x: NetTensor, factor: float) -> NetTensor:
@@ -151,7 +151,7 @@ class NetBuilder:
         return self._emit(call, "scale", x.moment * factor * factor)
 
     def weighted_sum(self, xs: Sequence[NetTensor]) -> NetTensor:
-        """Return the sum of features times positive weights: sigmoids of values in [-1, 1)."""
+        """Return the weighted sum of features; weights are sigmoids of values in [-1, 1)."""
         logits = self._weights.uniform((len(xs),), 1.0)
         terms = [
             self.scale(x, 1 / (1 + math.exp(-float(logit))))
@@ -160,7 +160,7 @@ class NetBuilder:
         return reduce(self.add, terms)
 
     def average(self, xs: Sequence[NetTensor]) -> NetTensor:
-        """Return the mean of features of one shape."""
+        """Return the mean of features of equal shape."""
         return xs[0] if len(xs) == 1 else self.scale(reduce(self.add, xs), 1 / len(xs))
 
     def concat(self, xs: Sequence[NetTensor]) -> NetTensor:
@@ -170,12 +170,12 @@ class NetBuilder:
         return self._emit(call, "concat", moment)
 
     def max_pool(self, x: NetTensor, window: Window) -> NetTensor:
-        """Return max pooling; padding never wins."""
+        """Return the max pooling of ``x``; padding is ignored."""
         # The maximum of several values has about twice their mean square.
         return self._pool(relax.op.nn.max_pool2d, x, window, 2 * x.moment)
 
     def avg_pool(self, x: NetTensor, window: Window) -> NetTensor:
-        """Return average pooling; padding does not count."""
+        """Return the average pooling of ``x``; padding does not count."""
         return self._pool(relax.op.nn.avg_pool2d, x, window, x.moment)
 
     def _pool(
@@ -185,7 +185,7 @@ class NetBuilder:
         return self._emit(call, "pool", moment)
 
     def mean(self, x: NetTensor) -> NetTensor:
-        """Return global average pooling: the vector of the channels' means."""
+        """Return the global average pooling of ``x``: a vector of the channels' means."""
         return self._emit(relax.op.mean(x.var, self._spatial_axes), "mean", x.moment)
 
     def flatten(self, x: NetTensor) -> NetTensor:
@@ -193,14 +193,14 @@ class NetBuilder:
         return self._emit(relax.op.reshape(x.var, (1, x.channels)), "flatten", x.moment)
 
     def shift(self, x: NetTensor) -> NetTensor:
-        """Return ``x`` without its first row and its first column."""
+        """Return ``x`` without its first row and first column."""
         call = relax.op.strided_slice(
             x.var, self._spatial_axes, begin=[1, 1], end=[x.height, x.width]
         )
         return self._emit(call, "shift", x.moment)
 
     def split(self, x: NetTensor) -> NetTensor:
-        """Return a split into one part: a copy."""
+        """Return the only part of a split of ``x`` into one part, which is a copy."""
         return self._emit(relax.op.split(x.var, 1, axis=self._channel_axis), "split", x.moment)
 
     def softmax(self, x: NetTensor) -> NetTensor:
@@ -218,7 +218,7 @@ class NetBuilder:
 
 
 def half_range(fan_in: int, moment: float) -> float:
-    """Return r for weights uniform in [-r, r), so that fan_in * moment * r^2 / 3 is 1."""
+    """Return r such that fan_in * moment * r^2 / 3 is 1, for weights uniform in [-r, r)."""
     return math.sqrt(3 / (fan_in * moment))
 
 
@@ -237,7 +237,7 @@ def module(
                 output = builder.emit_output(write(net).var, "output")
             builder.emit_func_output(output, net.params)
     except InputError:
-        builder._end_block()  # a builder with an open block would print an error
+        builder._end_block()  # A builder with an open block would print an error.
         raise
-    # emit_output binds an alias; without the alias every binding is an operator.
+    # emit_output binds an alias, which this pass removes so that every binding is an operator.
     return relax.transform.CanonicalizeBindings()(builder.get())

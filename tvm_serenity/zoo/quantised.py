@@ -1,8 +1,9 @@
-"""Networks in int8: the same definitions, in the form of an imported quantized file.
+"""Builds networks in int8 from the same definitions, in the form of an imported quantized file.
 
-Every value that a kernel stores is quantized and dequantized; weights are int8 with a scale per
-channel, biases int32 with the product of the scales. ``SerenityQuantize`` turns this into integer
-kernels. Scales follow from the mean squares that ``NetBuilder`` tracks, without calibration data.
+Each value that a kernel stores is quantized and dequantized. Weights are int8 with a scale per
+channel; biases are int32, with the product of the scales of input and weights.
+``SerenityQuantize`` converts the network to integer kernels. Scales are computed from the mean
+squares that ``NetBuilder`` tracks, without calibration data.
 """
 
 import math
@@ -17,7 +18,7 @@ from tvm_serenity.zoo.net import NetBuilder, NetTensor
 from tvm_serenity.zoo.window import POINT, Window
 
 SPREAD = 4.0
-"""A linear value is clamped at this multiple of its root mean square."""
+"""The int8 range of a linear value ends at this multiple of its root mean square."""
 SIX = 6.0
 
 
@@ -27,12 +28,12 @@ class QuantisedNet(NetBuilder):
     def __init__(self, builder: relax.BlockBuilder, layout: str, seed: int) -> None:
         super().__init__(builder, layout, seed)
         self._kept: dict[Any, tuple[NetTensor, float]] = {}
-        self._limits: dict[Any, tuple[float, int]] = {}  # scale and zero point required of a value
+        self._limits: dict[Any, tuple[float, int]] = {}  # Required scale and zero point by value.
         self._source_scale = 1.0
         self._weight_scales: Any = None
 
     def input(self, name: str, channels: int, size: int) -> NetTensor:
-        """Return an int8 parameter, as its real values."""
+        """Return an int8 parameter, dequantized."""
         known = super().input(name, channels, size)
         var = relax.Var(name, relax.TensorType(known.var.ty.shape, "int8"))
         self.params[-1] = var
@@ -43,7 +44,7 @@ class QuantisedNet(NetBuilder):
         return real
 
     def stored(self, x: NetTensor) -> NetTensor:
-        """Return the stored values of ``x``, as an output of the network."""
+        """Return the int8 values of ``x``, for an output of the network."""
         real = self._stored(x)
         scale, zero = self._limits[real.var]
         return self._emit(_quantised(real.var, scale, zero), "output", x.moment)
@@ -56,46 +57,46 @@ class QuantisedNet(NetBuilder):
         groups: int = 1,
         bias: bool = True,
     ) -> NetTensor:
-        """Return a convolution of stored values."""
+        """Return a convolution of the quantized ``x``."""
         return super().conv(self._stored(x), channels, window, groups, bias)
 
     def dense(self, x: NetTensor, units: int) -> NetTensor:
-        """Return a dense layer of stored values."""
+        """Return a dense layer of the quantized ``x``."""
         return super().dense(self._stored(x), units)
 
     def relu6(self, x: NetTensor) -> NetTensor:
-        """Return min(max(x, 0), 6), stored with the full int8 range for 0 to 6."""
+        """Return min(max(x, 0), 6), quantized so that int8 covers the range 0 to 6."""
         y = super().relu6(x)
         self._limits[y.var] = (SIX / 255, -128)
         return y
 
     def add(self, x: NetTensor, y: NetTensor) -> NetTensor:
-        """Return the sum of stored values."""
+        """Return the sum of the quantized ``x`` and ``y``."""
         return super().add(self._stored(x), self._stored(y))
 
     def mean(self, x: NetTensor) -> NetTensor:
-        """Return the channels' means of stored values, with the same scale."""
+        """Return the channels' means of the quantized ``x``, with the same scale."""
         return self._like(x, super().mean(self._stored(x)))
 
     def max_pool(self, x: NetTensor, window: Window) -> NetTensor:
-        """Return max pooling of stored values, with the same scale."""
+        """Return the max pooling of the quantized ``x``, with the same scale."""
         return self._like(x, super().max_pool(self._stored(x), window))
 
     def avg_pool(self, x: NetTensor, window: Window) -> NetTensor:
-        """Return average pooling of stored values, with the same scale."""
+        """Return the average pooling of the quantized ``x``, with the same scale."""
         return self._like(x, super().avg_pool(self._stored(x), window))
 
     def concat(self, xs: Sequence[NetTensor]) -> NetTensor:
-        """Return stored values concatenated along the channels, with a scale of their own."""
+        """Return the quantized ``xs`` concatenated along the channels, with a new common scale."""
         return super().concat([self._stored(x) for x in xs])
 
     def softmax(self, x: NetTensor) -> NetTensor:
-        """Return the softmax as int8: scale 1/256, zero point -128."""
+        """Return the softmax in int8, with a scale of 1/256 and a zero point of -128."""
         y = super().softmax(self._stored(x))
         return self._emit(_quantised(y.var, 1 / 256, -128), "output", y.moment)
 
     def _stored(self, x: NetTensor) -> NetTensor:
-        """Return the real values of ``x`` as stored; they are quantized at the first request."""
+        """Return ``x`` quantized and dequantized; the first call for ``x`` adds these operators."""
         if x.var not in self._kept:
             scale, zero = self._limits.setdefault(x.var, (_linear_scale(x), 0))
             stored = self._emit(_quantised(x.var, scale, zero), "stored", x.moment)
@@ -106,7 +107,7 @@ class QuantisedNet(NetBuilder):
         return real
 
     def _like(self, x: NetTensor, y: NetTensor) -> NetTensor:
-        """Return ``y`` with the scale of ``x``."""
+        """Return ``y``, to be quantized with the scale and zero point of ``x``."""
         self._limits[y.var] = self._limits[x.var]
         return y
 

@@ -2,16 +2,17 @@
 
 A node sums its inputs with positive weights (sigmoids), then applies relu, a separable 3x3
 convolution and BatchNorm. Nodes without a predecessor read the stage's input with stride 2 and
-project it to the stage's channels; the nodes without a successor are averaged into the stage's
-output. A node with one input has no weight: relu and convolution are positively homogeneous, so the
-weight is part of the convolution's.
+project it to the stage's channels. The output of a stage is the mean of the nodes without a
+successor. A node with one input has no weight, because relu and convolution are positively
+homogeneous, so that the weight is part of the convolution's weights.
 
-``randwire-cifar10`` and ``-cifar100`` are the networks in SERENITY's table 1 (MLSys 2020), which
-gives multiply-accumulates and weights (111.0 M, 1.2 M; 160.0 M, 4.7 M) and, in figure 10, two and
-three cells, but no layers. Built here: the small regime of Xie et al. (C = 78, WS(32, 4, 0.75),
-channels doubled from stage to stage, 1280 features before the classifier) on 32 x 32 images, after
-one 3x3 convolution. That comes within 8 % of those counts; the rest depends on the graphs, which
-decide how many nodes read a stage's narrower input.
+``randwire-cifar10`` and ``randwire-cifar100`` are the networks of SERENITY's table 1 (MLSys 2020).
+The paper gives their multiply-accumulates and weights (111.0 M, 1.2 M; 160.0 M, 4.7 M) and, in
+figure 10, their two and three cells, but not their layers. The networks here are the small regime
+of Xie et al. (C = 78, WS(32, 4, 0.75), channels doubled from stage to stage, 1280 features before
+the classifier) on 32 x 32 images, after one 3x3 convolution. Their counts are within 8 % of the
+paper's; the difference depends on the random graphs, which determine how many nodes read a stage's
+narrower input.
 """
 
 from __future__ import annotations

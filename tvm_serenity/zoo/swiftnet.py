@@ -1,4 +1,4 @@
-"""SwiftNet (Zhang, Yang, Jiang et al., 2019), which SERENITY and Liberis & Lane measured.
+"""SwiftNet (Zhang, Yang, Jiang et al., 2019), a benchmark of SERENITY and of Liberis and Lane.
 
 The graph is that of the authors' file for the Visual Wake Words challenge of 2019
 (github.com/newwhitecheng/vwwc19-submission, vwwc-224/submission-uint8.lite, 85 operators), in
@@ -7,13 +7,13 @@ order:
 
     NUMBER  KIND  INPUTS...
 
-NUMBER is the operator's index in the file and names its output; ``x`` is the input of the cell, the
-last line its output. KIND is one of
+NUMBER is the operator's index in the file and the name of its output; ``x`` is the input of the
+cell, and the last line its output. KIND is one of
     cN   1x1 convolution to N channels, relu          dw    3x3 depthwise convolution, relu
     lN   1x1 convolution to N channels (linear)       cat   concatenation along the channels
     add  sum of two tensors, relu
-The file states no activations, because quantization to [0, 6] clamps. A relu is used where the
-file's tensor is named "activation" (for sums and all convolutions but the linear ones).
+The file has no activation operators, because quantization to [0, 6] clamps. Here a relu is added
+where the file's tensor is named "activation": for sums, and all convolutions except linear ones.
 """
 
 from __future__ import annotations
@@ -114,11 +114,11 @@ CELL_C = """
 """
 
 POOL = Window((2, 2), (2, 2))
-STEM = Window((7, 7), (4, 4), (1, 1, 2, 2))  # padded as TensorFlow's SAME: the odd row at the end
+STEM = Window((7, 7), (4, 4), (1, 1, 2, 2))  # TensorFlow's SAME padding: the odd row is at the end.
 
 
 def _cell(net: NetBuilder, table: str, x: NetTensor) -> NetTensor:
-    """Return the output of the cell in ``table`` with input ``x``."""
+    """Return the output of the cell that ``table`` lists, with input ``x``."""
     values = {"x": x}
     output = x
     for line in table.split("\n"):

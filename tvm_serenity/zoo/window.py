@@ -17,6 +17,9 @@ POINT = Window()
 
 
 def same(kernel: int, stride: int = 1, dilation: int = 1) -> Window:
-    """Return an odd square window, padded equally on all sides: n in, ceil(n / stride) out."""
+    """Return an odd square window with equal padding on all sides.
+
+    An extent of n gives ceil(n / stride) outputs.
+    """
     margin = kernel // 2 * dilation
     return Window((kernel, kernel), (stride, stride), (margin,) * 4, dilation)

@@ -1,7 +1,7 @@
 """Random directed acyclic graphs for the wiring of networks (Xie et al., ICCV 2019, section 3.2).
 
-Each graph is an undirected graph of networkx' generators, with every edge directed from its lower
-to its higher node.
+A generator of networkx creates an undirected graph. Each edge is then directed from the node of
+lower index to the node of higher index.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ _DEFAULT_P = {"ws": 0.75, "er": 0.2, "ba": 0.0}  # Xie et al., section 4.1
 
 @dataclass(frozen=True)
 class Wiring:
-    """A random graph: ``model`` "ws" (k, p), "er" (p) or "ba" (m), of ``n`` nodes.
+    """The parameters of a random graph of ``n`` nodes.
 
-    ws: Watts-Strogatz, a ring of ``k`` neighbours, each edge rewired with probability ``p``; er:
-    Erdos-Renyi, each edge exists with probability ``p``, drawn again until connected; ba:
-    Barabasi-Albert, each new node joined to ``m`` others. ``p`` None: the paper's choice.
+    ``model`` "ws": Watts-Strogatz, a ring in which each node has ``k`` neighbours, and each edge is
+    rewired with probability ``p``. "er": Erdos-Renyi, each edge exists with probability ``p``; the
+    graph is drawn again until it is connected. "ba": Barabasi-Albert, each new node is joined to
+    ``m`` others. ``p`` None: the paper's value.
     """
 
     n: int = 32
@@ -33,7 +34,7 @@ class Wiring:
     m: int = 5
 
     def predecessors(self, seed: int) -> list[list[int]]:
-        """Return, for every node, the nodes with an edge to it, ascending, all of lower index.
+        """Return, for each node, its predecessors, ascending; they all have a lower index.
 
         Raises :class:`InputError` if the parameters give no connected graph of at most
         ``MAX_EDGES`` edges.
@@ -49,9 +50,13 @@ class Wiring:
 
     def _check(self) -> None:
         if self.model == "ws" and not 2 <= self.k < self.n:
-            raise InputError(f"k={self.k}: a ws graph of {self.n} nodes needs k from 2 to n - 1")
+            raise InputError(
+                f"k={self.k}: a ws graph of {self.n} nodes needs k from 2 to n - 1 = {self.n - 1}"
+            )
         if self.model == "ba" and not self.m < self.n:
-            raise InputError(f"m={self.m}: a ba graph of {self.n} nodes needs m from 1 to n - 1")
+            raise InputError(
+                f"m={self.m}: a ba graph of {self.n} nodes needs m from 1 to n - 1 = {self.n - 1}"
+            )
         edges = {
             "ws": self.n * (self.k // 2),
             "er": self.n * (self.n - 1) / 2 * self._probability(),
@@ -59,7 +64,8 @@ class Wiring:
         }[self.model]
         if edges > MAX_EDGES:
             raise InputError(
-                f"about {edges:.0f} edges are too many; a random graph may have up to {MAX_EDGES}"
+                f"the random graph would have about {edges:.0f} edges, more than the limit of "
+                f"{MAX_EDGES}; lower n, k, p or m"
             )
 
     def _draw(self, rng: random.Random) -> Any:

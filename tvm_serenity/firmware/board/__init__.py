@@ -1,1 +1,1 @@
-"""A board's compilers, linker and emulator: build a project, run it, measure it."""
+"""Build a project with a board's compiler and linker, run it in QEMU, and measure it."""

@@ -25,8 +25,11 @@ from tvm_serenity.firmware.result import Project
 
 CHUNK_BYTES = 1 << 20
 TRACE = re.compile(rb"^Trace \d+: \w+ \[[0-9a-f]*/([0-9a-f]+/[0-9a-f]*/[0-9a-f]+)\]", re.M)
-"""Address, flags, and flags of the translation: their last bits are the instructions it was cut to,
-0 for all, where the clock's interrupt came in between."""
+"""Address, flags, and translation flags of an executed block.
+
+The last bits of the translation flags are the number of instructions to which an interrupt of the
+clock cut the block; 0 if it is complete.
+"""
 CUT_BITS = 0x1FF
 STOPPED = re.compile(rb"^Trace [^\n]*\nStopped [^\n]*\n", re.M)
 """A block that is interrupted before it begins; the log repeats it."""
@@ -40,13 +43,13 @@ def priced_alone(board: Board) -> bool:
 
 
 def static_estimate(project: Project, board: Board) -> tuple[int, tuple[int, int]]:
-    """Return instructions and cycles of one run, by the table of ``board``'s core alone."""
+    """Return the instructions and cycles of one run by the core's timing table alone."""
     counts = block_counts(project, board)
     return counts.instructions, static_cycles(counts, core_timing(board.core.cycles))
 
 
 def block_counts(project: Project, board: Board) -> BlockCounts:
-    """Return the blocks from the first call of the network to its return, and their calls.
+    """Return the blocks from the first call of the network to its return, and their counts.
 
     Raises :class:`CheckError` if the log does not show the begin and the end of the function.
     """
@@ -70,7 +73,9 @@ def block_counts(project: Project, board: Board) -> BlockCounts:
             os.close(kept_open)
             reader.join()
     if log.back is None or log.last is not None:
-        raise CheckError(f"{project.folder}: {name} is not seen to begin and to end in QEMU")
+        raise CheckError(
+            f"{project.folder}: QEMU's log does not contain the begin and the end of {name}"
+        )
     return log.counts()
 
 
@@ -94,7 +99,7 @@ class _Log:
         with stream:
             while data := stream.read(CHUNK_BYTES):
                 rest += data
-                # the last block may be interrupted yet: the line after it would say so
+                # keep the last block: the next line may say that it was interrupted
                 cut = rest.rfind(b"\nTrace ", 0, rest.rfind(b"\nTrace ")) + 1
                 self._take(rest[:cut])
                 rest = rest[cut:]

@@ -19,9 +19,9 @@ def check_compiler(board: Board) -> None:
     said = _said(command, tuple(board.gcc.split()), identity(command[0]))
     if said:
         raise UnsupportedError(
-            f"{command[0]} does not compile for {board.core.name}, the core of {board.name}: "
-            f"{said}; install a version that knows this core, or write flags it knows into "
-            "[toolchain] gcc of a board file of your own"
+            f"{command[0]} does not compile for {board.core.name}, the core of "
+            f"{board.name}: {said}; install a version that knows this core, or set "
+            "[toolchain] gcc to flags that it knows in a board file of your own"
         )
 
 

@@ -1,4 +1,4 @@
-"""Running a project's harness: with the host's compiler, and under QEMU."""
+"""Run a project's harness: compiled for the host, or under QEMU."""
 
 import struct
 import subprocess
@@ -28,7 +28,7 @@ SYSTICK_HZ = {
     "lm3s6965evb": 12_500_000,
     "microbit": 16_000_000,
 }
-"""The clock of SysTick on QEMU's machines (measured where it is not the board's nominal one)."""
+"""The SysTick frequency of QEMU's machines, measured where it differs from the board's."""
 
 TIMEOUT_S = 300
 QEMU = "qemu-system-arm"
@@ -73,7 +73,7 @@ def qemu(
     traced: bool = False,
     log: Sequence[str] = (),
 ) -> Execution:
-    """Return one run of the firmware on QEMU's ``machine``; ``log``: what it is to write down."""
+    """Return one run of the firmware on QEMU's ``machine``; ``log``: QEMU options for a log."""
     (found,) = qemu_runs(directory, machine, [inputs], output_count, traced=traced, log=log)
     return found
 
@@ -87,18 +87,20 @@ def qemu_runs(
     traced: bool = False,
     log: Sequence[str] = (),
 ) -> Iterator[Execution]:
-    """Yield the same for each of several inputs, one after the other."""
+    """Yield one run of the firmware in QEMU for each of several inputs."""
     require(QEMU)
     make(directory, "harness")
     elf = (directory / "build" / ("trace.elf" if traced else "harness.elf")).resolve()
     if machine not in SYSTICK_HZ:
-        raise InputError(f"machine {machine!r}; there are {', '.join(SYSTICK_HZ)}")
+        raise InputError(
+            f"QEMU machine {machine!r} is unknown; choose one of {', '.join(SYSTICK_HZ)}"
+        )
     command = [QEMU, "-M", machine, "-display", "none", "-monitor", "none"]
     command += ["-serial", "null", "-semihosting-config", "enable=on,target=native"]
     command += ["-icount", f"shift={ICOUNT_SHIFT}"]
     started = [*command, "-kernel", str(elf), *log]
     for inputs in runs:
-        if log:  # what it writes down is read elsewhere
+        if log:  # the log is read by another thread, so the run must not come from the cache
             yield _execution(_run(started, inputs, output_count), SYSTICK_HZ[machine])
             continue
         entry = cache.key("qemu", identity(QEMU), *command, elf.read_bytes(), *inputs)
@@ -123,7 +125,7 @@ def _run(command: Sequence[str], inputs: Sequence[bytes], output_count: int) -> 
                 stdin=subprocess.DEVNULL,
             )
         except subprocess.TimeoutExpired:
-            raise CheckError(f"{command[0]}: no end after {TIMEOUT_S} s") from None
+            raise CheckError(f"{command[0]}: the run did not end within {TIMEOUT_S} s") from None
         said = f"{done.stdout}\n{done.stderr}"
         report = _report(said)
         if done.returncode or report.get("status") != 0:

@@ -47,7 +47,7 @@ class Fit:
 
     @property
     def fits(self) -> bool:
-        """Whether no region is short."""
+        """Whether every region is large enough."""
         return all(line.shortfall_bytes == 0 for line in self.lines)
 
 

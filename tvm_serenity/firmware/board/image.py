@@ -1,4 +1,4 @@
-"""A project linked for its board: what its code takes, and whether all of it fits."""
+"""Link a project for its board, to measure its code and to check whether it fits."""
 
 import shutil
 from collections.abc import Iterator
@@ -19,14 +19,14 @@ APART, WIDER = 0x1000_0000, 0x0800_0000
 
 
 def linkable() -> bool:
-    """Whether the tools that make an image for a board are installed."""
+    """Return whether the tools that link an image for a board are installed."""
     return have(*TOOLS)
 
 
 def measured(directory: Path, program: Program, board: Board, stack_bytes: int) -> int:
-    """Return the bytes of flash that the project in ``directory`` takes, constants included.
+    """Return the bytes of flash that the project in ``directory`` takes, including constants.
 
-    It is linked for memories that are large enough, so that what does not fit is measured, too.
+    It is linked for enlarged memories, so that a program that does not fit is measured too.
     """
     script, image = directory / "measured.ld", directory / GOAL
     script.write_text(linker_script(program, _roomy(board), stack_bytes))
@@ -41,8 +41,8 @@ def measured(directory: Path, program: Program, board: Board, stack_bytes: int) 
 def linked(directory: Path, program: Program) -> None:
     """Link the project for the memories of its board.
 
-    Nothing that was linked with stubs in place of the user's functions stays.
-    Raises :class:`CheckError` with the linker's first complaint where it does not fit.
+    An image that contains stubs instead of the user's functions is deleted. Raises
+    :class:`CheckError` with the linker's first error if it does not fit.
     """
     with _stubbed(directory, program) as variables:
         make(directory, "all", variables=variables)
@@ -52,7 +52,7 @@ def linked(directory: Path, program: Program) -> None:
 
 @contextmanager
 def _stubbed(directory: Path, program: Program) -> Iterator[list[str]]:
-    """Have stubs in place of the user's functions; yield what make is told of them."""
+    """Write stubs for the user's functions; yield the variables for make."""
     if not program.users:
         yield []
         return

@@ -1,4 +1,4 @@
-"""Milliseconds of a project on its board, by operator: see ``tvm_serenity.cycles``."""
+"""Estimate the latency of a project on its board, by operator (``tvm_serenity.cycles``)."""
 
 import json
 from collections.abc import Sequence
@@ -26,15 +26,15 @@ PRICED = ("name", "rows", "operators", "steps")
 def latency(
     project: Project, target: Board | None = None, clock_mhz: int | None = None
 ) -> CycleEstimate:
-    """Return the estimate of one run of the network on ``target``, by default the project's board.
+    """Return the estimate of one run on ``target``, by default the project's board.
 
-    The image is built where it is not. The inputs are those of the reference, where the network
-    takes them in its arena. Raises what ``cycles_of`` raises.
+    The image is built if it is missing. The inputs are those of the reference, if the network reads
+    its inputs in its arena. Raises the errors of ``cycles_of``.
     """
     if project.metadata.get("moving") is not None:
         raise UnsupportedError(
-            "a step of a window that moves is not emulated by cycles; serenity run counts its "
-            "instructions"
+            f"{project.folder}: a step of incremental inference cannot be emulated by "
+            "cycles; serenity run counts its instructions"
         )
     target = board(project.metadata["board"]) if target is None else target
     image = project.folder / IMAGE
@@ -89,9 +89,9 @@ def _estimated(
 
 
 def spent_on(project: Project, found: CycleEstimate) -> tuple[Spent | None, ...]:
-    """Return what each of the operators of ``metadata.json`` took, as they stand there.
+    """Return the time of each operator of ``metadata.json``, in that order.
 
-    None of one that the estimate does not tell from others.
+    None for an operator that the estimate does not distinguish from another.
     """
     names = [str(o["name"]) for o in project.metadata["operators"]]
     parts = {part.name: part for part in found.operators}
@@ -99,7 +99,7 @@ def spent_on(project: Project, found: CycleEstimate) -> tuple[Spent | None, ...]
 
 
 def flags(project: Project) -> str:
-    """Return the compiler's flags of the project's Makefile."""
+    """Return the compiler flags in the project's Makefile."""
     lines = (project.folder / "Makefile").read_text(encoding="utf-8").splitlines()
     return " ".join(
         line.removeprefix(start) for start in FLAGS for line in lines if line.startswith(start)
@@ -123,7 +123,7 @@ def _port(project: Project) -> list[str]:
 
 
 def _fill(project: Project, machine: Machine) -> None:
-    """Write the reference's inputs where the network reads them, if it says where."""
+    """Write the reference's input where the network reads it, if it has one input accessor."""
     name = project.metadata["name"]
     prefix = f"{name}_input_"
     accessors = [s for s in machine.program.symbols if s.code and s.name.startswith(prefix)]

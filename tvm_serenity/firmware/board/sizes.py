@@ -7,12 +7,12 @@ from pathlib import Path
 from tvm_serenity.firmware.board.toolchain import require
 
 FLASH = (".vectors", ".text", ".rodata", ".ARM.exidx")
-"""Sections that lie in flash, the first at its start; the initial values of data follow them."""
+"""Sections in flash, the first at its start; the initial values of data follow them."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes of a firmware: code and constants in flash, data, bss and arenas in RAM.
+    """Bytes of firmware: code and constants in flash; data, bss and arenas in RAM.
 
     ``flash_bytes``: all used flash, including gaps between sections.
     """

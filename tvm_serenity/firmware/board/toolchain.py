@@ -38,7 +38,7 @@ def require(*tools: str) -> None:
     for tool in tools:
         if shutil.which(tool) is None:
             package = PACKAGES.get(tool, tool)
-            raise MissingPartError(f"{tool} is not installed: apt-get install {package}")
+            raise MissingPartError(f"{tool} is not installed; run apt-get install {package}")
 
 
 @functools.cache
@@ -66,7 +66,9 @@ def make(directory: Path, *goals: str, variables: Sequence[str] = ()) -> None:
     compiler = "cc" if set(goals) <= {"host"} else "arm-none-eabi-gcc"
     require("make", compiler)
     if not (directory / "Makefile").is_file():
-        raise InputError(f"{directory}: no firmware project; make one with serenity build")
+        raise InputError(
+            f"{directory}: not a firmware project (no Makefile); make one with serenity build"
+        )
     kept = cache.opened()
     name = None if kept is None else _entry(directory, compiler, (*goals, *variables))
     held = None if kept is None or name is None else kept.get(name)

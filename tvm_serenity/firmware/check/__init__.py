@@ -1,1 +1,1 @@
-"""Checks of a program and of its project: replays, trials and comparisons. No TVM here."""
+"""Check a program and its project by replays, trial runs and comparisons, without TVM."""

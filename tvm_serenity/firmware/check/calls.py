@@ -33,7 +33,9 @@ def check(program: Program) -> None:
             kernel = program.kernel.get(name)
             if kernel is None or len(kernel.params) != len(step.arguments):
                 where = f"step {number} ({name})"
-                raise CheckError(f"{where}: does not fit the parameters of its kernel")
+                raise CheckError(
+                    f"{where}: the step does not have the arguments that its kernel takes"
+                )
     for tensor in program.inputs:
         memory.claim(_all_of(program, tensor))
     if program.moving is not None:
@@ -92,14 +94,16 @@ class _Sums:
         step = self.program.steps[number]
         if step.adds:
             if first != self.taken[number]:
-                raise CheckError(f"{where}: row {first} is added, {self.taken[number]} is the next")
+                raise CheckError(
+                    f"{where}: adds row {first} to a sum; expected row {self.taken[number]}"
+                )
             self.taken[number] = end
             return
         read = [a.tensor for a in step.arguments if isinstance(a, Data | Row)]
         for maker in {self.makers[t] for t in read if t in self.makers}:
             taken, height = self.taken[maker], self.program.steps[maker].height
             if taken != height:
-                raise CheckError(f"{where}: {taken} of {height} rows are added of what it reads")
+                raise CheckError(f"{where}: reads a sum of {taken} rows; expected all {height}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +152,7 @@ def _move(program: Program, memory: "_Memory") -> None:
 def _taken_in(program: Program, memory: "_Memory", band: int, arrived: int) -> int:
     """Claim a band of arriving rows; return the number of rows that have arrived."""
     if program.fed is None or band * program.bands[program.fed.tensor].together != arrived:
-        raise CheckError(f"band {band} of the rows that arrive is not the next one")
+        raise CheckError(f"band {band} of the input arrives out of order, after {arrived} rows")
     end = min(program.fed.rows, arrived + program.bands[program.fed.tensor].together)
     memory.claim(_Rows(program.fed.tensor, arrived, end))
     return end
@@ -238,7 +242,10 @@ class _Memory:
         at, most = kept.stores[number], self.program.arena_bytes[place.region]
         if not 0 <= at <= at + size <= most:
             name = self.program.tensors[kept.tensor].name
-            raise CheckError(f"phase {number + 1} of tensor {name!r}: outside of the arena")
+            raise CheckError(
+                f"phase {number + 1} of tensor {name!r}: bytes {at} to {at + size} are "
+                f"outside of the arena of {most} bytes"
+            )
         return _Span(place.region, at, at + size, -2 - (kept.tensor * MOST_STORES + number))
 
     def disjoint(self, made: _Rows, read: Sequence[_Rows], in_place: bool, where: str) -> None:
@@ -275,12 +282,14 @@ class _Memory:
         """Overwrite the workspace of a call; raise :class:`CheckError` if it meets its tensors."""
         span = _Span(at.region, at.offset_bytes, at.offset_bytes + size_bytes)
         if not 0 <= span.start <= span.stop <= self.program.arena_bytes[at.region]:
-            raise CheckError(f"{where}: its scratch is outside of the arena")
+            raise CheckError(f"{where}: its workspace is outside of the arena")
         if span.start % self.program.alignment_bytes:
-            raise CheckError(f"{where}: its scratch is not aligned")
+            raise CheckError(
+                f"{where}: its workspace is not aligned to {self.program.alignment_bytes} bytes"
+            )
         for rows in touched:
             if any(span.meets(other) for other in self.spans(rows)):
-                raise CheckError(f"{where}: its scratch overlaps {self.named(rows)}")
+                raise CheckError(f"{where}: its workspace overlaps {self.named(rows)}")
         self.bytes_of(span)[:] = NOBODY
 
     def spans(self, rows: _Rows) -> Iterator[_Span]:
@@ -291,7 +300,7 @@ class _Memory:
         while start < rows.end:
             place = program.row_place(rows.tensor, start) if bands.places else None
             if place is None:
-                raise CheckError(f"{self.named(rows)} is not in memory")
+                raise CheckError(f"{self.named(rows)} has no place in memory")
             end = min(rows.end, (start // bands.together + 1) * bands.together)
             byte = int(self.begins[self.home[rows.tensor]]) + start * width
             stop = place.offset_bytes + (end - start) * width
@@ -302,7 +311,7 @@ class _Memory:
                 raise CheckError(f"{self.named(rows)}: is not aligned")
             apart = before and (before.region, before.stop) != (span.region, span.start)
             if rows.whole and apart:
-                raise CheckError(f"{self.named(rows)}: its rows do not follow each other")
+                raise CheckError(f"{self.named(rows)}: its rows are not contiguous")
             yield span
             before, start = span, end
 

@@ -26,7 +26,7 @@ MOST_INPUTS, LEAST_INPUTS = 90, 4
 QEMU_S = 60.0
 """Processor seconds of QEMU after which ``verify`` ends, without a number of inputs."""
 OUTPUT, CHECKSUM = "more_output", "more_checksum"
-"""Keys of a reference: the outputs of all further inputs, and a checksum of these inputs."""
+"""Keys of a reference: the outputs for the additional inputs, and a checksum of these inputs."""
 DRAWN = "drawn"
 """Key of ``metadata.json``: the ranges of integer inputs, by position."""
 
@@ -58,7 +58,7 @@ def count_of(project: Project) -> int:
 
 
 def inputs_of(project: Project, seed: int) -> list[Array]:
-    """Return the inputs that ``build`` drew from ``seed``; states have their first values."""
+    """Return the inputs that ``build`` drew from ``seed``; states have their initial values."""
     known = project.metadata[DRAWN]
     tensors = [(tuple(t["shape"]), t["dtype"]) for t in project.inputs]
     allowed = {int(at): Range(*limits) for at, limits in known["allowed"].items()}
@@ -82,8 +82,8 @@ def in_qemu(project: Project, wanted: int | None) -> tuple[int, str]:
     runs = [inputs_of(project, seed) for seed in range(1, held)] if held > 1 else []
     if runs and checksum(runs) != int(project.reference[CHECKSUM].reshape(-1)[0]):
         raise CheckError(
-            f"{project.folder}: this numpy draws other inputs than the one that build had; build "
-            "again, or give --inputs 1"
+            f"{project.folder}: the installed numpy draws inputs that differ from those "
+            "of the build; build the project again, or give --inputs 1"
         )
     begun, done = _qemu_seconds(), 1
     for seed, found in enumerate(_runs(project, runs[: (wanted or held) - 1]), start=1):

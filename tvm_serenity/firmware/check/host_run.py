@@ -73,7 +73,7 @@ def rehearse(
             _outputs(project, found.outputs, reference)
             _check_reference(project, found)
     except Death as death:
-        raise WrongResultError(f"{name}: {death} when the whole network runs") from None
+        raise WrongResultError(f"{name}: {death} in a run of the network") from None
     has_reference = f"{OUTPUT}0" in reference
     return Rehearsed(count, has_reference, note_of(reference), 1, int(has_reference), copied)
 
@@ -102,7 +102,7 @@ def rehearse_more(
     try:
         found = list(isolated(work, LIMIT_S))
     except Death as death:
-        raise WrongResultError(f"{metadata['name']}: {death} when the network runs") from None
+        raise WrongResultError(f"{metadata['name']}: {death} in a run of the network") from None
     made = [_arrays(metadata, one) for one in found]
     for (_, want), one in zip(runs, found, strict=True):
         if not isinstance(want, Recorded):
@@ -150,8 +150,8 @@ def _arrays(metadata: Mapping[str, Any], found: Execution) -> list[Array]:
 def _off(off: Deviation) -> str:
     """Return a difference as text."""
     if not off.tensors:
-        return "other tensors are written, or in another order, than planned"
-    return f"tensor {off.first!r} is wrong, {off.max_abs_error:g} apart from TVM's"
+        return "the tensors written, or their order, differ from the plan"
+    return f"tensor {off.first!r} is wrong by {off.max_abs_error:g} compared with TVM's"
 
 
 def _transferred(project: Project, found: Execution) -> None:
@@ -209,7 +209,7 @@ def _run(library: ctypes.CDLL, project: Project, inputs: Sequence[Array], poison
     library.serenity_trial.restype = ctypes.c_int32
     status = library.serenity_trial(pointers, results, ctypes.c_int(poison))
     if status != 0:
-        raise RuntimeError(f"it returned {status}")
+        raise RuntimeError(f"the trial returned status {status}")
     outputs = tuple(a[:n].tobytes() for a, n in zip(made, sizes, strict=True))
     if project.metadata["transferred_bytes"] is not None:
         library.serenity_transferred.restype = ctypes.c_uint64

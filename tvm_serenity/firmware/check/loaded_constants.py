@@ -25,12 +25,12 @@ ZEROED = ("bss_start", "bss_end")
 
 
 def check(directory: Path, program: Program) -> None:
-    """Check the constants of the project in ``directory``, which is linked.
+    """Check the constants of the linked project in ``directory``.
 
-    Those that are copied to RAM also by a run in QEMU, where it has the board's machine. Raises
-    :class:`WrongResultError`.
+    Constants that are copied to RAM are also checked by a run in QEMU, if QEMU has the board.
+    Raises :class:`WrongResultError`.
     """
-    if not program.users:  # without the user's functions there is no image
+    if not program.users:  # without the user's functions no image can be linked
         check_constants(directory / FIRMWARE, program)
     project = load(directory)
     if not program.copied or program.users or not project.metadata["qemu"] or not have(QEMU):
@@ -39,15 +39,16 @@ def check(directory: Path, program: Program) -> None:
     off = difference(project, ran.trace)
     if not off.accepted:
         raise WrongResultError(
-            f"{program.name}: with its constants copied to RAM tensor {off.first!r} is wrong in "
-            f"QEMU, {off.max_abs_error:g} apart from TVM's"
+            f"{program.name}: tensor {off.first!r} is wrong in QEMU by "
+            f"{off.max_abs_error:g} compared with TVM's when its constants are copied to "
+            "RAM"
         )
 
 
 def check_constants(image: Path, program: Program) -> int:
-    """Return how many constants of ``program`` an image holds; raise at the first wrong one.
+    """Return the number of constants of ``program`` in an image; raise at the first wrong one.
 
-    A constant that the linker left out, as no kernel reads it, is not counted.
+    Constants that the linker omitted because no kernel reads them are not counted.
     """
     linked = read_image(image)
     found = 0
@@ -60,17 +61,20 @@ def check_constants(image: Path, program: Program) -> int:
         where = f"{image.name}: constant {at.name!r} ({_where(program)})"
         if held is None:
             raise WrongResultError(
-                f"{where} is not loaded: {len(want)} bytes at {at.address:#x} are outside of what "
-                "the start-up code copies"
+                f"{where} is not loaded: {len(want)} bytes at {at.address:#x} are outside "
+                "of the sections that the start-up code copies"
             )
         if held != want:
             first = next(i for i, (a, b) in enumerate(zip(held, want, strict=True)) if a != b)
             raise WrongResultError(
                 f"{where}: byte {first} of {len(want)} is {held[first]} after the start, "
-                f"{want[first]} in the network"
+                f"expected {want[first]}"
             )
         if at.address % program.alignment(index):
-            raise WrongResultError(f"{where} is at {at.address:#x}, which its kernels cannot read")
+            raise WrongResultError(
+                f"{where} is at {at.address:#x}; its kernels need an alignment of "
+                f"{program.alignment(index)}"
+            )
         found += 1
     return found
 

@@ -1,7 +1,7 @@
 """Checks the macros of ``model.h`` against the inputs and outputs of the model.
 
-The facts come from the model: shapes and types from TVM's own network, scales and zero points from
-the tables of a ``.tflite`` file. The writer of ``model.h`` has no part in them.
+Expected shapes and types come from TVM's own network, scales and zero points from the tables of the
+``.tflite`` file. The writer of ``model.h`` is not involved.
 """
 
 import ctypes
@@ -24,15 +24,15 @@ from tvm_serenity.frontends._tflite_schema import (
 )
 
 _SCALE, _ZERO_POINT = 2, 3
-"""Fields of the table that says how a tensor is quantised."""
+"""Fields of the FlatBuffers table QuantizationParameters."""
 IMAGE_RANK = 4
-"""Of a tensor that has rows: batch, rows, columns, channels."""
+"""Rank of a tensor that has rows: batch, rows, columns, channels."""
 _INTEGERS = {"int32", "uint8", "int64", "int16", "int8", "int4"}
 
 
 @dataclass(frozen=True)
 class Edge:
-    """An input or an output as the model has it."""
+    """Shape and type of an input or output of the model."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -41,9 +41,9 @@ class Edge:
 def expected_macros(
     program: Program, inputs: Sequence[Edge], outputs: Sequence[Edge], model: str | None
 ) -> dict[str, float]:
-    """Return the value of each macro of ``model.h`` that says something of the model.
+    """Return the expected value of each macro of ``model.h`` that depends on the model.
 
-    ``inputs``: states included; ``model``: its file, if it is known.
+    ``inputs`` include states; ``model``: its file, if known.
     """
     stored = stored_edges(model)
     inputs = _arriving(program, inputs)
@@ -88,7 +88,7 @@ def _arriving(program: Program, inputs: Sequence[Edge]) -> Sequence[Edge]:
 
 
 def compare_macros(library: ctypes.CDLL, program: Program, expected: Mapping[str, float]) -> int:
-    """Return how many macros were compared; raise :class:`WrongResultError` at the first wrong one.
+    """Return the number of macros compared; raise :class:`WrongResultError` at a difference.
 
     ``library`` was compiled with ``macros_source`` of the names in ``expected``, in their order.
     """
@@ -107,7 +107,7 @@ def compare_macros(library: ctypes.CDLL, program: Program, expected: Mapping[str
 def stored_edges(
     model: str | None,
 ) -> tuple[list[Quantisation | None], list[Quantisation | None]]:
-    """Return how a ``.tflite`` file stores its inputs and outputs; none of another model."""
+    """Return the quantisation of a ``.tflite`` file's inputs and outputs; else empty lists."""
     path, form = None if model is None else Path(model), None if model is None else format_at(model)
     if path is None or form is None or not form.reads_integers or not path.is_file():
         return [], []

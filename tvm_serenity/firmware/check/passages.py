@@ -16,9 +16,9 @@ FREE, WRITTEN = 0, 1
 
 
 def first_lost(windows: Passage, apart: int) -> int | None:
-    """Return the first byte of the operand that is read after the result was written there.
+    """Return the first input byte that is read after the result overwrote it, or None.
 
-    ``apart``: bytes from the operand's start to the result's. None where no byte is.
+    ``apart``: bytes from the start of the input to the start of the result.
     """
     w = windows
     size = w.height * w.width * w.bytes

@@ -1,4 +1,4 @@
-"""What the model's own runtime computes, recorded beside TVM's tensors in ``reference.npz``."""
+"""Record the outputs of the model's reference runtime beside TVM's tensors in ``reference.npz``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ from tvm_serenity.validation.rules import has_runtime, rule_for
 from tvm_serenity.validation.tolerances import FLOAT
 
 OUTPUT, STEPS, NOTE, ALLOWED = "litert", "litert_steps", "litert_note", "litert_allowed"
-"""Keys: the reference runtime's outputs, the steps it confirms, why it has none, the tolerance."""
+"""Keys: the reference runtime's outputs, confirmed steps, the reason without, the tolerance."""
 SAID = "litert_said"
-"""Key: which operator makes what TVM has wrong, and what a second reference says of it."""
+"""Key: the operator that TVM computes wrongly, and what a second reference says about it."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """Outputs of one run from the first states, and all tensors the runtime keeps, by index.
+    """Outputs of a run that starts with initial states, and all runtime tensors by index.
 
-    ``spec`` is the runtime that answered, ``inputs`` what it was given.
+    ``spec`` is the runtime that answered, ``inputs`` its inputs.
     """
 
     outputs: list[Array]
@@ -41,7 +41,7 @@ class Recorded:
     inputs: Sequence[Array] = ()
 
     def shaped(self, ours: Sequence[Array]) -> list[Array]:
-        """Return the outputs under the shapes of ours."""
+        """Return the outputs in the shapes of ``ours``."""
         pairs = zip(self.outputs, ours, strict=False)
         return [w.reshape(o.shape) if w.size == o.size else w for w, o in pairs]
 
@@ -66,10 +66,10 @@ def recorded_runs(
     keep: bool = True,
     process: ReferenceRuntime | None = None,
 ) -> list[Recorded]:
-    """Return the same for each of several runs, which know nothing of each other.
+    """Return the outputs of each of several independent runs.
 
-    ``follow``: each goes on with the states that the one before has left. Without ``keep`` no
-    tensors but the outputs are returned.
+    ``follow``: each run continues with the states of the previous one. ``keep``: also return
+    tensors that are not outputs.
     """
     path = None if model is None else Path(model)
     if path is None or not has_runtime(path):
@@ -80,7 +80,9 @@ def recorded_runs(
         for inputs in runs:
             pairs = list(zip(inputs, reference.entries, strict=False))
             if len(pairs) != len(reference.entries):
-                raise ReferenceRuntimeError(f"the file has {len(reference.entries)} inputs")
+                raise ReferenceRuntimeError(
+                    f"the file has {len(reference.entries)} inputs, but {len(inputs)} were given"
+                )
             own = [a if -1 in e.shape else a.reshape(e.shape).astype(e.dtype) for a, e in pairs]
             found.append((own, (reference.step if follow and found else reference.run)(own)))
         return found
@@ -97,8 +99,8 @@ def recorded_runs(
 def as_reference(found: Recorded, outputs: Sequence[Array]) -> dict[str, Array]:
     """Return the arrays to record of the reference runtime: outputs, tolerance and note.
 
-    Outputs are reshaped to the shapes of ours.
-    ``outputs`` are TVM's. Where these differ and are not wrong, what is built may be as far.
+    Outputs are reshaped to the shapes of ``outputs``, which are TVM's. If TVM's differ without
+    being wrong, the recorded tolerance includes the difference.
     """
     if found.spec is None:
         return {NOTE: np.array(found.note)}
@@ -111,7 +113,7 @@ def as_reference(found: Recorded, outputs: Sequence[Array]) -> dict[str, Array]:
 
 
 def tolerance_in(reference: Mapping[str, Any]) -> Tolerance:
-    """Return the tolerance that a reference was recorded with."""
+    """Return the tolerance that is recorded in a reference."""
     if ALLOWED not in reference:
         return FLOAT
     relative, absolute, steps = (float(x) for x in reference[ALLOWED])
@@ -119,11 +121,11 @@ def tolerance_in(reference: Mapping[str, Any]) -> Tolerance:
 
 
 def confirmed_steps(found: Recorded, steps: Sequence[Array]) -> Array:
-    """Return the steps that make a tensor which the runtime made, too, of integers.
+    """Return the steps whose integer tensor equals a tensor of the reference runtime.
 
-    Kernels are named after Relax operators, not after those of the file: tensors correspond where
-    type, size and values are the same, each once; or where ours has fewer channels, each of which
-    is, in order, one of the runtime's.
+    Kernels are named after Relax operators, not after the file's, so tensors correspond if type,
+    size and values are equal, each runtime tensor once; or if ours has fewer channels, each of
+    which equals, in order, a channel of the runtime's.
     """
     left: dict[tuple[str, int], list[bytes]] = {}
     for index in sorted(found.tensors):
@@ -141,7 +143,7 @@ def confirmed_steps(found: Recorded, steps: Sequence[Array]) -> Array:
 
 
 def _among(ours: Array, theirs: Array) -> bool:
-    """Whether a tensor of integers is another one without some of its channels, the last axis."""
+    """Return whether an integer tensor equals another one without some of its channels."""
     if ours.dtype.kind not in "iu" or ours.dtype != theirs.dtype or 0 in (ours.ndim, theirs.ndim):
         return False
     few, many = ours.shape[-1], theirs.shape[-1]
@@ -155,5 +157,5 @@ def _among(ours: Array, theirs: Array) -> bool:
 
 
 def note_of(reference: Mapping[str, Any]) -> str:
-    """Return why a reference has no outputs of a reference runtime, empty where it has them."""
+    """Return why a reference has no outputs of a reference runtime; "" if it has them."""
     return str(reference[NOTE]) if NOTE in reference else ""

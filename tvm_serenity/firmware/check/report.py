@@ -1,4 +1,4 @@
-"""What ``serenity build`` checks before it writes: kernels one by one, then the whole network."""
+"""The report of what ``serenity build`` compares before it writes: kernels, then the network."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -20,11 +20,11 @@ NO_COMPILER = f"nothing was compared: apt-get install {PACKAGES[COMPILER]}"
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What was compared, or why nothing was (``skipped``).
+    """What was compared, or why nothing was compared (``skipped``).
 
-    ``loose``: why outputs need not be the runtime's bit by bit. ``users``: the operators that the
-    user computes, for which zeros stood. ``sums``: how many were requantised in exact integers;
-    ``macros``: of ``model.h``.
+    ``loose``: why outputs need not equal the runtime's exactly. ``users``: the operators that the
+    user computes, which were replaced by zeros. ``sums``: the number of sums requantized in exact
+    integers; ``macros``: the number of macros of ``model.h``.
     """
 
     kernels: int = 0
@@ -37,7 +37,7 @@ class CheckReport:
     macros: int = 0
 
     def json(self) -> dict[str, Any]:
-        """Return the report as ``--json`` and ``metadata.json`` have it."""
+        """Return the report as a JSON object, for ``--json`` and ``metadata.json``."""
         whole = self.whole or Rehearsed(0, False, "")
         return {
             "skipped": self.skipped or None,
@@ -81,7 +81,7 @@ class CheckReport:
 def host_build(
     program: Program, texts: Mapping[str, bytes], objects: Mapping[str, bytes]
 ) -> Iterator[Compilation]:
-    """Yield this machine's compiler at work on a project's sources and ``trial.c``."""
+    """Yield a running compilation of a project's sources and ``trial.c`` for this machine."""
     with tempfile.TemporaryDirectory(prefix="serenity.") as made:
         directory = Path(made)
         files = {n: t for n, t in {**texts, **objects}.items() if "/" not in n}
@@ -97,5 +97,5 @@ def host_build(
 
 
 def why_not(check: bool) -> str:
-    """Return why nothing can be compared, "" where it can."""
+    """Return why nothing can be compared, "" if it can."""
     return SKIPPED if not check else "" if have(COMPILER) else NO_COMPILER

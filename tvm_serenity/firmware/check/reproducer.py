@@ -1,4 +1,4 @@
-"""Reproducers of wrong C kernels: sources, memory and calls in a file, and running them again.
+"""Write reproducers of wrong C kernels (sources, memory, calls) to a file, and replay them.
 
 serenity replay serenity-wrong-KERNEL.npz
 """
@@ -16,14 +16,14 @@ from tvm_serenity.system.isolated import isolated
 from tvm_serenity.validation.report import Difference, concluded, first_difference
 
 KIND = "c"
-"""``kind`` of these cases in a reproducer."""
+"""The ``kind`` of these cases in a reproducer."""
 LIMIT_S = 300.0
 
 
 def recorded(
     trial: Trial, poison: int, expected: Sequence[Array]
 ) -> tuple[dict[str, Any], list[Array]]:
-    """Return a trial as JSON, and its arrays: what blocks held, then what it should leave."""
+    """Return a trial as JSON, and its arrays: the contents of blocks, then the expected results."""
     held = [i for i, block in enumerate(trial.blocks) if block.held is not None]
     described = {
         "kind": KIND,
@@ -38,9 +38,9 @@ def recorded(
 
 
 def replay(case: dict[str, Any], arrays: list[Array]) -> str:
-    """Run a recorded kernel again; return one line where it is right now.
+    """Run a recorded kernel again; return one line of text if it is correct now.
 
-    Raises :class:`WrongResultError` where it is wrong.
+    Raises :class:`WrongResultError` if it is wrong.
     """
     held = dict(zip(case["held"], arrays, strict=False))
     expected = arrays[len(held) :]
@@ -63,7 +63,7 @@ def replay(case: dict[str, Any], arrays: list[Array]) -> str:
 
 
 def split(result: Array, like: Sequence[Array]) -> list[Array]:
-    """Return the bytes of results one after the other as arrays like those given."""
+    """Split the concatenated bytes of results into arrays like those given."""
     found, at = [], 0
     for array in like:
         raw = result[at : at + array.nbytes].copy()

@@ -27,9 +27,9 @@ from tvm_serenity.quantize.exact import (
 )
 
 _FORMS = {TWICE: (0, 1), ONCE: (2, 3)}
-"""The numbers of a rounding's two forms in the library's enumeration, the second for small sums."""
+"""The numbers of a rounding's two functions in the library: any sums, small sums."""
 _FULL = {(-128, 127): 1, (0, 255): 2}
-"""The library's numbers of the limits of a whole type."""
+"""The library's numbers for clamping to the limits of a type."""
 _WORD = (1 << 31) - 1
 
 
@@ -51,10 +51,10 @@ class _Case:
 def compare_forms(
     library: ctypes.CDLL, used: frozenset[str], channels: Iterable[tuple[str, Channel]]
 ) -> int:
-    """Return how many sums were compared; raise :class:`WrongResultError` at the first wrong one.
+    """Return the number of sums compared; raise :class:`WrongResultError` at a difference.
 
     ``library`` was compiled with ``forms.c``; ``used`` names the files of the kernel library that
-    it holds; ``channels`` come with the names of their operators.
+    it contains; ``channels`` are pairs of an operator's name and a channel.
     """
     count, seen = 0, set[Channel]()
     for operator, channel in channels:

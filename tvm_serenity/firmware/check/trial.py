@@ -46,7 +46,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of the kernel ``symbol``, each argument the address of a block or ``NOWHERE``."""
+    """A call of the kernel ``symbol``; each argument is a block's number or ``NOWHERE``."""
 
     symbol: str
     blocks: tuple[int, ...]
@@ -98,7 +98,7 @@ class Compilation:
             raise CheckError(f"{COMPILER}: {(lines or ['failed'])[0]}")
 
     def stop(self) -> None:
-        """End the compiler if it still runs."""
+        """Stop the compiler if it still runs."""
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -107,7 +107,7 @@ class Compilation:
 def compilation(
     directory: Path, texts: Mapping[str, bytes], sources: Sequence[str], flags: Sequence[str] = ()
 ) -> Compilation:
-    """Return the compiler of this machine making a shared object of ``sources``."""
+    """Start the host compiler on ``sources`` to make a shared object."""
     require(COMPILER)
     for name, text in texts.items():
         (directory / name).write_bytes(text)
@@ -167,8 +167,8 @@ def _damage(trial: Trial, offsets: Sequence[int], changed: Array) -> str | None:
     first = int(np.argmax(changed))
     for index, (block, place) in enumerate(zip(trial.blocks, offsets, strict=True)):
         if place <= first < place + block.size_bytes:
-            return f"writes to block {index}, which it only reads"
+            return f"writes to block {index}, which is read-only"
     before = max((i for i, o in enumerate(offsets) if o <= first), default=0)
     block, place = trial.blocks[before], offsets[before]
     behind = first - place - block.size_bytes
-    return f"writes outside of its blocks, {behind + 1} bytes behind the end of block {before}"
+    return f"writes outside of its blocks, {behind + 1} bytes after the end of block {before}"

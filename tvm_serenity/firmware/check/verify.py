@@ -1,4 +1,4 @@
-"""Verifying a project: every tensor, when it is written, against TVM's own execution."""
+"""Verify a project: compare every tensor, when it is written, with TVM's own execution."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from tvm_serenity.validation.tolerances import LOOSE
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far one run is from the reference; ``first`` is the first tensor that differs."""
+    """The difference between a run and the reference; ``first`` is the first wrong tensor."""
 
     identical: bool
     tensors: int
@@ -28,12 +28,12 @@ class Deviation:
 
     @property
     def accepted(self) -> bool:
-        """Whether integers are identical and floats within the project's limit."""
+        """Whether integers are identical and floats are within the project's limit."""
         return self.identical or self.first is None
 
 
 def difference(project: Project, steps: Sequence[tuple[int, bytes]]) -> Deviation:
-    """Return how the traced tensors differ from the reference, each when it was written."""
+    """Return how the traced tensors differ from the reference when they are written."""
     expected = [t for step in project.metadata["steps"] for t in step["writes"]]
     expected *= project.windows
     if [t for t, _ in steps] != expected:
@@ -68,26 +68,32 @@ def _error(a: Array, b: Array) -> float:
 
 
 def run_host(project: Project, inputs: Sequence[Array], *, traced: bool) -> Execution:
-    """Return a run on the host."""
+    """Run the project on the host."""
     if project.metadata["objects"]:
-        raise InputError(f"{project.folder}: its kernels are compiled for the board; run --qemu")
+        raise InputError(
+            f"{project.folder}: its kernels are compiled for the board and cannot run on the "
+            "host; run with --qemu"
+        )
     data = [np.ascontiguousarray(a).tobytes() for a in inputs]
     return host(project.folder, data, len(project.outputs), traced=traced)
 
 
 def run_qemu(project: Project, inputs: Sequence[Array], *, traced: bool) -> Execution:
-    """Return a run on the project's board in QEMU."""
+    """Run the project on its board in QEMU."""
     machine = project.metadata["qemu"]
     if machine is None:
-        raise InputError(f"board {project.metadata['board']!r} has no machine in QEMU; run --host")
+        raise InputError(
+            f"board {project.metadata['board']!r} has no machine in QEMU; run with --host"
+        )
     data = [np.ascontiguousarray(a).tobytes() for a in inputs]
     return qemu(project.folder, machine, data, len(project.outputs), traced=traced)
 
 
 def reference_difference(project: Project, execution: Execution) -> tuple[float, str] | None:
-    """Return how far outputs are from the model's runtime, and in words what is wrong, if it is.
+    """Return the largest error against the reference runtime, and the first wrong output or "".
 
-    None without a recorded answer. Integers must be identical, floats within ``tolerance_of``.
+    None if no outputs of the runtime are recorded. Integers must be identical, floats within
+    ``tolerance_of``.
     """
     worst, wrong = 0.0, ""
     for i, (data, output) in enumerate(zip(execution.outputs, project.outputs, strict=True)):
@@ -105,9 +111,8 @@ def reference_difference(project: Project, execution: Execution) -> tuple[float,
 
 
 def tolerance_of(project: Project) -> Tolerance:
-    """Return how far outputs may be from the runtime's: as recorded, or wide.
+    """Return the tolerance of outputs against the reference runtime's: as recorded, or wide.
 
-    Wide where the two round at other places: the build says so in ``metadata.json``, where
-    ``loose`` is the reason.
+    It is wide if the two round at different places; ``loose`` in ``metadata.json`` is the reason.
     """
     return LOOSE if project.metadata.get("loose") else tolerance_in(project.reference)

@@ -1,4 +1,4 @@
-"""``verify`` as one report: host and QEMU against the reference, RAM, flash, instructions."""
+"""Report of ``verify``: host and QEMU against the reference, RAM, flash, instructions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,13 +26,12 @@ BOARD_TOOLS = ("make", "arm-none-eabi-gcc")
 def report(
     project: Project, *, on_host: bool = True, on_qemu: bool = True, inputs: int | None = 1
 ) -> dict[str, Any]:
-    """Return everything ``serenity verify --json`` prints.
+    """Return everything that ``serenity verify --json`` prints.
 
-    ``inputs``: on how many the outputs are compared in QEMU; None: as ``more.in_qemu`` chooses.
-
-    QEMU's part is left out (None) for a board without a machine, the host's for kernels that are
-    compiled for the board. ``instructions`` are emulated
-    instructions of one run, not cycles; the stack is the painted stack's high-water mark.
+    ``inputs``: the number of inputs whose outputs are compared in QEMU; None: as ``more.in_qemu``
+    chooses. The QEMU part is None for a board without a machine in QEMU, the host part for kernels
+    that are compiled for the board. ``instructions`` counts emulated instructions of one run, not
+    cycles; the stack is its measured high-water mark.
     """
     found: dict[str, Any] = {"board": project.metadata["board"], "host": None, "qemu": None}
     if on_host and not project.metadata["objects"]:

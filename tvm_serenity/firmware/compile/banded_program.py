@@ -41,7 +41,7 @@ def banded_program(
     alignment: int = 16,
     known: Mapping[int, Known] = MappingProxyType({}),
 ) -> Program:
-    """Return the program of a split network whose bands are ``placement`` in the arenas.
+    """Return the program of a split network with bands placed by ``placement``.
 
     ``streaming`` must be the result for ``kernels.network``. The tensors of the program are the
     features of the network; ``known``: the interface of those that are inputs and outputs.
@@ -248,5 +248,9 @@ class BandedMaker(ProgramMaker):
         found = {self.pads[self.network.features[f].dtype, v] for v, f in self.padded(index)}
         if len(found) > 1:
             name = self.network.layers[index].name
-            raise UnsupportedError(f"{name}: its inputs are padded with different values")
+            raise UnsupportedError(
+                f"{name}: its inputs are padded with different values "
+                f"({', '.join(str(v) for v, _ in self.padded(index))}); a layer in rows needs "
+                "one value"
+            )
         return next(iter(found), None)

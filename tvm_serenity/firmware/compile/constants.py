@@ -1,4 +1,4 @@
-"""The constants of a program: equal bytes of one type are stored once."""
+"""The constants of a program; constants with the same type and bytes are stored once."""
 
 import numpy as np
 

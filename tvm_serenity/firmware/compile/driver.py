@@ -285,7 +285,7 @@ def _again(maker: NetworkCompiler, plain: Choice, factor: float, most_bytes: int
     """
     settings, kernels = maker.settings, maker.rows()  # without overlap, which is placed afterwards
     enough = settings.bands is None and plain.met
-    settings.notify("looking for what to compute again")
+    settings.notify("searching for chains to recompute")
     found = recompute(
         kernels.network,
         () if enough else tileable(kernels),

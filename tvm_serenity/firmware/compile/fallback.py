@@ -111,7 +111,7 @@ def _as_asked(work: Callable[[NetworkCompiler], Compiled], maker: NetworkCompile
         raise  # an operator is not supported, in rows or unsplit
     except InputError as error:
         asked = maker.settings.asked_rows
-        raise InputError(f"{error}; build it without {asked}") from None
+        raise InputError(f"{error}; build without {asked}") from None
 
 
 def strategy_of(settings: Settings) -> UnsplitStrategy:
@@ -156,7 +156,7 @@ def _first_that_fits(maker: NetworkCompiler, plain: Compiled) -> Compiled:
 
 
 def strategies(maker: NetworkCompiler) -> Iterator[UnsplitStrategy]:
-    """Yield the strategies that do all that the settings force, and change the network.
+    """Yield the strategies that include all requested settings and change the network.
 
     Rewriting changes nothing if no rule matches, or if the order is the model's own.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Model: TypeAlias = (
     "str | os.PathLike[str] | ModelFile | tvm.IRModule | torch.export.ExportedProgram"
 )
-"""A file or what ``load`` returned for it, "zoo:NAME", or a network as TVM or PyTorch hold it."""
+"""A file path, the result of ``load``, "zoo:NAME", or a network of TVM or PyTorch."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def opened(model: "Model | OpenedModel", settings: Settings) -> OpenedModel:
     integers = OFF if settings.quantized == OFF else "tflite"
     name = str(model) if isinstance(model, str | os.PathLike) else None
     if name is not None and not name.startswith(ZOO):
-        # before TVM, whose import takes seconds
+        # before the import of TVM, which takes seconds
         model = load(name, settings.dims, settings.opaque, settings.signature)
     if format_of(model) is not None:
         file: ModelFile = cast("ModelFile", model)
@@ -58,11 +58,16 @@ def opened(model: "Model | OpenedModel", settings: Settings) -> OpenedModel:
         made = with_labels(made, file, settings.labels)
         return OpenedModel(made, str(file.path), str(runtime_file(file)))
     if settings.dims:
-        raise InputError(f"{name or 'the model'}: only dimensions of a file have names")
+        raise InputError(
+            f"{name or 'the model'}: --dim is for model files only; this network has fixed "
+            "sizes, omit it"
+        )
     if settings.opaque:
-        raise InputError(f"{name or 'the model'}: --opaque is for operators of .tflite files")
+        raise InputError(
+            f"{name or 'the model'}: --opaque is for operators of .tflite files; omit it"
+        )
     if settings.signature is not None:
-        raise InputError(f"{name or 'the model'}: --signature is for .tflite files")
+        raise InputError(f"{name or 'the model'}: --signature is for .tflite files; omit it")
     import tvm
 
     from tvm_serenity import zoo
@@ -80,8 +85,8 @@ def _check_opaque(file: ModelFile, settings: Settings) -> None:
     told = file.opaque if isinstance(file, TakesOpaque) else {}
     if dict(told) != dict(settings.opaque):
         raise InputError(
-            f"{file.path}: load() was told that the user computes {_listed(told)}, Settings(opaque="
-            f"...) says {_listed(settings.opaque)}: give both the same"
+            f"{file.path}: load() was given opaque={_listed(told)}, but Settings has "
+            f"opaque={_listed(settings.opaque)}; give both the same operators"
         )
 
 

@@ -24,7 +24,7 @@ from tvm_serenity.sliding.choose import curve, within_bytes
 
 
 def in_steps(maker: NetworkCompiler) -> Compiled:
-    """Return the network as one step of a window that moves by ``settings.sliding`` rows.
+    """Return the network as one step of incremental inference of ``settings.sliding`` new rows.
 
     The step retains all rows that it can, or those that give the least work within the board's
     memory. All memory lies in one region. Raises :class:`InputError` if no row can be retained.
@@ -68,7 +68,7 @@ def _fitting(
     found = sliding_step(window.steady(), limits)
     if found.arena_bytes <= most:
         return found
-    settings.notify("looking for what to make again")
+    settings.notify("searching for rows to recompute")
     points = curve(window, operations(kernels.rows), limits)
     return (within_bytes(points, most) or points[-1]).step
 

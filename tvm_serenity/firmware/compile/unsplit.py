@@ -131,7 +131,7 @@ def _unread(graph: Graph, ranges: Sequence[LiveRange]) -> list[LiveRange]:
 def _check_weights(region: BoundGraph) -> None:
     for op in region.graph.ops:
         if op.view_of is None and op.kind.startswith("relax."):
-            raise UnsupportedError(f"op {op.name!r}: {op.kind} has no kernel for firmware")
+            raise UnsupportedError(f"op {op.name!r}: firmware has no kernel for {op.kind}")
 
 
 def _ordered(

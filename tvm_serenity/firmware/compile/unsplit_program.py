@@ -44,7 +44,7 @@ def assembled(
     placed: MemoryMap,
     kernels: UnsplitKernels,
 ) -> Assembled:
-    """Return the program ``name`` that runs ``graph`` in ``order`` at the places of ``placed``.
+    """Return the program ``name`` that runs ``graph`` in ``order``, placed by ``placed``.
 
     ``module``: the network before quantisation, which has scales and zero points.
     """
@@ -134,7 +134,9 @@ class UnsplitMaker(ProgramMaker):
         inputs = tuple(self.read(described, value) for value in self.source.data(op))
         outputs = [t for t in described.outputs if self.graph.tensors[t].size_bytes]
         writes = tuple(self.tensor(t) for t in outputs)
-        added = writes if described.view_of is None else ()  # else an argument is overwritten
+        added = (
+            writes if described.view_of is None else ()
+        )  # else the kernel overwrites an argument
         arguments = self.unsplit_call(code, inputs, added, self.scratch.get(op))
         over = self.overlapped(op, arguments, writes)
         in_place = self.is_in_place(arguments, writes)
@@ -145,9 +147,12 @@ class UnsplitMaker(ProgramMaker):
     def read(self, op: Op, value: int | None) -> int:
         """Return the program's tensor of an argument."""
         if value is None:
-            raise UnsupportedError(f"op {op.name!r}: an argument is not one tensor")
+            raise UnsupportedError(f"op {op.name!r}: an argument is not a single tensor")
         if self.graph.tensors[value].role is Role.CONSTANT:
-            raise UnsupportedError(f"op {op.name!r}: weights are parameters; bind them")
+            raise UnsupportedError(
+                f"op {op.name!r}: its weights are function parameters; bind them to constants "
+                "before the build"
+            )
         return self.tensor(value)
 
     def is_in_place(self, arguments: Sequence[Any], writes: Sequence[int]) -> bool:

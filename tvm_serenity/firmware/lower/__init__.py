@@ -1,5 +1,5 @@
-"""Kernels from TIR as C, or as objects that LLVM compiles for a board."""
+"""Lower TIR kernels to C, or compile them with LLVM to an object file for a board."""
 
 from tvm_serenity import tvm_installed
 
-tvm_installed.require_relax()  # before anything that fails without
+tvm_installed.require_relax()  # before imports that fail without it

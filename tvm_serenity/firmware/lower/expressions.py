@@ -1,7 +1,7 @@
-"""TIR expressions as C, without implicit conversions.
+"""Write TIR expressions as C without implicit conversions.
 
-C computes on ``int`` where TIR computes on 8 or 16 bits, so narrow arithmetic is cast back. Signed
-left shifts go through unsigned, where C defines them.
+C computes on ``int`` where TIR computes on 8 or 16 bits, so the result of narrow arithmetic is cast
+back. Signed left shifts are done on unsigned integers, because C leaves signed overflow undefined.
 """
 
 from collections.abc import Callable
@@ -105,7 +105,7 @@ def _real(value: float, dtype: str) -> str:
 
 
 class Expressions:
-    """Writes expressions of the kernel ``where``.
+    """Writes TIR expressions of the kernel named ``where`` as C.
 
     ``name`` returns the C name of a variable or buffer; ``is_scalar``: whether a buffer is a local
     variable.
@@ -150,7 +150,9 @@ class Expressions:
             return self._choice(e, e.condition, e.true_value, e.false_value)
         if kind is Call:
             return self._call(e)
-        raise UnsupportedError(f"{self.where}: expression {kind.__name__} has no form in C")
+        raise UnsupportedError(
+            f"{self.where}: TIR expression {kind.__name__} cannot be written in C"
+        )
 
     def _load(self, e: tirx.Expr) -> str:
         if self.is_scalar(e.source):

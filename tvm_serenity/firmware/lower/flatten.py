@@ -1,4 +1,4 @@
-"""TIR kernels -> loops over flat buffers: the passes before TVM's own calling convention."""
+"""Lower TIR kernels to loops over flat buffers, as before TVM's calling convention."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -52,8 +52,8 @@ def check_core(board: Board) -> None:
     known = {str(name) for name in tvm.get_global_func("target.llvm_get_cpu_archlist")(target)}
     if board.core.name not in known:
         raise UnsupportedError(
-            f"TVM's LLVM does not compile for {board.core.name}, the core of {board.name}; build "
-            "with --codegen c, whose kernels the C compiler makes"
+            f"TVM's LLVM cannot compile for {board.core.name}, the core of {board.name}; "
+            "build with --codegen c, which uses the C compiler"
         )
 
 
@@ -123,7 +123,7 @@ def _unpacked(name: str, function: tirx.PrimFunc, alignment: int) -> tuple[Any, 
     params, head = [], []
     for param in function.params:
         if not compat.is_buffer_param(param):
-            raise UnsupportedError(f"{name}: parameter {param.name} is no tensor")
+            raise UnsupportedError(f"{name}: parameter {param.name} is not a tensor")
         pointer = tirx.Var(param.name, ir.PointerType(ir.PrimType(compat.buffer_dtype(param))))
         params.append(pointer)
         head.append(tirx.DeclBuffer(param, data=pointer))

@@ -1,4 +1,4 @@
-"""TIR kernels, lowered to loops over flat buffers, as C functions."""
+"""Write TIR kernels, lowered to loops over flat buffers, as C functions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -29,10 +29,10 @@ class Written:
 
 
 def write(name: str, function: tirx.PrimFunc, alignment: int = 16) -> Written:
-    """Return a lowered kernel as C.
+    """Return a lowered TIR kernel as C.
 
-    Parameters become pointers, ``const`` where nothing is stored through them; buffers above
-    ``STACK_LIMIT_BYTES`` share one workspace passed as the last parameter.
+    Parameters become pointers, ``const`` if nothing is stored through them. Buffers above
+    ``STACK_LIMIT_BYTES`` share one workspace, which is passed as the last parameter.
     """
     what = opaque(function)
     if what is not None:
@@ -65,7 +65,7 @@ class _Writer:
         self._collect(alignment)
 
     def _collect(self, alignment: int) -> None:
-        """Find aliases, what is used and stored, and which buffers need workspace."""
+        """Collect aliases, buffers that are read or stored, and buffers in workspace."""
         self.base = {s.buffer: s.data for s in parts(self.body, tirx.DeclBuffer)}
         self.stored = {s.buffer for s in parts(self.body, tirx.BufferStore)}
         self.used = self.stored | {s.source for s in parts(self.body, TensorLoad)}
@@ -85,9 +85,12 @@ class _Writer:
                 return buffer
             owner = _data_owner(data)
             if owner is None:
-                raise UnsupportedError(f"{self.where}: a buffer inside of another has no form in C")
+                raise UnsupportedError(
+                    f"{self.where}: a buffer that aliases part of another buffer cannot be "
+                    "written in C"
+                )
             buffer = owner
-        raise UnsupportedError(f"{self.where}: buffers declared on each other")
+        raise UnsupportedError(f"{self.where}: buffer declarations alias each other in a cycle")
 
     def name(self, var: tirx.Var) -> str:
         root = self._root(var) if var in self.base else var
@@ -142,8 +145,10 @@ class _Writer:
         if kind is tirx.Evaluate and isinstance(s.value, tirx.IntImm):
             return []
         if kind is tirx.Evaluate:
-            raise UnsupportedError(f"{self.where}: {_called(s.value)} has no form in C")
-        raise UnsupportedError(f"{self.where}: statement {kind.__name__} has no form in C")
+            raise UnsupportedError(f"{self.where}: {_called(s.value)} cannot be written in C")
+        raise UnsupportedError(
+            f"{self.where}: TIR statement {kind.__name__} cannot be written in C"
+        )
 
     def _nested(self, s: tirx.Stmt, depth: int) -> list[str]:
         body = getattr(s, "body", None)

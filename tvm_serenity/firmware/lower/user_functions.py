@@ -1,4 +1,4 @@
-"""Kernels that call the user's C function, for operators that the user computes."""
+"""Kernels that call a C function of the user, for operators that the user computes."""
 
 from tvm import tirx
 

@@ -2,4 +2,4 @@
 
 from tvm_serenity import tvm_installed
 
-tvm_installed.require_relax()  # before anything that fails without
+tvm_installed.require_relax()  # before imports that fail without it

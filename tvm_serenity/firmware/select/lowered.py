@@ -84,7 +84,7 @@ def in_c(alignment: int) -> Write:
 
 
 def lower(layers: Layers, how: Lowering) -> Lowered:
-    """Return ``layers`` with their kernels in C: the library's of the least workspace, or TIR's."""
+    """Return ``layers`` in C: the library's kernel with the least workspace, or else TIR's."""
     found, reasons = _from_library(layers, how)
     others = narrowed([None if i in found else kernel for i, kernel in enumerate(layers)])
     from_tir = {i: kernel for i, kernel in enumerate(others) if kernel is not None}

@@ -29,7 +29,7 @@ from tvm_serenity.relax.rows_read import LayerKernel
 
 
 class UnsplitKernels:
-    """The C kernels of a region by operator (``code``), with the workspace they need."""
+    """The C kernels of a region by operator (``code``), and their workspace."""
 
     def __init__(
         self, lean: tvm.IRModule, region: BoundGraph, settings: Settings, board: Board, prefix: str
@@ -148,7 +148,10 @@ class UnsplitKernels:
         return {index: {data[0]: passage}}
 
     def data(self, op: int) -> list[int | None]:
-        """Return the tensors among the arguments of an operator's call, in order."""
+        """Return the tensor of each non-constant argument of an operator's call, in order.
+
+        An argument that is not a single tensor is None.
+        """
         arguments = compat.kernel_arguments(self.region.bindings[self.region.run[op]].value)
         values = [self.region.values.get(a) for a in arguments if not compat.is_constant(a)]
         return [v if isinstance(v, int) else None for v in values]

@@ -1,5 +1,5 @@
-"""Translation validation: kernels and networks of a program against TVM's own."""
+"""Translation validation: compare a program's kernels and network with TVM's own."""
 
 from tvm_serenity import tvm_installed
 
-tvm_installed.require_relax()  # before anything that fails without
+tvm_installed.require_relax()  # before imports that fail without it

@@ -20,7 +20,7 @@ def spec_in(reference: Reference) -> Any:
 
 
 def channels_in(found: Sequence[Case]) -> Iterator[tuple[str, Channel]]:
-    """Yield each channel whose sums are requantised, with the name of its operator."""
+    """Yield each distinct requantized channel with the name of its operator."""
     for case in found:
         finish = getattr(spec_in(case.reference), "requantise", None)
         if isinstance(finish, Requantise):

@@ -104,7 +104,7 @@ def _dtype(expr: tirx.Expr) -> Any:
 
 
 def reference_of(lowered: tvm.IRModule, call: relax.Call, memory: Sequence[Hashable]) -> Reference:
-    """Return TVM's kernel of a call.
+    """Return TVM's kernel for a call.
 
     ``memory``: the place of each argument that is not a constant; equal places share an input.
     """

@@ -193,7 +193,7 @@ def made_by_tvm(
 
 
 def first_inputs(lowered: tvm.IRModule, program: Program, seed: int) -> list[Array]:
-    """Return seeded inputs of ``program``; states have their first values."""
+    """Return seeded inputs of ``program``; states have their initial values."""
     tensors = [program.tensors[t] for t in program.given]
     return [
         array if t.initial is None else np.full_like(array, t.initial)
@@ -205,7 +205,9 @@ def _check_sizes(program: Program, arrays: Mapping[int, Array]) -> None:
     for tensor, _ in written(program):
         size = program.tensors[tensor].size_bytes
         if tensor not in arrays or arrays[tensor].nbytes != size:
-            raise CheckError(f"{program.name}: the VM called other kernels than the program has")
+            raise CheckError(
+                f"{program.name}: the kernels that the VM called differ from those of the program"
+            )
 
 
 def watched(

@@ -68,7 +68,7 @@ def moved(source: tirx.PrimFunc, number: int) -> tirx.PrimFunc:
         if not off:
             return more
         zero, far = tirx.const(0, dtype), tirx.const(off, dtype)
-        return more + tirx.Select(call < zero, zero - far, far)  # both away from 0
+        return more + tirx.Select(call < zero, zero - far, far)  # both terms move away from 0
 
     return source.with_body(mapped(source.body, Call, change))
 

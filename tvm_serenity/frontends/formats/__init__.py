@@ -50,7 +50,7 @@ def all_formats() -> tuple[Format, ...]:
 def format_at(path: str | os.PathLike[str]) -> Format | None:
     """Return the format of a file by the suffix of its path, None if it is unknown."""
     suffix = Path(path).suffix.lower()
-    if suffix[1:] in MODULES:  # the suffix is the format's name: no other record is imported
+    if suffix[1:] in MODULES:  # the suffix is the name, so no other record is imported
         found = _record(suffix[1:])
         if suffix in found.suffixes:
             return found
@@ -83,9 +83,9 @@ def suffixes(formats: Sequence[Format] | None = None) -> str:
 def operation(model: Any, name: str, said: str) -> Any:
     """Return the field ``name`` of the format record of ``model``, for optional features.
 
-    ``model``: the result of ``load``, or a path. Raises :class:`InputError` with ``said`` if the
-    format lacks the feature or there is no format; ``{files}`` in it stands for the suffixes of
-    formats that have it.
+    ``model``: the result of ``load``, or a path. If the format lacks the feature, or the format is
+    unknown, raises :class:`InputError` with the message ``said``, in which ``{files}`` is replaced
+    by the suffixes of formats that have it.
     """
     form = format_at(model) if isinstance(model, str | os.PathLike) else format_of(model)
     found = getattr(form, name, None)

@@ -31,6 +31,8 @@ FORMAT = Format(
     to_relax=_to_relax,
     runtime="onnxruntime",
     rounding="float",
-    after_order="onnxruntime orders operators itself: this file changes nothing there by default; "
-    "write it with --for onnxruntime",
+    after_order=(
+        "onnxruntime chooses an order itself: by default it ignores that of this file; write "
+        "it with --for onnxruntime"
+    ),
 )

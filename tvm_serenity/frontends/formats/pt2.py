@@ -29,9 +29,9 @@ FORMAT = Format(
     suffixes=(".pt2",),
     magic=(0, b"PK\x03\x04"),
     read=_read,
-    no_sizes="the sizes of a PyTorch program are set when it is exported",
+    no_sizes="the sizes of a PyTorch program are set when it is exported; omit --dim",
     to_relax=_to_relax,
-    names_module=False,  # TVM's importer has the names of the program
+    names_module=False,  # TVM's importer already uses the program's names
     runtime="torch",
     written=False,
 )

@@ -26,7 +26,7 @@ FORMAT = Format(
     suffixes=(".pte",),
     magic=(4, b"ET12"),
     read=_read,
-    no_sizes="a .pte file has no named dimensions to set",
+    no_sizes="a .pte file has no named dimensions; omit --dim",
     written=False,
     allocated=_allocated,
 )

@@ -21,21 +21,23 @@ Reader = Callable[[Path, bytes, Mapping[str, int]], ModelFile]
 class Format:
     """A format of model files.
 
-    * ``name``: as in ``ModelFile.format``; ``title``: in words. ``suffixes``: of its files, the
-      usual one first. ``magic``: its magic bytes and their offset.
-    * ``read``: from a path, the file's bytes and the sizes of ``--dim`` to a :class:`ModelFile`.
+    * ``name``: as in ``ModelFile.format``; ``title``: the name for users. ``suffixes``: file
+      suffixes, the usual one first. ``magic``: the offset of its magic bytes, and these bytes.
+    * ``read``: returns a :class:`ModelFile` from a path, the file's bytes and the sizes of
+      ``--dim``.
     * ``read_signature``: the same for the entry point ``signature``; None if files have only one.
     * ``no_sizes``: why files take no sizes (``--dim``), "" if ``read`` takes them.
-    * ``to_relax``: from a model, sizes and a rounding of integers to a Relax module; None if files
-      cannot be compiled: ``ModelFile.check_operators`` has advice.
-    * ``names_module``: the module's inputs and outputs get the names of the graph's.
+    * ``to_relax``: returns a Relax module from a model, sizes and a rounding of integers; None if
+      files cannot be compiled: ``ModelFile.check_operators`` has advice.
+    * ``names_module``: whether the module's inputs and outputs get the names of the graph's.
     * ``runtime``: the reference runtime ("litert", "onnxruntime", "torch"), "" for none;
-      ``rounding``: the rounding of integers in that runtime; ``reads_integers``: the file
+      ``rounding``: the rounding of integers in that runtime; ``reads_integers``: whether the file
       determines which operators are computed in integers.
-    * ``written``: files can be written in another order (otherwise ``ModelFile.reordered``
-      refuses, with advice); ``after_order``: which runtimes follow the stored order.
+    * ``written``: whether files can be written in another order (otherwise
+      ``ModelFile.reordered`` refuses, with advice); ``after_order``: which runtimes follow the
+      stored order.
 
-    Optional features: ``rows``, the file's network by rows; ``interface``, the network with
+    Optional features: ``rows`` returns the file's network by rows; ``interface``, the network with
     integer inputs and outputs; ``causal``, the network with rows of the past instead of padding;
     ``offline_plan``, the file with an order and a plan for TFLM; ``allocated``, the memory that a
     program has planned; ``labels``, the labels of the elements of each output.

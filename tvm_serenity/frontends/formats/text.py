@@ -21,5 +21,5 @@ FORMAT = Format(
     title="graph in text form",
     suffixes=(".txt", ".graph"),
     read=_read,
-    no_sizes="the text form has no named dimensions to set",
+    no_sizes="the text form has no named dimensions; omit --dim",
 )

@@ -65,7 +65,9 @@ def to_relax(
     if isinstance(source, str | os.PathLike):
         model: Any = load(source, dims, signature=signature)
     elif signature is not None:
-        raise InputError(f"signature {signature!r}: give it where the file is read")
+        raise InputError(
+            f"signature {signature!r}: the model is already read; give the signature to load()"
+        )
     else:
         model = source
     form = format_of(model)
@@ -89,7 +91,7 @@ def to_relax(
 
 def _check_not_opaque(model: ModelFile) -> None:
     if isinstance(model, TakesOpaque) and model.opaque:
-        why = "the user computes it, in firmware alone (serenity build)"
+        why = "it is opaque: only firmware (serenity build) calls functions of the user"
         ops = [op for op in model.graph.ops if op.kind in model.opaque]
         raise refused([(op.kind, f" ({op.name})", why) for op in ops])
 
@@ -98,8 +100,8 @@ def _check_sizes(graph: Graph) -> None:
     for tensor in graph.tensors:
         if tensor.size_bytes > MAX_TENSOR_BYTES:
             raise UnsupportedError(
-                f"tensor {tensor.name!r}: {tensor.size_bytes} bytes; at most {MAX_TENSOR_BYTES} "
-                "can be compiled"
+                f"tensor {tensor.name!r}: {tensor.size_bytes} bytes; the limit for "
+                f"compilation is {MAX_TENSOR_BYTES}"
             )
 
 

@@ -93,7 +93,7 @@ def _moved(binding: relax.VarBinding, known: dict[Any, Any]) -> Any:
     move, source = _move(name), known.get(call.args[0], call.args[0])
     if move is None or not isinstance(source, tvm.ir.GenericConst):
         return None
-    if not isinstance(call.ty, relax.TensorType):  # a split into one part
+    if not isinstance(call.ty, relax.TensorType):  # a split into one part returns a tuple
         return None
     if str(source.ty.dtype.dtype) not in _PLAIN:
         return None

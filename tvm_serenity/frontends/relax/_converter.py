@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Integers:
-    """The treatment of quantised operators.
+    """How quantised operators are converted.
 
-    Their rounding, or "off" for float; see ``to_relax``.
+    ``rounding``: the rounding of integers, or "off" for float; see ``to_relax``.
     """
 
     rounding: str = "tflite"
@@ -30,7 +30,8 @@ class Integers:
     def __post_init__(self) -> None:
         if self.rounding not in (*ROUNDINGS, OFF):
             raise InputError(
-                f"rounding={self.rounding!r}: there are {', '.join((*ROUNDINGS, OFF))}"
+                f"rounding={self.rounding!r} is unknown; choose one of "
+                f"{', '.join((*ROUNDINGS, OFF))}"
             )
         check_dynamic_range(self.dynamic_range, "dynamic_range=")
 
@@ -42,10 +43,10 @@ class Integers:
 
 @dataclass(frozen=True)
 class ReadOperator:
-    """An imported operator; its inputs by number, and the values of constants.
+    """An imported operator: its record, the numbers of its inputs, and its constants.
 
     An omitted input has the number -1. ``states``: the inputs that are states, with their initial
-    values. ``reference``: computes the record in numpy.
+    values. ``reference``: a function that computes the record in numpy.
     """
 
     kind: str
@@ -57,7 +58,7 @@ class ReadOperator:
 
 
 class Wrapper(Protocol):
-    """A tensor of an operator, -1 if omitted; ``qnn_params`` if it is quantised."""
+    """A tensor of an operator: its index (-1 if omitted), and ``qnn_params`` if it is quantised."""
 
     tensor_idx: int
     tensor: "tflite.Tensor"

@@ -40,7 +40,8 @@ def run_importer(convert: Callable[[], tvm.IRModule]) -> tvm.IRModule:
             reason = str(error)
         except Exception:  # the importers assert and raise any type
             reason = (
-                "TVM cannot import the model, for no operator alone; save it in another version"
+                "TVM cannot import the model, and the error does not name an operator; "
+                "export it with another version"
             )
         gc.collect()  # the converter is in a reference cycle
     raise kind(reason)
@@ -48,10 +49,10 @@ def run_importer(convert: Callable[[], tvm.IRModule]) -> tvm.IRModule:
 
 @contextmanager
 def placed(where: str, form: Callable[[], str]) -> Iterator[None]:
-    """Add to errors raised within that they stop the operator ``where``.
+    """Prefix errors that are raised within the context with the operator ``where``.
 
-    Our own reasons are kept. For other exceptions, of TVM or Python, ``form`` describes the
-    unsupported operator.
+    Reasons of our own errors are kept. For other exceptions, of TVM or Python, the message contains
+    ``form()``, a description of the operator's types and options.
     """
     try:
         yield
@@ -60,7 +61,7 @@ def placed(where: str, form: Callable[[], str]) -> Iterator[None]:
     except SerenityError as error:
         reason = str(error)
     except Exception:  # the importers assert and raise any type
-        reason = f"TVM's importer has no conversion of this form ({form()})"
+        reason = f"TVM's importer does not support this form ({form()})"
     else:
         return
     raise UnsupportedError(f"{where}: {with_remedy(reason)}")
@@ -76,7 +77,7 @@ def form_of(types: Iterable[relax.Type | None], options: Iterable[tuple[str, Any
 def type_text(kind: relax.Type | None) -> str:
     """Return the type of a value in words: ``float32[1, 3]``."""
     if kind is None:
-        return "a left out input"
+        return "an omitted input"
     if isinstance(kind, relax.TupleType):
         return f"({', '.join(type_text(field) for field in kind.fields)})"
     if not isinstance(kind, relax.TensorType):

@@ -1,4 +1,4 @@
-"""The check that TVM has a kernel for each operator of a module."""
+"""Check that TVM has a kernel for each operator of a module."""
 
 import tvm
 from tvm import relax
@@ -9,9 +9,9 @@ from tvm_serenity.frontends.relax._importer import form_of, run_importer
 
 
 def with_kernels(mod: tvm.IRModule) -> tvm.IRModule:
-    """Return ``mod``.
+    """Return ``mod`` unchanged if TVM has a kernel for each of its operators.
 
-    Raise :class:`UnsupportedError` with the name of an operator without kernel.
+    Raises :class:`UnsupportedError` with the name of an operator without a kernel.
     """
     try:
         run_importer(lambda: relax.transform.LegalizeOps()(mod))
@@ -21,7 +21,7 @@ def with_kernels(mod: tvm.IRModule) -> tvm.IRModule:
                 if not _has_kernel(binding):
                     raise UnsupportedError(_lacking(binding)) from None
         raise UnsupportedError(
-            f"its operators can be lowered individually, but not together; {REMEDY}"
+            f"TVM can lower its operators individually, but not together; {REMEDY}"
         ) from None
     return mod
 
@@ -31,7 +31,7 @@ def _lacking(binding: relax.Binding) -> str:
     name = str(call.op.name).removeprefix("relax.")
     form = form_of(argument.ty for argument in call.args)
     return (
-        f"operator {name} (value {binding.var.name!r}): TVM has no kernel of this form "
+        f"operator {name} (value {binding.var.name!r}): TVM has no kernel for this form "
         f"({form}); {REMEDY}"
     )
 

@@ -1,4 +1,4 @@
-"""Conversions of ONNX operators that TVM's importer gets wrong, and refused forms.
+"""Convert the ONNX operators that TVM's importer converts wrongly, and refuse unsupported forms.
 
 A converter takes the block builder, the inputs, the attributes and the opset, and returns the Relax
 value. ``refusal`` returns why a form is not converted.
@@ -21,41 +21,41 @@ Converter = Callable[[Any, Sequence[Any], Attributes, int], Any]
 
 
 _DATA_SIZED = frozenset(("AllClassNMS", "NonMaxSuppression", "NonZero", "Unique"))
-"""Operators whose number of results depends on their data."""
+"""Operators whose number of results depends on the values of their inputs."""
 
 
 def refusal(name: str, inputs: Sequence[Any], attributes: Attributes, opset: int) -> str:
-    """Return why this form of an operator is refused, or None."""
+    """Return why this form of an operator is not supported, or ""."""
     if name in _DATA_SIZED:
-        return "with as many results as its data decides"
+        return "its number of results depends on the values of its inputs"
     if name.startswith("Reduce") and 0 in shape_of(inputs[0]):
-        return "of no elements"
+        return "it reduces a tensor without elements"
     if name == "Pow" and dtype_of(inputs[0]).startswith(("int", "uint")) and not _power(inputs):
-        return "of integers by an exponent that is no small constant"
+        return "it raises integers to a power that is not a constant from 1 to 8"
     if name == "BatchNormalization" and (
         attributes.get("training_mode", 0)
         or attributes.get("tvm_custom", {}).get("num_outputs", 1) > 1
     ):
-        return "in training mode"
+        return "it is in training mode"
     if name == "BitShift" and dtype_of(inputs[0]).startswith("int"):
-        return "of signed integers"
+        return "it shifts signed integers"
     if name == "Dropout" and _may_be_true(inputs[2] if len(inputs) > 2 else None):
-        return "in training mode: its result is random"
+        return "it is in training mode, so its result is random"
     if name == "RMSNormalization" and attributes.get("axis", -1) in (0, -inputs[0].ty.ndim):
-        return "over all axes"
+        return "it normalises over all axes"
     if name == "SpaceToDepth" and attributes.get("mode", b"DCR") != b"DCR":
-        return "of mode CRD"
+        return "its mode is CRD"
     if name == "Split" and 0 in _numbers(inputs, 1):
-        return "into parts of no elements"
+        return "it splits off parts without elements"
     if name == "RoiAlign" and attributes.get("mode", b"avg") == b"max":
-        return "of mode max"
+        return "its mode is max"
     if name == "Mod" and not attributes.get("fmod", 0) and dtype_of(inputs[0]).startswith("float"):
-        return "of floats without fmod"
+        return "it takes the remainder of floats without fmod"
     return ""
 
 
 def _numbers(inputs: Sequence[Any], index: int) -> list[Any]:
-    """Return the values of a constant input, or None."""
+    """Return the values of a constant input; an empty list if it is not constant."""
     value = constant(inputs, index)
     return [] if value is None else value.reshape(-1).tolist()
 
@@ -93,7 +93,7 @@ def _pool(maximum: bool) -> Converter:
         extents, size = shape_of(x)[2:], list(attributes["kernel_shape"])
         rank = len(size)
         if rank > 3:
-            raise UnsupportedError(f"a pooling window of {rank} axes; at most 3 are supported")
+            raise UnsupportedError(f"its pooling window has {rank} axes; at most 3 are supported")
         strides = attributes.get("strides", [1] * rank)
         dilations = attributes.get("dilations", [1] * rank)
         spans = [d * (k - 1) + 1 for d, k in zip(dilations, size, strict=True)]
@@ -106,7 +106,8 @@ def _pool(maximum: bool) -> Converter:
         if maximum:
             if attributes["tvm_custom"]["num_outputs"] > 1:
                 raise UnsupportedError(
-                    "its second output, the indices of its maxima, is read; remove the readers"
+                    "the indices of its maxima (its second output) are read, which is "
+                    "not supported; remove their readers"
                 )
             return bb.emit(max_pool(x, extents, windows))
         counted = bool(attributes.get("count_include_pad", 0))
@@ -211,7 +212,9 @@ def _transposed_padding(attributes: Attributes, shape: Sequence[int], kernel: Se
         span = (kernel[axis] - 1) * dilations[axis] + 1
         total = strides[axis] * (shape[axis] - 1) + extra[axis] + span - wanted
         if total < 0:
-            raise UnsupportedError("output_shape is larger than its sums; state pads instead")
+            raise UnsupportedError(
+                "output_shape is larger than the convolution's result; state pads instead"
+            )
         upper = attributes.get("auto_pad", b"NOTSET") == b"SAME_UPPER"
         begins.append(total // 2 if upper else total - total // 2)
         ends.append(total - total // 2 if upper else total // 2)

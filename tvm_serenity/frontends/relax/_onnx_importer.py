@@ -88,8 +88,8 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
                 found = getattr(made, "ty", None)
                 if isinstance(found, relax.TensorType) and not _is_static(found):
                     raise UnsupportedError(
-                        f"operator {node.op_type} (output {name!r}): the shape of its result is "
-                        f"known at run time only; {SIZED}"
+                        f"operator {node.op_type} (output {name!r}): the shape of its "
+                        f"result is known only at run time; {SIZED}"
                     )
                 if kind is None or not kind.HasField("tensor_type"):
                     continue
@@ -103,8 +103,8 @@ class Importer(ONNXGraphImporter):  # type: ignore[misc]
                 wanted = f"{dtype}{extents}"
                 if type_text(found) != wanted:
                     raise UnsupportedError(
-                        f"operator {node.op_type} (output {name!r}): TVM makes {type_text(found)} "
-                        f"of what is {wanted}; {REMEDY}"
+                        f"operator {node.op_type} (output {name!r}): TVM's conversion "
+                        f"returns {type_text(found)}, but ONNX infers {wanted}; {REMEDY}"
                     )
 
 

@@ -59,11 +59,11 @@ class _Layer:
         return self.emit(self.functions[function](x))
 
     def projected(self, x: relax.Expr) -> Any:
-        """Return the contribution of the input to all gates."""
+        """Return the input's contribution to all gates."""
         return self._affine(x, self.weight, self.biases[:1])
 
     def returned(self, hidden: relax.Expr) -> Any:
-        """Return the contribution of the state to all gates."""
+        """Return the state's contribution to all gates."""
         return self._affine(hidden, self.recurrent, self.biases[1:])
 
     def _affine(self, x: relax.Expr, weight: relax.Var, biases: Sequence[Any]) -> Any:
@@ -214,7 +214,9 @@ def _check_lengths(name: str, lengths: relax.Var | None, steps: int) -> None:
         return
     constant = isinstance(lengths, tvm.ir.GenericConst)
     if not constant or (lengths.value.numpy() != steps).any():
-        raise UnsupportedError("sequences of different lengths; remove sequence_lens")
+        raise UnsupportedError(
+            "sequences of different lengths are not supported; remove sequence_lens"
+        )
 
 
 def _functions(
@@ -226,6 +228,6 @@ def _functions(
     for function in names:
         if function not in _FUNCTIONS:
             raise UnsupportedError(
-                f"activation {function}; one of Relu, Sigmoid, Softsign and Tanh has a form here"
+                f"activation {function} is not supported; use Relu, Sigmoid, Softsign or Tanh"
             )
     return [_FUNCTIONS[function] for function in names]

@@ -70,10 +70,12 @@ def upsample(bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attribut
 def resize(
     bb: relax.BlockBuilder, inputs: Sequence[Any], attributes: Attributes, opset: int
 ) -> Any:
-    """Return Resize; None for crops, which are left to TVM."""
+    """Return Resize, or None for tf_crop_and_resize, which is left to TVM."""
     if attributes.get("coordinate_transformation_mode") == b"tf_crop_and_resize":
         if "axes" in attributes or "keep_aspect_ratio_policy" in attributes:
-            raise UnsupportedError("tf_crop_and_resize of some axes")
+            raise UnsupportedError(
+                "tf_crop_and_resize with axes or keep_aspect_ratio_policy is not supported"
+            )
         return None
     if opset < 11:
         return _resized(bb, inputs[0], attributes, (constant(inputs, 1), None), old=True)
@@ -90,16 +92,16 @@ def _resized(
 ) -> Any:
     scales, sizes = (None if a is None or not a.size else a for a in asked)
     if scales is None and sizes is None:
-        raise UnsupportedError(f"to sizes that are known only at run time; {SIZED}")
+        raise UnsupportedError(f"its target sizes are known only at run time; {SIZED}")
     if attributes.get("antialias", 0):
-        raise UnsupportedError("antialiased; resize without antialias")
+        raise UnsupportedError("antialias is not supported; resize without it")
     axes, form = _axes(shape_of(x), attributes, scales, sizes), _Form.of(attributes, old)
     if form.mode not in ("nearest", "linear", "cubic", "bilinear"):
-        raise UnsupportedError(f"of mode {form.mode}")
+        raise UnsupportedError(f"mode {form.mode} is not supported; use nearest, linear or cubic")
     if _is_image(axes, form, len(shape_of(x))):
         return _image(x, axes, form)
     if form.mode != "nearest" and not dtype_of(x).startswith("float"):
-        raise UnsupportedError("of integers, between elements; cast to float32")
+        raise UnsupportedError("interpolation of integers is not supported; cast to float32")
     for axis in axes:
         if axis.extent != axis.size or not axis.is_ratio:
             x = _along(bb, x, axis, form)
@@ -114,7 +116,9 @@ def _axes(
     places = [int(a) % rank for a in attributes.get("axes", range(rank))]
     given = scales if scales is not None else sizes
     if given is None or given.size != len(places):
-        raise UnsupportedError(f"of {len(places)} axes, but other sizes")
+        raise UnsupportedError(
+            f"it resizes {len(places)} axes, but the number of its scales or sizes differs"
+        )
     if scales is not None:
         factors = [np.float32(s) for s in scales]
         return [
@@ -133,7 +137,7 @@ def _axes(
 
 
 def _is_image(axes: Sequence[_Axis], form: _Form, rank: int) -> bool:
-    """Return whether Relax's image operator has the same meaning."""
+    """Return whether Relax's image operator computes the same."""
     moved = [a for a in axes if a.extent != a.size or not a.is_ratio]
     shrunk = any(a.scale < 1 for a in axes)
     return (
@@ -203,7 +207,7 @@ def _coordinates(axis: _Axis, kind: str) -> Array:
         whole = np.float32(axis.size) / (scale * np.float32(axis.extent))
         return np.float32(axis.extent) * half * (one - whole) + middle
     if kind not in ("half_pixel", "pytorch_half_pixel"):
-        raise UnsupportedError(f"of {kind} coordinates")
+        raise UnsupportedError(f"coordinate_transformation_mode {kind} is not supported")
     return middle
 
 

@@ -21,6 +21,6 @@ def shape_of(x: relax.Expr) -> list[int]:
 
 
 def dtype_of(x: relax.Expr) -> str:
-    """Return the element type of a value, None unless it is a tensor."""
+    """Return the element type of a value, "" unless it is a tensor."""
     kind = getattr(x, "ty", None)
     return str(kind.dtype.dtype) if isinstance(kind, relax.TensorType) else ""

@@ -1,4 +1,7 @@
-"""Calls of stand-ins for operators that the user implements, which firmware replaces."""
+"""Emit calls of placeholder kernels for operators that the user implements.
+
+Firmware replaces these kernels by calls of the user's functions.
+"""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,8 +1,8 @@
-"""Pooling windows of PyTorch and ONNX, with explicit padding.
+"""Pooling of PyTorch and ONNX with explicit padding.
 
 TVM's ceiling mode adds windows that are entirely in the padding, and counts elements beyond it.
 Here the number of windows is computed first, the padding is what they need, and an average is the
-sum over the elements that its definition counts.
+sum divided by the number of elements that its definition counts.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class AxisWindow:
         free = extent + self.begin + self.end - self.span
         count = (-(-free // self.stride) if self.ceil else free // self.stride) + 1
         if self.ceil and (count - 1) * self.stride >= extent + self.begin:
-            count -= 1  # a window that starts in the padding at the end
+            count -= 1  # it would start in the padding at the end
         return count
 
     def needed(self, extent: int) -> int:
@@ -70,7 +70,7 @@ def average_pool(
     """Return the average of each window of ``x``, or its sum divided by ``divisor``."""
     if divisor is None and not with_padding and all(w.dilation == 1 for w in windows):
         return _pool("avg", x, extents, windows, count_include_pad=False)
-    # divided by the size of the window
+    # the average over all elements of the window
     summed = _pool("avg", x, extents, windows, count_include_pad=True)
     whole = int(np.prod([window.size for window in windows]))
     counts = np.ones((), np.int64)

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     import tflite
 
 INT4 = 17
-"""The file's type number of 4-bit integers, two per byte."""
+"""The number of the 4-bit integer type in the file; two integers in a byte."""
 _INTEGERS = {2: "int32", 3: "uint8", 4: "int64", 7: "int16", 9: "int8", INT4: "int8"}
 """Tensor types whose parameters are checked, by number."""
 
 
 def check_parameters(graph: "tflite.SubGraph", names: Sequence[str]) -> None:
-    """Raise :class:`InputError` with the first tensor whose parameters are invalid."""
+    """Raise :class:`InputError` for the first tensor whose scales or zero points are invalid."""
     for index, name in enumerate(names):
         tensor = graph.Tensors(index)
         found, dtype = tensor.Quantization(), _INTEGERS.get(tensor.Type())
@@ -39,13 +39,13 @@ def unpacked(data: npt.NDArray[np.uint8], tensor: "tflite.Tensor") -> npt.NDArra
     shape = tuple(int(extent) for extent in np.atleast_1d(tensor.ShapeAsNumpy()))
     count = int(np.prod(shape, dtype=np.int64))
     if 2 * data.size < count:
-        raise UnsupportedError(f"{data.size} bytes for {count} integers of 4 bits")
+        raise UnsupportedError(f"{data.size} bytes are too few for {count} integers of 4 bits")
     both = np.stack([data << 4, data & 0xF0], axis=1).reshape(-1)[:count]
     return np.asarray(both.view(np.int8) >> 4).reshape(shape)
 
 
 def scale_of(tensor: "tflite.Tensor") -> list[float]:
-    """Return the scale and the zero point of an integer tensor, or None."""
+    """Return the scale and zero point of an integer tensor; empty unless it has one scale."""
     found = tensor.Quantization()
     if found is None or tensor.Type() not in _INTEGERS or found.ScaleLength() != 1:
         return []

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 def converted(converter: Converter, op: "tflite.Operator", kind: str) -> Any:
-    """Return the expression of an operator; None if the importer's own is right.
+    """Return the expression of an operator; None if TVM's importer converts it correctly.
 
-    Quantised operators are computed in integers if there is a kernel, otherwise on plain numbers if
-    that form accepts stored values.
+    Quantised operators are computed in integers if there is a kernel, otherwise by the plain form
+    if that accepts stored values.
     """
     if kind in converter.model.opaque:
         return opaque_call(converter, op, kind, FileWriter(converter, op))
@@ -73,7 +73,7 @@ def _values(converter: Converter, op: "tflite.Operator") -> list[Any]:
 
 
 def _in_integers(converter: Converter, op: "tflite.Operator", kind: str, known: Operator) -> Any:
-    """Return the integer form of an operator; None if it has none or none is requested."""
+    """Return the integer form of an operator; None if it has none or float is requested."""
     if known.integers.read is None or known.integers.compute is None:
         return None
     if known.integers.in_float and converter.model.integers.rounding == OFF:
@@ -194,7 +194,7 @@ def readers(graph: Graph, tensor: int) -> list[Reader[int]] | None:
 
 
 class FileWriter(Writer):
-    """A writer of calls for an operator of a file, which knows the readers of each tensor."""
+    """Writes calls for an operator of a file, and knows the readers of each tensor."""
 
     def __init__(self, converter: Converter, op: "tflite.Operator") -> None:
         super().__init__(converter.bb)
@@ -208,7 +208,7 @@ class FileWriter(Writer):
         return self.builder.emit(self.converter.dequantize(value, wrapper))
 
     def stored(self, value: Expr, operand: int | None = None) -> Expr:
-        """Return real numbers quantised as an input (None: the result), if that is quantised."""
+        """Quantise real numbers as an input (None: the result), if that is quantised."""
         wrapper = self.converter.get_output_tensors(self.op)[0]
         if operand is not None:
             wrapper = self.converter.get_input_tensors(self.op)[operand]

@@ -1,4 +1,4 @@
-"""Initial values of variables, and results that need tensors of their own."""
+"""Set initial values of variables, and give each result its own tensor."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ STARTED = "<started>"
 
 
 def begin(converter: Any, variables: Variables) -> None:
-    """Emit constant variables, and the selection of initial values that are not uniform."""
+    """Emit constant variables, and select initial values that are not uniform in the first run."""
     table = converter.exp_tab
     for variable in variables.constants:
         table.set_expr(variable.tensor.name, compat.constant(variable.first))

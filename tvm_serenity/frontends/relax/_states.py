@@ -33,7 +33,7 @@ def state_tensors(
         op, places = graph.Operators(i), operator(kind).state.inputs
         if any(op.InputsLength() <= place or op.Inputs(place) < 0 for place in places):
             raise UnsupportedError(
-                f"operator {kind} ({i}): it has no tensor for a state that it keeps; convert the "
+                f"operator {kind} ({i}): the tensor of its state is missing; convert the "
                 "network again"
             )
         found += [int(op.Inputs(place)) for place in places]
@@ -60,7 +60,7 @@ def initial_values(
 
 
 def unlisted(state: Tensor) -> "tflite.Tensor":
-    """Return a state that the file does not list as an unnamed tensor of a file."""
+    """Return a state that the file does not list as an unnamed tensor of TFLite's schema."""
     import flatbuffers
     import tflite
 

@@ -1,6 +1,6 @@
-"""Conversions of PyTorch operators that TVM's importer lacks or gets wrong.
+"""Convert the PyTorch operators that TVM's importer lacks or converts wrongly.
 
-Each takes a node of the exported graph and the importer, and returns the Relax value, as
+Each converter takes a node of the exported graph and the importer, and returns the Relax value, as
 ``custom_convert_map`` of TVM's importer requires.
 """
 
@@ -23,7 +23,7 @@ Converter = Callable[[Any, Any], Any]
 class Importer(Protocol):
     """TVM's importer.
 
-    The expression of each converted node, and the function under construction.
+    ``env`` has the expression of each converted node; ``block_builder`` the function so far.
     """
 
     env: Mapping["fx.Node", Any]
@@ -44,7 +44,10 @@ def _per_axis(value: int | Sequence[int] | None, rank: int, default: Any = None)
 
 
 def _windows(node: "fx.Node", rank: int, dilated: bool) -> list[AxisWindow]:
-    """Return the windows of a pooling node: kernel_size, stride, padding, (dilation), ceil_mode."""
+    """Return the windows of a pooling node, one per axis.
+
+    The node's arguments are kernel_size, stride, padding, (dilation), ceil_mode.
+    """
     size = _per_axis(node.args[1], rank)
     stride = _per_axis(_argument(node, 2, "stride", None), rank, size)
     padding = _per_axis(_argument(node, 3, "padding", 0), rank)
@@ -67,7 +70,9 @@ def _batched(x: relax.Expr, rank: int, importer: Importer) -> tuple[Any, list[in
 def _pooled(rank: int, maximum: bool, indices: bool = False) -> Converter:
     def convert(node: "fx.Node", importer: Importer) -> Any:
         if indices and any(user.args[1] == 1 and user.users for user in node.users):
-            raise UnsupportedError("the indices of its maxima are read")
+            raise UnsupportedError(
+                "the indices of its maxima are read, which is not supported; remove their readers"
+            )
         emit = importer.block_builder.emit
         x, extents, added = _batched(importer.env[node.args[0]], rank, importer)
         windows = _windows(node, rank, dilated=maximum)
@@ -110,7 +115,7 @@ def _extreme_with_place(largest: bool) -> Converter:
         emit, x = importer.block_builder.emit, importer.env[node.args[0]]
         axis, keep = int(node.args[1]), bool(_argument(node, 2, "keepdim", False))
         if not x.ty.ndim:
-            raise UnsupportedError("of a scalar")
+            raise UnsupportedError("the extreme of a scalar is not supported")
         value, place = (
             (relax.op.max, relax.op.argmax) if largest else (relax.op.min, relax.op.argmin)
         )
@@ -144,7 +149,9 @@ def _adaptive_max(rank: int) -> Converter:
 
     def convert(node: "fx.Node", importer: Importer) -> Any:
         if any(user.args[1] == 1 and user.users for user in node.users):
-            raise UnsupportedError("the indices of its maxima are read")
+            raise UnsupportedError(
+                "the indices of its maxima are read, which is not supported; remove their readers"
+            )
         emit, x = importer.block_builder.emit, importer.env[node.args[0]]
         for axis, size in enumerate(_per_axis(node.args[1], rank), x.ty.ndim - rank):
             extent = _shape(x)[axis]
@@ -178,7 +185,7 @@ def _embedding(node: "fx.Node", importer: Importer) -> Any:
 
 
 def _selected(node: "fx.Node", importer: Importer) -> Any:
-    """Return ``x[:, i]`` without that axis; negative indices count from the end."""
+    """Return ``x[:, i]``, without that axis; a negative index counts from the end."""
     x, axis, index = importer.env[node.args[0]], int(node.args[1]), int(node.args[2])
     axis %= x.ty.ndim
     index %= _shape(x)[axis]
@@ -231,7 +238,7 @@ def _index(node: "fx.Node", importer: Importer) -> Any:
     given = [None if i is None else importer.env[i] for i in node.args[1]]
     axes = [axis for axis, index in enumerate(given) if index is not None]
     if any(_dtype(given[axis]) in ("bool", "uint8") for axis in axes):
-        raise UnsupportedError("a mask, whose number of elements depends on its data")
+        raise UnsupportedError("it indexes with a mask, so the size of its result depends on data")
     shape = _shape(x)
     rest = [axis for axis in range(len(shape)) if axis not in axes]
     common = np.broadcast_shapes(*(tuple(_shape(given[axis])) for axis in axes))
@@ -263,7 +270,7 @@ def _scatter_add(node: "fx.Node", importer: Importer) -> Any:
         importer.env[a] if i != 1 else int(a) for i, a in enumerate(node.args[:4])
     )
     if any(a > b for a, b in zip(_shape(index), _shape(source), strict=True)):
-        raise UnsupportedError("an index larger than its source")
+        raise UnsupportedError("its index is larger than its source")
     emit, sizes = importer.block_builder.emit, _shape(index)
     if _shape(source) != sizes:
         every = list(range(len(sizes)))
@@ -272,7 +279,7 @@ def _scatter_add(node: "fx.Node", importer: Importer) -> Any:
 
 
 def _sum(subtract: bool, swapped: bool = False) -> Converter:
-    """Return ``a + alpha * b`` or ``a - alpha * b``, in PyTorch's promoted type."""
+    """Return a converter to ``a + alpha * b`` or ``a - alpha * b`` in PyTorch's promoted type."""
 
     def convert(node: "fx.Node", importer: Importer) -> Any:
         emit = importer.block_builder.emit
@@ -291,7 +298,10 @@ def _sum(subtract: bool, swapped: bool = False) -> Converter:
 
 
 def _clamp(low: int | None, high: int | None) -> Converter:
-    """Return a clamp to arguments; TVM's bound is infinite for an integer without one."""
+    """Return a converter of clamps; ``low`` and ``high`` are the positions of the bounds.
+
+    TVM uses an infinite bound for integers without one.
+    """
 
     def convert(node: "fx.Node", importer: Importer) -> Any:
         emit = importer.block_builder.emit

@@ -1,4 +1,4 @@
-"""Conversions of ``quantized_decomposed``, the operators of PyTorch's PT2E quantisers.
+"""Convert ``quantized_decomposed``, the operators of PyTorch's PT2E quantisers.
 
 PyTorch computes such a program in float between ``dequantize`` and ``quantize``; scales and zero
 points are literals or buffers of the program. Each operator becomes Relax's operator of the same
@@ -49,20 +49,20 @@ class _Held:
             self.arrays[name] = program.constants[kept]
 
     def values(self, argument: Any, node: "fx.Node") -> Array:
-        """Return the numbers of a scale or of a zero point."""
+        """Return the values of a scale or of a zero point."""
         if isinstance(argument, int | float):
             return np.asarray(argument)
         array = self.arrays.get(argument.name) if hasattr(argument, "name") else None
         if array is None:
             raise UnsupportedError(
-                "it has a scale that is computed at run time; quantise with calibrated scales"
+                "its scale is computed at run time; quantise with calibrated scales"
             )
         return np.asarray(array.detach().numpy())
 
     def converter(self, operator: Any, per_channel: bool) -> Converter:
-        """Return a converter.
+        """Return a converter of quantize or dequantize.
 
-        The arguments are value, scales, zero points, (axis,) limits, type.
+        The node's arguments are value, scales, zero points, (axis,) limits, type.
         """
 
         def convert(node: "fx.Node", importer: Importer) -> Any:

@@ -1,9 +1,9 @@
 """Resource variables of a ``.tflite`` file as states of ``main``.
 
 A variable that the main graph assigns is a state, represented by the tensor of its first handle; a
-variable that is only read is a constant. CALL_ONCE sets the initial values: values that are not
-uniform are selected in the first run, by a flag that is a state too. Variables that CALL_ONCE does
-not assign are zero, as in TFLM: for int8, the zero point.
+variable that is only read is a constant. CALL_ONCE sets the initial values. Initial values that are
+not uniform are selected in the first run, by a flag that is itself a state. Variables that
+CALL_ONCE does not assign are zero, as in TFLM: for int8, the zero point.
 """
 
 from collections.abc import Iterator, Mapping
@@ -99,22 +99,23 @@ def variables(model: TfliteFile) -> Variables:
         first = given.get(key, np.full(shape, _zero(zeros[value]), dtype))
         if first.shape != shape or str(first.dtype) != dtype:
             raise UnsupportedError(
-                f"variable {key[1]!r} is initialised with another shape or type than it has later"
+                f"variable {key[1]!r}: its initial value is "
+                f"{first.dtype}{list(first.shape)}, but it is used as {dtype}{list(shape)}"
             )
         found[handle] = Variable(handle, held, assigned, first)
     return Variables(found, names)
 
 
 def _held(graph: Graph, handle: int) -> tuple[Tensor, int, bool]:
-    """Return the content type of a variable, as a tensor, and whether it is assigned."""
+    """Return a variable's content as a tensor, one tensor of it, and if it is assigned."""
     reads = [op.outputs[0] for op in graph.ops if op.kind == READ and op.inputs[0] == handle]
     kept = [op.inputs[1] for op in graph.ops if op.kind == ASSIGN and op.inputs[0] == handle]
     types = {(graph.tensors[t].shape, graph.tensors[t].dtype) for t in (*reads, *kept)}
     if len(types) != 1:
         name = graph.tensors[handle].name
         raise UnsupportedError(
-            f"operator VAR_HANDLE that makes {name!r}: {len(types)} shapes or types of tensors are "
-            "assigned or read; give a variable one shape and one type"
+            f"operator VAR_HANDLE that makes {name!r}: tensors of {len(types)} shapes or "
+            "types are assigned or read; give a variable one shape and one type"
         )
     ((shape, dtype),) = types
     value = (*kept, *reads)[0]
@@ -148,7 +149,7 @@ def _first_values(graph: Graph, root: Table, tables: tuple[Table, ...]) -> dict[
         index = 0 if options is None else options.i32(_SUBGRAPH)
         if not 0 < index < len(subgraphs):
             raise UnsupportedError(
-                f"operator {op.name}: there is no subgraph {index}; convert the network again"
+                f"operator {op.name}: subgraph {index} does not exist; convert the network again"
             )
         found.update(_assigned(op.name, root, subgraphs[index]))
     return found
@@ -165,7 +166,10 @@ def _assigned(name: str, root: Table, subgraph: Table) -> Iterator[tuple[Key, Ar
         elif kind == ASSIGN and inputs[0] in handles:
             yield handles[inputs[0]], _constant(name, root, tensors[inputs[1]])
         else:
-            raise UnsupportedError(f"operator {name}: {kind} in the subgraph that it runs once")
+            raise UnsupportedError(
+                f"operator {name}: {kind} is not supported in the initialisation subgraph; "
+                "only assign constants to variables there"
+            )
 
 
 def _constant(name: str, root: Table, tensor: Table) -> Array:
@@ -176,6 +180,8 @@ def _constant(name: str, root: Table, tensor: Table) -> Array:
     dtype = TENSOR_TYPES[tensor.u8(TensorField.TYPE)][0]
     shape: Shape = tensor.ints(TensorField.SHAPE)
     if not size or np.dtype(dtype).itemsize * int(np.prod(shape)) != size:
-        raise UnsupportedError(f"operator {name}: it assigns a value that is not constant")
+        raise UnsupportedError(
+            f"operator {name}: it initialises a variable with a value that is not constant"
+        )
     data = np.frombuffer(buffer.source.data[start : start + size], dtype)
     return data.reshape(shape)

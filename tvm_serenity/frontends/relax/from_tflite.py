@@ -53,7 +53,7 @@ try:
     from tvm.relax.frontend.tflite.tflite_frontend import OperatorConverter, from_tflite
 except ImportError as error:
     raise MissingPartError(
-        f"importing .tflite files needs {error.name}: pip install tflite flatbuffers"
+        f"importing .tflite files needs {error.name}; run pip install tflite flatbuffers"
     ) from None
 
 
@@ -62,7 +62,7 @@ def convert(model: TfliteFile, integers: Integers) -> tvm.IRModule:
     root = _Model(model, integers)
     check_parameters(root.Subgraphs(0), [tensor.name for tensor in model.graph.tensors])
     mod = run_importer(lambda: from_tflite(root, op_converter=Converter))
-    main = mod["main"].without_attr("params")  # the attribute holds a second copy of each constant
+    main = mod["main"].without_attr("params")  # it is a second copy of each constant
     graph = root.Subgraphs(0)
     inputs = [scale_of(graph.Tensors(graph.Inputs(i))) for i in range(graph.InputsLength())]
     outputs = [scale_of(graph.Tensors(graph.Outputs(i))) for i in range(graph.OutputsLength())]
@@ -74,7 +74,7 @@ def convert(model: TfliteFile, integers: Integers) -> tvm.IRModule:
     mod["main"] = main.with_attr(OPERATORS, root.labels)
     if root.states:
         mod["main"] = mod["main"].with_attr(STATES, root.first_values())
-    if root.rounds:  # unread concatenations and borders, merged into their readers
+    if root.rounds:  # remove concatenations and padding that were merged into their readers
         mod = relax.transform.DeadCodeElimination(["main"])(mod)
     return mod
 
@@ -88,7 +88,7 @@ def readings(model: TfliteFile) -> list[ReadOperator]:
 
 
 class _Model(tflite.Model):  # type: ignore[misc]
-    """The file with unique names for the tensors of its main graph, as in our graph."""
+    """The file, with the unique tensor names of our graph in its main graph."""
 
     def __init__(self, model: TfliteFile, integers: Integers) -> None:
         root = tflite.Model.GetRootAsModel(model.data, 0)
@@ -179,7 +179,7 @@ class _Tensor(tflite.Tensor):  # type: ignore[misc]
 
 
 class Converter(OperatorConverter):  # type: ignore[misc]
-    """TVM's operator converter without the gaps listed above."""
+    """TVM's operator converter, with the gaps listed above closed."""
 
     convert_map: dict[str, Callable[..., Any]]
     _SUPPORTED_QUANTIZED_OPS = OperatorConverter._SUPPORTED_QUANTIZED_OPS | {
@@ -210,7 +210,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         """Do nothing: the tensor stands for the variable."""
 
     def _named(self, kind: str, convert: Callable[..., Any], op: tflite.Operator) -> Any:
-        """Return an operator's result in a variable, whose name identifies the operator."""
+        """Return an operator's result as a variable whose name identifies the operator."""
         label = _label(self, kind, op)
         with placed(label, partial(self._form, op)):
             made = converted(self, op, kind)
@@ -231,7 +231,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         return "reads " + ", ".join(f"{t.dtype}{list(t.shape or ())}" for t in given)
 
     def _check_result(self, op: tflite.Operator, made: relax.Expr) -> None:
-        """Refuse results of another type than the file's; shapes of rank 0 may be unknown."""
+        """Refuse results whose type or shape differs from the file's; rank 0 may be unknown."""
         (result, *others) = self.get_output_tensors(op) or (None,)
         kind = made.ty
         if result is None or others or not isinstance(kind, relax.TensorType):
@@ -260,7 +260,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         return self.get_tensor_expr(self.get_tensors([input_tensor_idx])[0])
 
     def get_tensor_value(self, tensor_wrapper: Wrapper, is_sparse: bool = False) -> Any:
-        """Return the value of a constant; raise by name for other tensors."""
+        """Return the value of a constant; raise :class:`UnsupportedError` for other tensors."""
         if tensor_wrapper.tensor_idx >= 0 and not tensor_wrapper.buffer.DataLength():
             name = tensor_wrapper.tensor.Name().decode(errors="replace")
             raise UnsupportedError(f"tensor {name!r} must be a constant")
@@ -335,7 +335,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
     def convert_qnn_fused_activation_function(
         self, expr: relax.Expr, fused_activation_fn: int, scale: float, zero_point: int, dtype: str
     ) -> Any:
-        """Clip stored values; limits round in float32, halves away from zero."""
+        """Clip stored values to the quantised limits, which are rounded half away from zero."""
         if fused_activation_fn not in LIMITS:
             return super().convert_qnn_fused_activation_function(
                 expr, fused_activation_fn, scale, zero_point, dtype
@@ -350,11 +350,11 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         return relax.op.clip(expr, *(float(limit) for limit in limits))
 
     def dequantize(self, expr: relax.Expr, tensor: Wrapper) -> Any:
-        """Return real numbers; 64-bit constants (int16 biases) are read as 32-bit."""
+        """Return real numbers; 64-bit constants (int16 biases) are converted to 32 bits first."""
         if self.get_tensor_type_str(tensor.tensor.Type()) == "int64":
             values = self.get_tensor_value(tensor)
             if np.abs(values).max(initial=0) >= 2**31:
-                raise UnsupportedError("a bias of more than 32 bits")
+                raise UnsupportedError("a bias exceeds 32 bits, which is not supported")
             expr = relax.const(values.astype(np.int32), "int32")
         return super().dequantize(expr, tensor)
 
@@ -368,7 +368,7 @@ class Converter(OperatorConverter):  # type: ignore[misc]
         return found
 
     def convert_pool2d(self, op: tflite.Operator, pool_type: str) -> Any:
-        """Round the mean of quantised values instead of truncating it."""
+        """Round the mean of quantised values to nearest instead of truncating it."""
         result = super().convert_pool2d(op, pool_type)
         if pool_type != "average" or self.get_input_tensors(op)[0].qnn_params is None:
             return result
@@ -386,7 +386,7 @@ def _rounded(expr: relax.Expr) -> Any:
 
 
 def _missing(kind: str, op: tflite.Operator) -> Any:
-    raise UnsupportedError(f"TVM's importer lacks {kind}")
+    raise UnsupportedError(f"TVM's importer does not support {kind}")
 
 
 def _label(converter: Converter, kind: str, op: tflite.Operator) -> str:

@@ -1,4 +1,4 @@
-"""Conversion of ``torch.export`` programs to Relax by TVM's importer."""
+"""Convert ``torch.export`` programs to Relax with TVM's importer."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
@@ -31,12 +31,12 @@ def convert(program: "torch.export.ExportedProgram") -> tvm.IRModule:
         from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
     except ImportError as error:
         raise MissingPartError(
-            f"importing exported programs needs {error.name}: pip install 'tvm-serenity[torch]'"
+            f"importing exported programs needs {error.name}; run pip install 'tvm-serenity[torch]'"
         ) from None
     if not isinstance(program, torch.export.ExportedProgram):
         raise InputError(
-            f"a {type(program).__name__} is not a model; pass the path of a .tflite or .onnx file, "
-            "or a torch.export.ExportedProgram"
+            f"a {type(program).__name__} is not a model; pass the path of a .tflite or "
+            ".onnx file, or a torch.export.ExportedProgram"
         )
     return with_kernels(run_importer(lambda: _imported(program, ExportedProgramImporter())))
 
@@ -73,7 +73,7 @@ def _without_importer(convert: Callable[[Any], Any]) -> Converter:
 
 
 def _placed(convert: Converter) -> Converter:
-    """Return the converter with errors that name the node."""
+    """Return a converter whose errors name the node."""
 
     def named(node: "fx.Node", importer: Any) -> Any:
         def form() -> str:
@@ -97,7 +97,7 @@ def _decompositions() -> Any:
 
 
 def _check_value(node: "fx.Node", made: relax.Expr | None) -> None:
-    """Refuse a node with another type or shape than PyTorch's."""
+    """Refuse a node whose converted type or shape differs from PyTorch's."""
     value, found = node.meta.get("val"), getattr(made, "ty", None)
     if not hasattr(value, "dtype") or not isinstance(found, relax.TensorType):
         return
@@ -105,13 +105,13 @@ def _check_value(node: "fx.Node", made: relax.Expr | None) -> None:
     extents = getattr(found.shape, "values", None)
     if extents is None or not all(isinstance(e, tvm.tirx.IntImm) for e in extents):
         raise UnsupportedError(
-            f"operator {node.target} ({node.name}): the shape of its result is known at run "
-            f"time only; {SIZED}"
+            f"operator {node.target} ({node.name}): the shape of its result is known only "
+            f"at run time; {SIZED}"
         )
     if (str(found.dtype.dtype), tuple(int(e) for e in extents)) != (dtype, shape):
         raise UnsupportedError(
-            f"operator {node.target} ({node.name}): TVM makes {type_text(found)} of what is "
-            f"{dtype}{list(shape)}; {REMEDY}"
+            f"operator {node.target} ({node.name}): TVM's conversion returns "
+            f"{type_text(found)}, but PyTorch has {dtype}{list(shape)}; {REMEDY}"
         )
 
 
@@ -125,7 +125,7 @@ def _check_converted(program: "torch.export.ExportedProgram", known: Collection[
 
 
 def _check_wide(program: "torch.export.ExportedProgram") -> None:
-    """Refuse narrow floats, which TVM sums in that type or does not support."""
+    """Refuse float16 and bfloat16, which TVM accumulates in that type or does not support."""
     for node in program.graph.nodes:
         value = node.meta.get("val")
         dtype = str(getattr(value, "dtype", "")).removeprefix("torch.")
@@ -133,8 +133,8 @@ def _check_wide(program: "torch.export.ExportedProgram") -> None:
             continue
         if "_to_copy" not in str(node.target):
             raise UnsupportedError(
-                f"operator {node.target} ({node.name}): it computes in {dtype}; export the module "
-                "in float32, as module.float()"
+                f"operator {node.target} ({node.name}): it computes in {dtype}; export "
+                "the module in float32, as module.float()"
             )
 
 
@@ -158,10 +158,12 @@ def module_to_graph(module: "torch.nn.Module", example_inputs: Sequence[Any]) ->
         import torch
     except ImportError:
         raise MissingPartError(
-            "reading PyTorch networks needs torch: pip install 'tvm-serenity[torch]'"
+            "reading PyTorch networks needs torch; run pip install 'tvm-serenity[torch]'"
         ) from None
     if not isinstance(module, torch.nn.Module):
-        raise InputError(f"a {type(module).__name__} is neither a Graph nor a torch.nn.Module")
+        raise InputError(
+            f"a {type(module).__name__} is neither a Graph nor a torch.nn.Module; pass one of these"
+        )
     from tvm_serenity.frontends.relax import to_relax
     from tvm_serenity.relax.read import module_graph
 
@@ -170,7 +172,7 @@ def module_to_graph(module: "torch.nn.Module", example_inputs: Sequence[Any]) ->
         program = torch.export.export(module.eval(), tuple(example_inputs))
     except Exception as error:  # torch raises many types if it cannot trace
         reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(f"{type(module).__name__}: cannot be exported: {reason[0]}") from error
+        raise InputError(f"{type(module).__name__}: torch.export failed: {reason[0]}") from error
     finally:
         module.train(training)
     graph: Graph = module_graph(to_relax(program), type(module).__name__)

@@ -1,6 +1,5 @@
 const ALL_STEPS = data.orders.best.steps;
 const OPS = new Map(data.graph.ops.map((op) => [op.op, op]));
-const BYTES = { tickformat: "~s", ticksuffix: "B", rangemode: "tozero" };
 const MAX_POINTS = 60000;
 const CROWDED = ALL_STEPS > 300;
 const tensorColour = new Map();
@@ -12,11 +11,6 @@ for (const found of [...data.orders.best.ranges, ...data.orders.given.ranges]) {
 
 function clipped(name, most = 64) {
   return name.length > most ? `${name.slice(0, most - 1)}…` : name;
-}
-
-/* A name as Plotly takes it: its labels know some HTML. */
-function short(name) {
-  return clipped(name).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
 /* Steps are counted from the first one shown; these are its number in the whole order, and the peak. */
@@ -69,8 +63,8 @@ function stacked(which) {
   return pieces;
 }
 
-/* One trace a colour, its tensors as closed outlines; where there are too many, the small ones go. */
-function stackTraces(which) {
+/* One outline a colour, of closed parts; where there are too many, the small ones go. */
+function stackLayers(which) {
   const { ranges } = data.orders[which];
   const pieces = stacked(which);
   const bySize = ranges.map((_, i) => i).sort((a, b) => ranges[b].bytes - ranges[a].bytes);
@@ -84,151 +78,187 @@ function stackTraces(which) {
     const { x, y } = outlines.get(key);
     for (const [from, to, base] of pieces[i]) { x.push(from, to); y.push(base + ranges[i].bytes, base + ranges[i].bytes); }
     for (const [from, to, base] of [...pieces[i]].reverse()) { x.push(to, from); y.push(base, base); }
-    x.push(pieces[i][0]?.[0] ?? null, null);
-    y.push((pieces[i][0]?.[2] ?? 0) + ranges[i].bytes, null);
+    x.push(null);
+    y.push(null);
   }
-  return [...outlines].map(([fillcolor, { x, y }]) => ({
-    type: "scatter", mode: "lines", fill: "toself", x, y, fillcolor, hoverinfo: "skip",
-    line: { width: CROWDED ? 0 : 0.6, color: colour("card") },
-  }));
+  const stroke = CROWDED ? "none" : colour("card");
+  return [...outlines].map(([fill, { x, y }]) => ({ kind: "line", x, y, fill, closed: true, width: 0.6, colour: stroke }));
 }
 
-function hoverText(which, step) {
+/* A curve of steps from `first` on: each value holds until the next. */
+function stepCurve(values, first, each = 1) {
+  return {
+    x: values.flatMap((_, i) => [first + each * i, first + each * (i + 1)]), y: values.flatMap((value) => [value, value]),
+  };
+}
+
+function profileText(which, step) {
   const order = data.orders[which];
   const op = opAt(which, step);
   const live = largestFirst(which, step);
-  const lines = live.slice(0, 8).map((found) => `${found.bytes.toLocaleString("en-US")}  ${short(found.name)}`);
+  const lines = live.slice(0, 8).map((found) => `${written(found.bytes)}  ${clipped(found.name)}`);
   if (live.length > 8) lines.push(`and ${live.length - 8} more`);
-  const bytes = order.live_bytes[step].toLocaleString("en-US");
-  return `<b>step ${firstStep(which) + step}: ${short(op.name)}</b><br>${bytes} bytes live<br>${lines.join("<br>")}`;
+  return [`step ${firstStep(which) + step}: ${clipped(op.name)}`, `${written(order.live_bytes[step])} bytes live`, ...lines];
+}
+
+/* The label of a step of an order, where its live memory ends. */
+function profileLabel(which, step) {
+  const { live_bytes: live } = data.orders[which];
+  if (!(step in live)) return null;
+  return { x: firstStep(which) + step + 0.5, y: live[step], lines: profileText(which, step) };
+}
+
+function dotted(y, x0, x1) {
+  return { kind: "line", x: [x0, x1], y: [y, y], colour: colour("peak"), width: 1.5, dash: "2 3" };
 }
 
 function drawProfile(which) {
   const order = data.orders[which];
-  const first = firstStep(which), end = first + stepsShown(which), middle = (first + end) / 2;
-  const steps = order.live_bytes.map((_, step) => first + step);
-  const centres = steps.map((step) => step + 0.5);
+  const first = firstStep(which), end = first + stepsShown(which);
   const top = Math.max(data.orders.given.peak_bytes, data.orders.best.peak_bytes, 1);
-  const outline = {
-    type: "scatter", mode: "lines", hoverinfo: "skip", line: { shape: "hv", width: CROWDED ? 0.6 : 1.2, color: colour("ink") },
-    x: [...steps, end], y: [...order.live_bytes, order.live_bytes.at(-1) ?? 0],
-  };
-  const hover = {
-    type: "scatter", mode: "lines", x: centres, y: order.live_bytes, line: { width: 0 },
-    hovertext: steps.map((_, step) => hoverText(which, step)), hovertemplate: "%{hovertext}<extra></extra>",
-  };
+  const outline = { kind: "line", ...stepCurve(order.live_bytes, first), width: CROWDED ? 0.6 : 1.2, colour: colour("ink") };
   const peak = order.peak_step;
-  const marks = peak == null ? {} : {
-    shapes: [
-      { type: "line", x0: first, x1: end, y0: order.peak_bytes, y1: order.peak_bytes, line: { dash: "dot", width: 1.5, color: colour("peak") } },
-    ],
-    annotations: [{
-      x: peak + 0.5, y: order.peak_bytes, ax: peak < middle ? 34 : -34, ay: -22, arrowcolor: colour("peak"),
-      xanchor: peak < middle ? "left" : "right", showarrow: true, font: { color: colour("peak") },
-      text: `peak ${order.peak_bytes.toLocaleString("en-US")} B, step ${peak}`,
-    }],
-  };
-  return draw(`${which}-chart`, [...stackTraces(which), outline, hover], layoutOf(300, {
-    hovermode: "x", bargap: 0,
-    xaxis: { title: { text: "step" }, range: [first, end], zeroline: false },
-    yaxis: { ...BYTES, title: { text: "live" }, range: [0, top * 1.18] }, ...marks,
-  }));
+  const late = peak !== null && peak > (first + end) / 2;
+  const marks = peak === null ? [] : [
+    dotted(order.peak_bytes, first, end),
+    { kind: "texts", points: [{ x: peak + 0.5, y: order.peak_bytes, dy: -6, colour: colour("peak"), anchor: late ? "end" : "start",
+      text: `peak ${written(order.peak_bytes)} B, step ${peak}` }] },
+  ];
+  return draw(`${which}-chart`, {
+    height: 300, layers: [...stackLayers(which), outline, ...marks],
+    x: { title: "step", range: [first, Math.max(end, first + 1)] }, y: { title: "live", range: [0, top * 1.12], bytes: true },
+    hover: (x) => profileLabel(which, Math.floor(x) - first),
+  });
 }
 
 function tenantLines(found) {
-  return found.tenants.map((t) => `<br>${t.how === "view" ? "view" : "in place"} from step ${t.start}: ${short(t.name)}`).join("");
+  return found.tenants.map((t) => `${t.how === "view" ? "view" : "in place"} from step ${t.start}: ${clipped(t.name)}`);
+}
+
+function arenaText(found) {
+  return [clipped(found.name), `${written(found.bytes)} bytes at ${written(found.offset)}`,
+    `steps ${found.start} to ${found.stop - 1}`, ...tenantLines(found)];
+}
+
+/* The ranges that the chart of the arena draws. */
+function arenaBoxes() {
+  return data.orders.best.ranges.filter((found) => found.bytes > 0 && found.stop > found.start);
 }
 
 function drawArena() {
   const order = data.orders.best;
-  const first = firstStep("best"), end = first + stepsShown("best");
-  const boxes = order.ranges.filter((found) => found.bytes > 0 && found.stop > found.start);
+  const first = firstStep("best"), end = first + stepsShown("best"), boxes = arenaBoxes();
   const cuts = { x: [], y: [] };
   for (const found of boxes) {
-    for (const tenant of found.tenants.filter((t) => t.how === "in place")) {
-      cuts.x.push(tenant.start, tenant.start, null);
+    for (const tenant of found.tenants) {
+      const from = tenant.how === "view" ? found.start : tenant.start; // a view shares from the first step on
+      cuts.x.push(from, from, null);
       cuts.y.push(found.offset, found.offset + found.bytes, null);
     }
   }
-  const traces = [{
-    type: "bar", x: boxes.map((b) => (b.start + b.stop) / 2), width: boxes.map((b) => b.stop - b.start),
-    y: boxes.map((b) => b.bytes), base: boxes.map((b) => b.offset),
-    marker: {
-      color: boxes.map((b) => tensorColour.get(b.name)), line: { width: CROWDED ? 0.2 : 0.8, color: colour("card") },
-      pattern: !boxes.some((b) => b.tenants.length) ? undefined : { shape: boxes.map((b) => (b.tenants.length ? "/" : "")), fgcolor: colour("cut"), fgopacity: 0.55, size: 9, solidity: 0.12, fillmode: "overlay" },
-    },
-    hovertext: boxes.map((b) => `<b>${short(b.name)}</b><br>${b.bytes.toLocaleString("en-US")} bytes at ` +
-      `${b.offset.toLocaleString("en-US")}<br>steps ${b.start} to ${b.stop - 1}${tenantLines(b)}`),
-    hovertemplate: "%{hovertext}<extra></extra>",
-  }, {
-    type: "scatter", mode: "lines", hoverinfo: "skip", ...cuts, line: { width: 2.5, color: colour("cut") },
-  }];
-  return draw("arena-chart", traces, layoutOf(440, {
-    hovermode: "closest", bargap: 0, barmode: "overlay",
-    xaxis: { title: { text: "step" }, range: [first, end], zeroline: false },
-    yaxis: { ...BYTES, title: { text: "offset" }, range: [0, Math.max(order.arena_bytes, 1) * 1.1] },
-    shapes: [{ type: "line", x0: first, x1: end, y0: order.arena_bytes, y1: order.arena_bytes, line: { dash: "dot", width: 1.5, color: colour("peak") } }],
-    annotations: [{
-      x: end, y: order.arena_bytes, xanchor: "right", yanchor: "bottom", showarrow: false,
-      font: { color: colour("peak") }, text: `arena ${order.arena_bytes.toLocaleString("en-US")} B`,
-    }],
+  const bars = boxes.map((found) => ({
+    x0: found.start, x1: found.stop, y0: found.offset, y1: found.offset + found.bytes, colour: tensorColour.get(found.name),
   }));
+  return draw("arena-chart", {
+    height: 440, layers: [
+      { kind: "bars", boxes: bars, stroke: CROWDED ? "none" : colour("card") },
+      { kind: "line", ...cuts, width: 2.5, colour: colour("cut") },
+      dotted(order.arena_bytes, first, end),
+      { kind: "texts", points: [{ x: end, y: order.arena_bytes, dy: -6, anchor: "end", colour: colour("peak"), text: `arena ${written(order.arena_bytes)} B` }] },
+    ],
+    x: { title: "step", range: [first, Math.max(end, first + 1)] }, y: { title: "offset", range: [0, Math.max(order.arena_bytes, 1) * 1.08], bytes: true },
+    hover: (x, y) => {
+      const found = boxes.find((b) => x >= b.start && x < b.stop && y >= b.offset && y < b.offset + b.bytes);
+      return found && { x, y, lines: arenaText(found) };
+    },
+  });
 }
+
+const ORDER_NAMES = { given: "given order", serenity: "best order (least peak)" };
 
 function drawTraffic() {
   const measured = measuredTraffic();
   const orders = [...new Set(measured.map((row) => row.order))];
-  const symbols = ["circle", "square", "diamond"];
   const colours = [colour("soft"), colour("accent"), colour("peak")];
-  const names = { given: "given order", serenity: "best order (least peak)" };
-  const traces = orders.map((order, i) => {
+  const curves = orders.map((order, i) => {
     const rows = measured.filter((row) => row.order === order);
-    return {
-      type: "scatter", mode: "lines+markers", name: names[order] || order,
-      x: rows.map((row) => row.capacity_bytes), y: rows.map((row) => row.total_bytes),
-      marker: { symbol: symbols[i], size: 9, color: colours[i] }, line: { color: colours[i], width: 2 },
-      hovertext: rows.map((row) => `<b>${names[order] || order}</b><br>${row.capacity_bytes.toLocaleString("en-US")} bytes on-chip<br>` +
-        `${row.total_bytes.toLocaleString("en-US")} bytes moved`),
-      hovertemplate: "%{hovertext}<extra></extra>",
-    };
+    return { name: ORDER_NAMES[order] ?? order, ink: colours[i], points: rows.map((row) => ({ x: row.capacity_bytes, y: row.total_bytes, colour: colours[i] })) };
   });
   const rows = measured.filter((row) => row.order === orders[0]);
-  traces.push({
-    type: "scatter", mode: "lines", name: "compulsory", hoverinfo: "skip", x: rows.map((row) => row.capacity_bytes),
-    y: rows.map((row) => row.compulsory_bytes), line: { dash: "dash", color: colour("soft"), width: 1.5 },
-  });
   const capacities = rows.map((row) => row.capacity_bytes);
-  return draw("traffic-chart", traces, layoutOf(340, {
-    showlegend: true, legend: { orientation: "h", y: 1.14, x: 0 }, margin: { l: 74, r: 30, t: 40, b: 56 },
-    xaxis: { title: { text: "on-chip capacity" }, type: "log", tickvals: capacities, ticktext: capacities.map(kib) },
-    yaxis: { ...BYTES, title: { text: "moved" } },
-  }));
+  const points = curves.flatMap(({ name, points: own }) => own.map((point) => ({ ...point, name })));
+  const most = Math.max(1, ...measured.map((row) => row.total_bytes));
+  const names = curves.flatMap(({ name, ink, points: own }) => own.length ? [{ ...own[0], text: name, colour: ink, dx: 8, dy: -8 }] : []);
+  return draw("traffic-chart", {
+    height: 340, layers: [
+      { kind: "line", x: capacities, y: rows.map((row) => row.compulsory_bytes), colour: colour("soft"), dash: "6 4" },
+      ...curves.flatMap(({ ink, points: own }) => [
+        { kind: "line", x: own.map((p) => p.x), y: own.map((p) => p.y), colour: ink, width: 2 }, { kind: "circles", points: own }]),
+      { kind: "texts", points: apart(names, most, 340) },
+    ],
+    x: { title: "on-chip capacity", range: [Math.min(...capacities, 1e9) * 0.9, Math.max(...capacities, 1) * 1.1], log: true, ticks: capacities, bytes: true },
+    y: { title: "moved", range: [0, most * 1.1], bytes: true },
+    hover: (x, y, plot) => {
+      const found = points[nearest(points, x, y, plot)];
+      return found && { ...found, lines: [found.name, `${written(found.x)} bytes on-chip`, `${written(found.y)} bytes moved`] };
+    },
+  });
 }
 
-/* A bar an operator, as high as its most; the line on it goes down to its least. */
+/* Texts at one place stand under each other. */
+function apart(texts, most, height) {
+  const line = 16 * most / height;
+  const placed = [];
+  for (const text of [...texts].sort((a, b) => b.y - a.y)) {
+    const above = placed.filter((other) => Math.abs(other.x - text.x) < 1e-9).at(-1);
+    const y = above ? Math.min(text.y, above.y - line) : text.y;
+    placed.push({ ...text, y });
+  }
+  return placed;
+}
+
+/* RAM against time of the answer and of what stands beside it, each with its name. */
+function drawTrade() {
+  const { unit, points: all } = data.ram_and_time;
+  const timed = all.filter((point) => point.time !== null);
+  if (timed.length < 2) return null;
+  const points = timed.map((point) => ({ x: point.time, y: point.ram_bytes, name: point.name, colour: colour(point === all[0] ? "peak" : "accent") }));
+  const xs = points.map((p) => p.x), most = Math.max(...points.map((p) => p.y), 1);
+  const low = Math.min(...xs), high = Math.max(...xs), span = high - low || high || 1;
+  const middle = (low + high) / 2;
+  const names = points.map((p) => ({ x: p.x, y: p.y, text: clipped(p.name, 40), colour: p.colour, dx: p.x > middle ? -9 : 9, anchor: p.x > middle ? "end" : "start" }));
+  return draw("trade-chart", {
+    height: 300, layers: [{ kind: "circles", points, size: 6 }, { kind: "texts", points: apart(names, most, 230) }],
+    x: { title: `one run, ${unit}`, range: [Math.max(low - 0.15 * span, 0), high + 0.15 * span] },
+    y: { title: "RAM", range: [0, most * 1.15], bytes: true },
+    hover: (x, y, plot) => {
+      const found = points[nearest(points, x, y, plot)];
+      return found && { ...found, lines: [found.name, `${written(found.y)} bytes of RAM`, `${written(Number(found.x.toPrecision(4)))} ${unit}`] };
+    },
+  });
+}
+
+const BAR_PIXELS = 20;
+
+/* A bar an operator with its name, as long as its most; the line in it begins at its least. */
 function drawLatency() {
   if (!data.latency) return null;
   const parts = data.latency.operators;
-  const most = parts.map((part) => part.milliseconds[1]);
+  const most = Math.max(...parts.map((part) => part.milliseconds[1]), 1e-9);
   const total = data.latency.milliseconds[1];
-  return draw("latency-chart", [{
-    type: "bar", x: parts.map((_, i) => i), y: most, marker: { color: colour("accent") },
-    error_y: {
-      type: "data", symmetric: false, array: most.map(() => 0), color: colour("ink"), thickness: 1, width: 0,
-      arrayminus: parts.map((part) => part.milliseconds[1] - part.milliseconds[0]),
+  const boxes = parts.map((part, i) => ({ x0: 0, x1: part.milliseconds[1], y0: -i - 0.15, y1: -i - 0.85, colour: colour("node-to") }));
+  const names = parts.map((part, i) => ({ x: 0, y: -i - 0.5, dx: 5, text: clipped(part.name, 48), colour: colour("node-ink") }));
+  const times = parts.map((part, i) => ({ x: 0, y: -i - 0.5, dx: -6, anchor: "end", text: part.milliseconds[1].toFixed(3), colour: colour("soft") }));
+  const spans = { x: [], y: [] };
+  parts.forEach((part, i) => { spans.x.push(...part.milliseconds, null); spans.y.push(-i - 0.5, -i - 0.5, null); });
+  return draw("latency-chart", {
+    height: BAR_PIXELS * parts.length + 70, layers: [
+      { kind: "bars", boxes }, { kind: "line", ...spans, colour: colour("ink"), width: 2 },
+      { kind: "texts", points: names }, { kind: "texts", points: times }],
+    x: { title: "ms", range: [0, most * 1.05] }, y: { range: [-Math.max(parts.length, 1), 0], hidden: true, title: "" },
+    hover: (x, y) => {
+      const part = parts[Math.floor(-y)];
+      return part && { x, y, lines: [clipped(part.name), `${span(part.milliseconds)} ms`, `${(100 * part.milliseconds[1] / total).toFixed(1)} % of the run`] };
     },
-    hovertext: parts.map((part) => `<b>${short(part.name)}</b><br>${span(part.milliseconds)} ms<br>` +
-      `${(100 * part.milliseconds[1] / total).toFixed(1)} % of the run`),
-    hovertemplate: "%{hovertext}<extra></extra>",
-  }], layoutOf(320, {
-    hovermode: "closest", xaxis: { title: { text: "operator" }, zeroline: false },
-    yaxis: { title: { text: "ms" }, rangemode: "tozero" },
-  }));
-}
-
-function kib(bytes) {
-  for (const [size, unit] of [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]]) {
-    if (bytes >= size) return `${bytes / size} ${unit}`;
-  }
-  return `${bytes} B`;
+  });
 }

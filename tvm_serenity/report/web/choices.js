@@ -1,6 +1,6 @@
 const CHOICE_NAMES = { order: "Order", rewrite: "Rewrite", rows: "Rows" };
 const MOST_SHOWN = 5000;
-let choice = 0;
+let choice = Math.max(data.choices.findIndex((one) => one.name === data.shown_choice), 0);
 
 /* Tabs, of which the arrow keys choose one. */
 function writeChoices() {
@@ -48,21 +48,32 @@ function condensed(live) {
   return Array.from({ length: Math.ceil(live.length / each) }, (_, i) => Math.max(...live.slice(each * i, each * (i + 1))));
 }
 
-function choiceTrace(name, all, line, fill) {
+function choiceCurve(all) {
   const live = condensed(all);
-  const x = live.flatMap((_, step) => [100 * step / live.length, 100 * (step + 1) / live.length]);
-  return { type: "scatter", mode: "lines", name, x, y: live.flatMap((bytes) => [bytes, bytes]), line,
-    fill: fill ? "tozeroy" : "none", hovertemplate: `${name}: %{y:,} bytes<extra></extra>` };
+  return stepCurve(live, 0, 100 / Math.max(live.length, 1));
+}
+
+/* The live bytes after a percentage of the operators. */
+function liveAfter(all, percent) {
+  return all[Math.min(Math.floor(percent * all.length / 100), all.length - 1)];
 }
 
 function drawChoice() {
-  const one = data.choices[choice];
-  return draw("choice-chart", [
-    choiceTrace("after", one.after.live_bytes, { width: 1.5, color: colour("accent") }, true),
-    choiceTrace("before", one.before.live_bytes, { width: 1.5, dash: "dot", color: colour("ink") }, false),
-  ], layoutOf(280, {
-    hovermode: "x", showlegend: true,
-    xaxis: { title: { text: "% of the operators run" }, range: [0, 100], zeroline: false },
-    yaxis: { ...BYTES, title: { text: "live" } },
-  }));
+  const { before, after } = data.choices[choice];
+  const [old, found] = [choiceCurve(before.live_bytes), choiceCurve(after.live_bytes)];
+  const most = Math.max(before.peak_bytes, after.peak_bytes, 1);
+  const peak = (name, side, ink) => ({ x: 100, y: side.peak_bytes, dy: -6, anchor: "end", colour: ink, text: `${name}: peak ${written(side.peak_bytes)} B` });
+  const names = [peak("before", before, colour("ink")), peak("after", after, colour("accent"))];
+  return draw("choice-chart", {
+    height: 280, layers: [
+      { kind: "line", x: [0, ...found.x, 100], y: [0, ...found.y, 0], fill: colour("accent"), opacity: 0.35, closed: true },
+      { kind: "line", ...found, colour: colour("accent") }, { kind: "line", ...old, colour: colour("ink"), dash: "2 3" },
+      { kind: "texts", points: apart(names, most, 200) },
+    ],
+    x: { title: "% of the operators run", range: [0, 100] }, y: { title: "live", range: [0, most * 1.15], bytes: true },
+    hover: (x) => x >= 0 && x <= 100 && before.live_bytes.length && after.live_bytes.length && {
+      x, y: liveAfter(after.live_bytes, x), lines: [`after ${x.toFixed(0)} % of the operators`,
+        `before: ${written(liveAfter(before.live_bytes, x))} bytes`, `after: ${written(liveAfter(after.live_bytes, x))} bytes`],
+    },
+  });
 }

@@ -1,13 +1,10 @@
 const PAPER_PIXELS = 680;
-const CHARTS = [drawChoice, drawNetwork, () => drawProfile("given"), () => drawProfile("best"), drawArena, drawTraffic, drawLatency];
-
-async function drawAll() {
-  for (const chart of CHARTS) await chart();
-  if (ALL_STEPS) bringIntoView(opAt(state.which, state.step));
-}
+const CHARTS = [drawChoice, drawTrade, drawNetwork, () => drawProfile("given"), () => drawProfile("best"), drawArena, drawTraffic, drawLatency];
 
 function redraw() {
-  return drawAll().then(() => { document.body.dataset.drawn = String(Number(document.body.dataset.drawn || 0) + 1); });
+  for (const chart of CHARTS) chart();
+  if (ALL_STEPS) bringIntoView(opAt(state.which, state.step));
+  document.body.dataset.drawn = String(Number(document.body.dataset.drawn || 0) + 1);
 }
 
 function chooseOrder(which) {
@@ -36,6 +33,11 @@ function listen() {
     redraw();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth !== width) redraw(); // a phone's bars change the height alone
+    width = innerWidth;
+  });
   printing();
 }
 
@@ -53,7 +55,7 @@ function listenKeys(id, which) {
     }
     showStep(state.step + by);
     if (id !== "arena-chart") {
-      Plotly.Fx.hover(id, [{ curveNumber: chart.data.length - 1, pointNumber: state.step }]);
+      hoverAt(PLOTS.get(id), profileLabel(which, state.step));
     }
   });
 }
@@ -74,9 +76,10 @@ function printing() {
   });
 }
 
-writeSummary();
+writeAnswer();
 writeClaims();
 writeChoices();
+writeTrade();
 writeRewrites();
 writeNetwork();
 writeTraffic();

@@ -1,5 +1,7 @@
 const state = { which: "best", step: 0 };
 const MARGIN = 28;
+const MARGINS = { l: MARGIN, r: MARGIN, t: MARGIN, b: MARGIN };
+let squareSize = 0;
 
 /* Pixels between two layers: labels fit where there are few. */
 function spacing() {
@@ -14,10 +16,17 @@ function stepOf(which) {
 }
 
 function opText(op, step) {
-  const side = (name, tensors) => tensors.slice(0, 6).map(([t, size]) => `<br>${name} ${size.toLocaleString("en-US")}  ${short(t)}`).join("") +
-    (tensors.length > 6 ? `<br>and ${tensors.length - 6} more` : "");
-  const scratch = op.workspace_bytes ? `<br>workspace ${op.workspace_bytes.toLocaleString("en-US")}` : "";
-  return `<b>${step === null ? "outside the shown steps" : `step ${step}`}: ${short(op.name)}</b><br>${short(op.kind)}${side("reads", op.reads)}${side("writes", op.writes)}${scratch}`;
+  const side = (name, tensors) => [
+    ...tensors.slice(0, 6).map(([t, size]) => `${name} ${written(size)}  ${clipped(t)}`), ...(tensors.length > 6 ? [`and ${tensors.length - 6} more`] : [])];
+  const scratch = op.workspace_bytes ? [`workspace ${written(op.workspace_bytes)}`] : [];
+  const place = step === null ? "outside the shown steps" : `step ${step}`;
+  return [`${place}: ${clipped(op.name)}`, clipped(op.kind), ...side("reads", op.reads), ...side("writes", op.writes), ...scratch];
+}
+
+/* The colour of a step between those of the first and the last. */
+function shade(step, first, last) {
+  const share = (step - first) / Math.max(last - first, 1);
+  return `color-mix(in srgb, ${colour("node-to")} ${(100 * share).toFixed(1)}%, ${colour("node-from")})`;
 }
 
 function drawNetwork() {
@@ -26,51 +35,43 @@ function drawNetwork() {
   const rows = ops.map((op) => op.row);
   const low = rows.reduce((a, b) => Math.min(a, b), rows[0] ?? 0), high = rows.reduce((a, b) => Math.max(a, b), rows[0] ?? 0);
   const rowHeight = Math.min(34, Math.max(11, 460 / Math.max(high - low + 1, 1)));
-  const size = Math.max(5, Math.min(24, gap * 0.78, rowHeight * 0.82));
+  squareSize = Math.max(5, Math.min(24, gap * 0.78, rowHeight * 0.82));
   const lines = { x: [], y: [] };
   for (const path of edges) {
     for (const [x, y] of path) { lines.x.push(x); lines.y.push(-y); }
     lines.x.push(null);
     lines.y.push(null);
   }
-  const step = stepOf(state.which);
-  const labels = size >= 17;
-  const traces = [
-    { type: "scatter", mode: "lines", hoverinfo: "skip", ...lines, line: { width: ops.length > 400 ? 0.7 : 1.2, color: colour("edge"), shape: "linear" } },
-    {
-      type: "scatter", mode: labels ? "markers+text" : "markers", x: ops.map((op) => op.layer), y: ops.map((op) => -op.row),
-      text: labels ? step.map((at) => at ?? "") : undefined, textfont: { size: size > 20 ? 11 : 9, color: colour("node-ink") },
-      marker: {
-        symbol: "square", size, color: step, line: { width: 0.8, color: colour("card") },
-        colorscale: [[0, colour("node-from")], [1, colour("node-to")]], cmin: firstStep(state.which), cmax: firstStep(state.which) + Math.max(stepsShown(state.which) - 1, 1),
-      },
-      hovertext: ops.map((op, i) => opText(op, step[i])), hovertemplate: "%{hovertext}<extra></extra>",
-    },
-    { type: "scatter", mode: "markers", hoverinfo: "skip", x: [null], y: [null], marker: { symbol: "square-open", size: size + 7, color: colour("accent"), line: { width: 3.5 } } },
-    { type: "scatter", mode: "markers", hoverinfo: "skip", x: [null], y: [null], marker: { symbol: "square-open", size: size + 3, color: colour("peak"), line: { width: 3 } } },
-  ];
-  markPeak(traces[3]);
-  markNow(traces[2]);
+  const step = stepOf(state.which), first = firstStep(state.which), last = first + stepsShown(state.which) - 1;
+  const points = ops.map((op, i) => ({ x: op.layer, y: -op.row, colour: step[i] === null ? colour("card") : shade(step[i], first, last) }));
+  const numbers = squareSize < 17 ? [] : points.map(({ x, y }, i) => ({ x, y, text: String(step[i] ?? ""), colour: colour("node-ink"), anchor: "middle" }));
   const width = Math.max(document.querySelector("#network .scroll").clientWidth - 2, gap * data.graph.layers + 2 * MARGIN);
-  const height = Math.max(150, rowHeight * (high - low + 1) + 2 * MARGIN);
-  const plain = { showgrid: false, zeroline: false, showticklabels: false, showline: false, fixedrange: false };
-  return draw("graph-chart", traces, layoutOf(height, {
-    width, margin: { l: MARGIN, r: MARGIN, t: MARGIN, b: MARGIN }, hovermode: "closest", dragmode: "pan",
-    xaxis: { ...plain, range: [-0.6, Math.max(data.graph.layers - 0.4, 0.6)] },
-    yaxis: { ...plain, range: [-high - 0.7, -low + 0.7] },
-  }), { ...CONFIG, responsive: false, scrollZoom: false });
+  draw("graph-chart", {
+    width, height: Math.max(150, rowHeight * (high - low + 1) + 2 * MARGIN), margin: MARGINS,
+    layers: [
+      { kind: "line", ...lines, colour: colour("edge"), width: ops.length > 400 ? 0.7 : 1.2 },
+      { kind: "squares", points, size: squareSize, stroke: colour("edge") }, { kind: "texts", points: numbers, size: squareSize > 20 ? 11 : 9 },
+    ],
+    x: { range: [-0.6, Math.max(data.graph.layers - 0.4, 0.6)], hidden: true }, y: { range: [-high - 0.7, -low + 0.7], hidden: true },
+    hover: (x, y, plot) => {
+      const at = nearest(points, x, y, plot, squareSize);
+      return at < 0 ? null : { ...points[at], lines: opText(ops[at], step[at]) };
+    },
+  });
+  markSteps();
 }
 
-function markPeak(trace) {
-  const peak = peakStep(state.which);
-  if (peak == null) return;
-  const op = opAt(state.which, peak);
-  Object.assign(trace, { x: [op.layer], y: [-op.row] });
-}
-
-function markNow(trace) {
-  const op = opAt(state.which, state.step);
-  if (op) Object.assign(trace, { x: [op.layer], y: [-op.row] });
+/* Frame the operators of the peak and of the current step. */
+function markSteps() {
+  const plot = PLOTS.get("graph-chart");
+  if (!plot) return;
+  const frame = (step, name, more) => {
+    const op = step === null ? null : opAt(state.which, step);
+    if (!op) return [];
+    const size = squareSize + more;
+    return [svg("rect", { x: plot.X(op.layer) - size / 2, y: plot.Y(-op.row) - size / 2, width: size, height: size, fill: "none", stroke: colour(name), "stroke-width": 3, class: name })];
+  };
+  plot.over.replaceChildren(...frame(state.step, "accent", 7), ...frame(peakStep(state.which), "peak", 3));
 }
 
 function writeNow() {
@@ -95,7 +96,7 @@ function showStep(step) {
   writeNow();
   const op = opAt(state.which, state.step);
   if (!op) return;
-  Plotly.restyle("graph-chart", { x: [[op.layer]], y: [[-op.row]] }, [2]);
+  markSteps();
   bringIntoView(op);
 }
 

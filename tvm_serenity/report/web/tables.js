@@ -34,38 +34,55 @@ function table(columns, rows, caption) {
   return made;
 }
 
-function figure(name, path, ...notes) {
-  const small = element("small", {}, ...notes);
-  return element("div", {}, element("dt", {}, name), element("dd", {}, shown(path), " B", small));
+/* The claims that answer: what they are about stands at the top of the page. */
+const ANSWERS = new Set(["build", "least", "alone", "ram", "flash", "conflict", "way-out", "command"]);
+
+/* The leading figure with its unit: RAM of the best build, else the least live memory. */
+function leadingFigure() {
+  const [first] = data.explain.claims;
+  if (first.build) {
+    const { milliseconds } = first.build;
+    const time = milliseconds === null ? "" : `, ${written(Number(milliseconds[1].toPrecision(3)))} ms a run`;
+    return ["explain.claims.0.build.ram_bytes", `bytes of RAM${first.fits ? time : ", which is too much"}`];
+  }
+  if (first.peak_bytes !== undefined) return ["explain.claims.0.peak_bytes", "bytes of live memory"];
+  return ["schedule.schedule.peak_bytes", "bytes of live memory, by the order alone"];
 }
 
-function writeSummary() {
-  const s = data.schedule.schedule;
+function writeAnswer() {
   document.getElementById("summary").append(
     shown("schedule.ops"), " operators, ", shown("schedule.state_bytes"), " bytes of state, ",
     shown("weights.constant_bytes"), " bytes of weights");
-  const proof = s.outcome === "optimal" ? "proved: no order needs less" : `${s.outcome}, bound `;
-  const bound = s.outcome === "optimal" ? [] : [shown("schedule.schedule.lower_bound_bytes")];
-  document.getElementById("figures").append(
-    figure("Peak, given order", "schedule.given.peak_bytes", "arena ", shown("schedule.given.arena_bytes")),
-    figure("Peak, best order", "schedule.schedule.peak_bytes", proof, ...bound),
-    figure("Arena, best order", "schedule.schedule.arena_bytes", data.schedule.schedule.arena_outcome),
-    figure("Peak after rewriting", "rewrite.schedule.peak_bytes", data.rewrite.schedule.outcome));
+  const [path, unit] = leadingFigure();
+  const box = document.getElementById("answer");
+  box.append(element("p", { id: "lead" }, shown(path), element("small", {}, ` ${unit}`)));
+  data.explain.claims.forEach((claim, i) => {
+    if (ANSWERS.has(claim.kind)) box.append(element("p", { class: claim.kind }, shown(`explain.claims.${i}.text`)));
+  });
+}
+
+/* RAM and time of the answer and of what stands beside it; the chart needs two that were timed. */
+function writeTrade() {
+  const { unit, points } = data.ram_and_time;
+  const columns = [[""], ["RAM, bytes", "number"], [unit, "number"]];
+  const rows = points.map((point, i) => ({ chosen: i === 0, cells: [
+    point.name, shown(`ram_and_time.points.${i}.ram_bytes`), point.time === null ? "" : written(Number(point.time.toPrecision(4)))] }));
+  document.getElementById("trade-table").append(table(columns, rows));
+  if (points.filter((point) => point.time !== null).length < 2) document.getElementById("trade-chart").remove();
 }
 
 const HEADINGS = {
-  build: "Best build", least: "Least memory", alone: "Least memory", command: "",
-  ram: "Best build", flash: "Best build", conflict: "Best build", "way-out": "Best build",
   peak: "The peak", order: "The peak", bound: "Lower bound of every order",
   measure: "Measures that lower the peak", refused: "Measures that lower the peak",
-  "rows-floor": "Limit of bands of rows", channels: "Channels without effect", signatures: "Entry points",
+  channels: "Channels without effect",
 };
 
 function writeClaims() {
   const box = document.getElementById("claims");
   let heading = "";
   data.explain.claims.forEach((claim, i) => {
-    if (!["", heading].includes(HEADINGS[claim.kind])) {
+    if (ANSWERS.has(claim.kind)) return;
+    if (HEADINGS[claim.kind] !== heading) {
       heading = HEADINGS[claim.kind];
       box.append(element("h3", {}, heading));
     }
@@ -126,11 +143,18 @@ function writeTraffic() {
   document.getElementById("traffic-table").append(table(columns, rows));
 }
 
+/* Whether a network fits a board: by its order alone, as built, or perhaps when it is built. */
+function verdictOf(board) {
+  if (board.fits) return "fits";
+  if (board.best_fits) return "fits as built";
+  if (board.may_fit) return "build may fit";
+  return board.arena_proved || board.flash_spare_bytes < 0 ? "too small" : "no room found";
+}
+
 function writeBoards() {
   const rows = data.boards.map((board, i) => {
     const cell = (key) => shown(`boards.${i}.${key}`);
-    const small = board.arena_proved || board.flash_spare_bytes < 0 ? "too small" : "no room found";
-    const verdict = element("span", { class: board.fits ? "good" : "bad" }, board.fits ? "fits" : small);
+    const verdict = element("span", { class: board.fits || board.best_fits ? "good" : "bad" }, verdictOf(board));
     return { chosen: board.board === data.board, cells: [
       board.title, cell("ram_needed_bytes"), cell("ram_bytes"), cell("ram_spare_bytes"),
       cell("stack_bytes"), cell("constant_bytes"), cell("flash_bytes"), verdict] };

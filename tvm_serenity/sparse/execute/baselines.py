@@ -1,4 +1,7 @@
-"""Other libraries that run a layered network: MKL, scipy, dense BLAS; neuron-major."""
+"""Runs a layered network with other libraries: MKL (sparse and dense) and scipy.
+
+Values have the layout (neurons, batch).
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,11 +25,11 @@ Run = Callable[[Array], Array]
 
 
 class Layers:
-    """A layered network as one matrix a layer, with its biases and activations.
+    """A layered network as one matrix per layer, with biases and activations.
 
-    A network is layered here where every connection joins consecutive levels, constants aside
-    (what depends on constants only is folded into biases), and all outputs are of the last level.
-    Values between layers begin ``past`` bytes after a cache line.
+    A network is layered if every connection joins consecutive levels and all outputs are on the
+    last level. Constant neurons are folded into biases first. Values between layers begin ``past``
+    bytes after a cache line. Raises :class:`UnsupportedError` for other networks.
     """
 
     def __init__(self, net: FFNN, past: int = NUMPY) -> None:
@@ -35,15 +38,22 @@ class Layers:
             from scipy import sparse
         except ImportError as error:
             raise MissingPartError(
-                "this comparison needs scipy: pip install 'tvm-serenity[sparse]'"
+                "the comparison with other libraries needs scipy: "
+                "pip install 'tvm-serenity[sparse]'"
             ) from error
         fold = folded(net)
         varies, live = fold.varies, fold.varies[net.sources]
         level = levels(net.neurons, net.sources[live], net.targets[live])
         if (level[net.targets[live]] != level[net.sources[live]] + 1).any():
-            raise UnsupportedError("a connection skips a level: the others compute by layers")
+            raise UnsupportedError(
+                "the network is not layered: a connection skips a level, so libraries that compute "
+                "layer by layer cannot run it"
+            )
         if (level[net.outputs] != level.max()).any():
-            raise UnsupportedError("an output before the last level: the others compute by layers")
+            raise UnsupportedError(
+                "the network is not layered: an output is not on the last level, so libraries that "
+                "compute layer by layer cannot run it"
+            )
         self.matrices: list[Any] = []
         self.biases: list[Array] = []
         self.rectified: list[bool] = []
@@ -75,7 +85,7 @@ class Layers:
     def runner(
         self, products: list[Callable[[Array, Array], None]], batch: int, epilogue: bool
     ) -> Run:
-        """Return the chain of ``products``, with or without bias and activation."""
+        """Return a function that runs ``products``, with bias and activation if ``epilogue``."""
         buffers = [aligned((m.shape[0], batch), self.past) for m in self.matrices]
 
         def run(x: Array) -> Array:
@@ -94,19 +104,19 @@ class Layers:
 
 
 def mkl_sparse(layers: Layers, batch: int, epilogue: bool = True) -> Run:
-    """Return MKL's sparse products, layer by layer (CSRMM)."""
+    """Return a function that runs the layers with MKL's sparse products (CSR)."""
     matrices = [mkl.Csr(matrix, batch) for matrix in layers.matrices]
     return layers.runner([one.product for one in matrices], batch, epilogue)
 
 
 def mkl_dense(layers: Layers, batch: int, epilogue: bool = True) -> Run:
-    """Return MKL's dense products of the same layers, zeros included."""
+    """Return a function that runs the layers with MKL's dense products, zeros included."""
     dense = [np.ascontiguousarray(m.toarray(), dtype=np.float32) for m in layers.matrices]
     return layers.runner([partial(mkl.gemm, a) for a in dense], batch, epilogue)
 
 
 def scipy_sparse(layers: Layers, batch: int, epilogue: bool = True) -> Run:
-    """Return scipy's sparse products."""
+    """Return a function that runs the layers with scipy's sparse products."""
 
     def product(matrix: "scipy.sparse.csr_matrix", x: Array, out: Array) -> None:
         out[:] = matrix @ x
@@ -119,4 +129,4 @@ BASELINES: dict[str, Callable[[Layers, int, bool], Run]] = {
     "scipy": scipy_sparse,
     "dense": mkl_dense,
 }
-"""By name: sparse MKL, sparse scipy, dense MKL."""
+"""The libraries by name: sparse MKL, sparse scipy, dense MKL."""

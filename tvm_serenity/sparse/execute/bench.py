@@ -1,4 +1,4 @@
-"""Times of a network: ours, MKL with and without epilogue, scipy, dense; one thread each."""
+"""Measures a network against MKL (sparse and dense) and scipy, each on one thread."""
 
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,12 +13,12 @@ from tvm_serenity.sparse.execute.tuning import REPEATS, compile, measure, tuned
 from tvm_serenity.sparse.network import FFNN
 
 TOLERANCE = 1e-4
-"""Tolerance of the outputs' difference, relative to the largest output."""
+"""Largest allowed difference of an output, relative to the largest output."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """Microseconds of one batch, the least of several rounds.
+    """The times of one batch in microseconds, each the minimum of several rounds.
 
     ``baselines``: the times of other libraries by name; ``-alone``: without bias and activation.
     ``ceiling_gflops``: the measured limit of one load per multiply-add (see :func:`ceiling`);
@@ -45,7 +45,7 @@ def times(
     *,
     past: int = NUMPY,
 ) -> Times:
-    """Return the times of ``net``; every run is first compared with the exact computation.
+    """Measure ``net`` and return the times; all outputs are compared with exact ones first.
 
     Values are neuron-major, (neurons, batch), on all sides. Inputs, and the baselines' values
     between layers, begin ``past`` bytes after a cache line; all sides are faster at 0.
@@ -82,11 +82,10 @@ def times(
 
 @cache
 def ceiling(batch: int = 128) -> float:
-    """Return the GFLOP/s of our kernel with all values in the first cache and long loops.
+    """Return the measured GFLOP/s of our kernel with long loops and all values in the L1 cache.
 
-    Each multiply-add loads one vector, so the load ports are the limit. It is no bound if neurons
-    are computed together: a load then serves several multiply-adds, and a dense enough network runs
-    faster.
+    Each multiply-add loads one vector, so the load ports are the limit. A network whose neurons
+    are computed together may be faster, because one load then serves several multiply-adds.
     """
     width, depth = 40, 60
     net = FFNN.from_layers([np.full((width, width), 1 / width)] * depth)
@@ -99,4 +98,7 @@ def ceiling(batch: int = 128) -> float:
 def _compare(name: str, outputs: object, exact: np.ndarray) -> None:
     difference = float(np.abs(np.asarray(outputs) - exact).max())
     if not difference <= TOLERANCE * max(1.0, float(np.abs(exact).max())):
-        raise CheckError(f"{name}: outputs differ by {difference} from the exact ones")
+        raise CheckError(
+            f"{name}: the outputs differ by up to {difference} from the exact computation, more "
+            f"than {TOLERANCE} of the largest output"
+        )

@@ -1,4 +1,4 @@
-"""Orders for the cache: by level, by block of sources, by target."""
+"""Blocked orders for the cache: connections by level, then by block of sources, then by target."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,14 +9,15 @@ from numpy.typing import NDArray
 from tvm_serenity.sparse.network import FFNN, Ints, Longs
 
 WINDOW = 512
-"""Number of targets that are searched for partners."""
+"""Number of targets among which those with common sources are grouped."""
 
 
 @dataclass(frozen=True)
 class Blocking:
-    """An order, and the number of the block of each of its connections (W, rising).
+    """A blocked order of W connections.
 
-    All connections of a block have targets of one level.
+    ``block`` (W, ascending): the block number of each connection of ``order``. All targets of a
+    block are of the same level.
     """
 
     order: Ints
@@ -26,10 +27,12 @@ class Blocking:
 def blocked(
     net: FFNN, rows: int | None = None, targets: int | None = None, together: int = 1
 ) -> Blocking:
-    """Return the order by level, part of about ``targets`` targets, block of ``rows`` sources.
+    """Return the blocked order of ``net``: by level, part of a level, block of sources, target.
 
-    None: all of a level. Inside a block, ``together`` targets that share sources follow each other,
-    and those with as many connections: loops of one length are predicted by the processor.
+    A part has about ``targets`` targets and a block ``rows`` sources; None stands for all of a
+    level. Within a block, ``together`` targets with common sources are neighbours, and targets with
+    equal numbers of connections are neighbours, because the processor predicts loops of equal
+    length.
     """
     level = net.levels
     part, block = _parts(level, targets), _parts(level, rows)
@@ -48,7 +51,10 @@ def blocked(
 
 
 def _parts(level: Ints, largest: int | None) -> Longs:
-    """Return the number of the part of each neuron: levels cut into even parts."""
+    """Return the part number of each neuron: each level is cut into parts of equal size.
+
+    A part has at most ``largest`` neurons; None: one part per level.
+    """
     width = np.bincount(level)
     parts = np.maximum(1, np.rint(width / (largest or len(level))).astype(np.int64))
     order = np.argsort(level, kind="stable")
@@ -59,7 +65,7 @@ def _parts(level: Ints, largest: int | None) -> Longs:
 
 
 def _partners(net: FFNN, order: NDArray[Any], number: Longs, together: int) -> Longs:
-    """Return the place of each connection's target in its block."""
+    """Return the position of each connection's target within its block."""
     place = np.empty(len(order), dtype=np.int64)
     begins = np.append(np.flatnonzero(np.diff(number, prepend=-1)), len(order))
     for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
@@ -79,10 +85,10 @@ def _partners(net: FFNN, order: NDArray[Any], number: Longs, together: int) -> L
 
 
 def _matched(feeds: NDArray[np.float32], together: int) -> list[list[int]]:
-    """Return the rows in groups that share columns.
+    """Return the rows of ``feeds`` in groups of ``together`` rows with many common columns.
 
-    Greedy: the row with most columns takes the rows with most columns in common; a difference in
-    number counts against a row as much, since the surplus is not shared.
+    The grouping is greedy: the row with the most columns takes the rows with the best scores. The
+    score of a row is its number of common columns, less the difference in the number of columns.
     """
     size = feeds.sum(axis=1)
     alike = feeds @ feeds.T - np.abs(size[:, None] - size[None, :])
@@ -104,7 +110,7 @@ def _matched(feeds: NDArray[np.float32], together: int) -> list[list[int]]:
 
 
 def _by_length(feeds: NDArray[np.float32], groups: list[Longs]) -> Longs:
-    """Return the rows: full groups first, then by shared and own columns."""
+    """Return the rows: full groups first, then by their numbers of shared and own columns."""
     keys = []
     for rows in groups:
         chosen = feeds[rows]

@@ -1,4 +1,4 @@
-"""Compiled networks: run on batches of one size."""
+"""Compiled networks, which run on batches of a fixed size."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,20 +17,21 @@ from tvm_serenity.sparse.network import FFNN, Ints
 Array = NDArray[np.float32]
 
 LINE = 64
-"""Bytes of a cache line."""
+"""Size of a cache line in bytes."""
 NUMPY = 16
-"""Bytes after a cache line at which numpy's large arrays begin, because of malloc's header."""
+"""Offset in bytes from a cache line at which large numpy arrays begin, due to malloc's header."""
 REREAD = 4
-"""Number of reads in place per input above which copying it to cache lines is faster (measured)."""
+"""Number of reads per input above which a copy to aligned memory is faster (measured)."""
 
 
 @dataclass(frozen=True)
 class LoopChoice:
-    """The blocking of a network: ``rows`` of sources, ``tile`` of the batch.
+    """The parameters of a network's loops.
 
-    ``rows`` None: one block; -M: the greedy order for M values. ``staged``: inputs are copied
-    before use. ``together``: neurons computed at once. ``targets``: neurons of a part of a level;
-    None: all.
+    ``rows``: sources per block; None: one block; -M: no blocks, but the greedy order for M values.
+    ``tile``: columns of the batch that are computed together. ``staged``: whether inputs are copied
+    to slots before use. ``together``: neurons that are computed together. ``targets``: neurons per
+    part of a level; None: all neurons of a level.
     """
 
     rows: int | None
@@ -41,9 +42,10 @@ class LoopChoice:
 
 
 class CompiledNetwork:
-    """A network that runs on batches of one size; not thread-safe.
+    """A network that is compiled for one batch size; not thread-safe.
 
-    Its results equal the dense computation up to the rounding of float32 sums in another order.
+    Its results equal those of the dense computation, up to the rounding of float32 sums in a
+    different order.
     """
 
     def __init__(self, net: FFNN, plan: Groups, batch: int, tile: int, parallel: bool) -> None:
@@ -71,18 +73,20 @@ class CompiledNetwork:
         ]
 
     def __call__(self, inputs: ArrayLike) -> Array:
-        """Return the outputs, ``(batch, outputs)``, for ``(batch, inputs)``."""
+        """Return the outputs (batch, outputs) of the inputs (batch, inputs)."""
         rows = np.asarray(inputs, dtype=np.float32)
         if rows.ndim != 2:
-            raise InputError(f"the inputs have shape {rows.shape}; expected (batch, inputs)")
+            raise InputError(
+                f"the inputs have shape {rows.shape}; give an array of shape (batch, inputs)"
+            )
         return np.ascontiguousarray(self.columns(rows.T).T)
 
     def columns(self, inputs: ArrayLike) -> Array:
-        """Return the outputs, ``(outputs, batch)``, for ``(inputs, batch)``: no transposes."""
+        """Return the outputs (outputs, batch) of the inputs (inputs, batch), without transposes."""
         x = np.ascontiguousarray(inputs, dtype=np.float32)
         expected = (len(self.net.inputs), self.batch)
         if x.shape != expected:
-            raise InputError(f"inputs have shape {x.shape}, expected {expected} by columns")
+            raise InputError(f"the inputs have shape {x.shape}; give (inputs, batch) = {expected}")
         if self.padded != self.batch:
             x = np.pad(x, ((0, 0), (0, self.padded - self.batch)))
         out = np.empty((len(self.net.outputs), self.padded), dtype=np.float32)
@@ -94,7 +98,7 @@ class CompiledNetwork:
         return out[:, : self.batch]
 
     def _readable(self, x: Array) -> Any:
-        """Return the inputs for the kernel, copied to cache lines where that is faster."""
+        """Return ``x`` for the kernel, copied to aligned memory if that is faster."""
         shared = _shared(x)
         if self._lined is None or shared.data_ptr() % LINE == 0:
             return shared
@@ -103,9 +107,9 @@ class CompiledNetwork:
 
 
 def aligned(shape: tuple[int, ...], past: int = 0) -> Array:
-    """Return an array that begins at a cache line, where inputs are read fastest.
+    """Return an uninitialised float32 array that begins ``past`` bytes after a cache line.
 
-    ``past``: begin this many bytes (a multiple of 4) after a cache line.
+    ``past`` is a multiple of 4. Inputs are read fastest with 0.
     """
     size = int(np.prod(shape))
     space = np.empty(size + LINE // 4, dtype=np.float32)
@@ -114,5 +118,5 @@ def aligned(shape: tuple[int, ...], past: int = 0) -> Array:
 
 
 def _shared(array: Array) -> Any:
-    """Return ``array`` as a TVM tensor on the same memory."""
+    """Return a TVM tensor that shares the memory of ``array``."""
     return tvm_ffi.from_dlpack(array, require_alignment=4)

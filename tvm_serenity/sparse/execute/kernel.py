@@ -1,7 +1,7 @@
-"""The TIR kernel: groups of connections, sums in vector registers, batch in tiles.
+"""The TIR kernel that runs a network: it keeps sums in vector registers and tiles the batch.
 
-Its script calls Python functions that emit the parts, unrolled over vectors and over the members of
-a group.
+The TVM script calls Python functions that emit its parts, unrolled over the vectors of a tile and
+over the neurons of a group.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from tvm_serenity.tvm_targets import has_feature, native
 
 
 def lanes() -> int:
-    """Return the floats of this machine's vector registers."""
+    """Return the number of floats in a vector register of this machine."""
     for feature, width in (("avx512f", 16), ("avx2", 8)):
         if has_feature(native(), feature):
             return width
@@ -26,22 +26,23 @@ def lanes() -> int:
 
 
 SUMS = {16: 24, 8: 12, 4: 12}
-"""Sums that stay in registers, by floats of a register; the others hold weights and values."""
+"""Number of registers that hold sums, by floats per register; the rest hold weights and values."""
 LARGEST_TILE = 8
-"""Vectors of a tile."""
+"""Limit on the number of vectors in a tile."""
 
 
 def largest_tile(together: int = 1) -> int:
-    """Return the most columns at a time where ``together`` neurons are computed at once."""
+    """Return the largest tile in columns if ``together`` neurons are computed together."""
     width = lanes()
     return width * min(LARGEST_TILE, SUMS[width] // together)
 
 
 @cache
 def kernel(batch: int, tile: int, width: int, parallel: bool, together: int) -> Any:
-    """Return the compiled kernel for ``batch`` columns, ``tile`` at a time, ``width`` a vector.
+    """Return the compiled kernel for ``batch`` columns in tiles of ``tile`` columns.
 
-    It takes groups of one neuron and of ``together``. Arguments: x (inputs, batch), values
+    ``width``: columns per vector. ``parallel``: run tiles on TVM's threads. The kernel runs groups
+    of one neuron and of ``together`` neurons. Its arguments are x (inputs, batch), values
     (batch / tile, slots, tile), out (outputs, batch), then the arrays of :class:`Groups`.
     """
     module = tvm.IRModule({"sparse": _body(batch, tile, width, parallel, together)})
@@ -56,9 +57,11 @@ SIZE, COUNT, STEPS, MEMBER, LOAD, WEIGHT = range(6)
 
 @dataclass(frozen=True)
 class _Tile:
-    """One tile of the batch, ``number``: the kernel's arguments by name, and what is local.
+    """The state of the script that emits one tile of the batch.
 
-    ``at``: where the next loads and weights are.
+    ``buffers``: the kernel's arguments by name. ``number``: the tile's number. ``tile`` and
+    ``width``: columns of a tile and of a vector. ``sums``: the sums' buffers. ``at``: the positions
+    of the next loads and weights.
     """
 
     buffers: dict[str, Any]
@@ -78,7 +81,7 @@ class _Tile:
         return [T.broadcast(value, self.width)] * (self.tile // self.width)
 
     def places(self, name: str, row: tirx.Expr) -> list[list[Any]]:
-        """Return the indices of a row of ``values`` (of this tile), or of ``x`` or ``out``."""
+        """Return the indices of this tile's vectors in row ``row`` of ``values``, x or out."""
         if name == "values":
             return [[self.number, row, v] for v in self.vectors()]
         return [[row, v] for v in self.vectors(self.number * self.tile)]
@@ -124,7 +127,7 @@ def _end(t: _Tile, label: int, member: tirx.Expr) -> None:
 
 
 def _loop(t: _Tile, name: str, masks: tuple[int, ...], steps: tirx.Expr) -> None:
-    """Emit one loop: each load of a step is multiplied into the sums of its mask."""
+    """Emit one loop: each step loads values and adds their products to the sums of their masks."""
     feeds = [[m for m in range(len(t.sums)) if mask >> m & 1] for mask in masks]
     loads, weights = len(masks), sum(map(len, feeds))
     with T.serial(0, steps) as step:
@@ -141,7 +144,7 @@ def _loop(t: _Tile, name: str, masks: tuple[int, ...], steps: tirx.Expr) -> None
 
 
 def _group(t: _Tile, size: int, steps: tirx.Expr, member: tirx.Expr) -> None:
-    """Emit a group of ``size`` neurons; its loops have as many steps as ``steps`` and after say."""
+    """Emit a group of ``size`` neurons; ``steps`` indexes the numbers of steps of its loops."""
     for label in range(size):
         _start(t, label, member + label)
     with T.If(T.bitwise_and(t.get("member", member, FLAGS), FROM_INPUTS) != 0):
@@ -154,7 +157,7 @@ def _group(t: _Tile, size: int, steps: tirx.Expr, member: tirx.Expr) -> None:
 
 
 def _phase(t: _Tile, phase: tirx.Expr, together: int) -> None:
-    """Emit the groups of a phase: copies, single neurons, or ``together`` at once."""
+    """Emit the groups of a phase: input copies, or groups of one or ``together`` neurons."""
     for place, column in enumerate((LOAD, WEIGHT)):
         T.buffer_store(t.at, t.get("phase", phase, column), [place])
     for size in sorted({COPY, 1, together}):
@@ -210,9 +213,10 @@ def _body(batch: int, tile: int, width: int, parallel: bool, together: int) -> A
 
 
 def _sums(tile: int, together: int) -> list[Any]:
-    """Return buffers for sums.
+    """Return the buffers that hold sums.
 
-    Each in the default scope and below 1 KB, TVM's limit for the stack, so that LLVM promotes them
-    to registers ("local" would be TVM's workspace, stored to after every loop).
+    Each buffer has the default scope and less than 1 KB, TVM's limit for the stack, so that LLVM
+    promotes it to registers. The scope "local" would put it in TVM's workspace, with stores after
+    every loop.
     """
     return [T.alloc_buffer((tile,), "float32") for _ in range(together)]

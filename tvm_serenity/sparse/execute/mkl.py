@@ -1,4 +1,4 @@
-"""MKL's inspector-executor for sparse matrices, through ctypes, on one thread.
+"""Calls MKL's inspector-executor routines for sparse matrices through ctypes, on one thread.
 
 https://www.intel.com/content/www/us/en/docs/onemkl/developer-reference-c (Inspector-Executor
 Sparse BLAS Routines: mkl_sparse_s_create_csr, mkl_sparse_set_mm_hint, mkl_sparse_optimize,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ROW_MAJOR, ZERO_BASED, NO_TRANSPOSE, GENERAL, FULL, NON_UNIT = 101, 0, 10, 20, 42, 50
 AGGRESSIVE, SEQUENTIAL, LP64 = 81, 1, 0
 CALLS = 1000
-"""Products the inspector is told to expect."""
+"""The number of products that MKL is told to optimise for."""
 
 Array = NDArray[np.float32]
 
@@ -39,7 +39,7 @@ GENERAL_MATRIX = _Description(GENERAL, FULL, NON_UNIT)
 
 @cache
 def library() -> Any:
-    """Return MKL, on one thread; raises :class:`MissingPartError` where it is not installed."""
+    """Load and return MKL, set to one thread; raises :class:`MissingPartError` without MKL."""
     libraries = _libraries()
     if not libraries:
         raise MissingPartError("MKL is not installed: pip install 'tvm-serenity[sparse]'")
@@ -55,7 +55,7 @@ def library() -> Any:
 
 
 def _libraries() -> list[Path]:
-    """Return the paths where the package, then conda, puts the library."""
+    """Return the paths of the library in the pip package and in conda's folder."""
     with suppress(PackageNotFoundError):
         listed = [Path(str(file.locate())) for file in files("mkl") or () if "mkl_rt" in file.name]
         if listed := [path for path in listed if path.exists()]:
@@ -65,7 +65,7 @@ def _libraries() -> list[Path]:
 
 
 class Csr:
-    """A matrix ``(rows, columns)`` in MKL, optimised for products with ``batch`` columns."""
+    """A sparse matrix (rows, columns) in MKL, optimised for products with ``batch`` columns."""
 
     def __init__(self, matrix: "scipy.sparse.csr_matrix", batch: int) -> None:
         mkl = library()
@@ -146,4 +146,4 @@ def gemm(a: Array, x: Array, out: Array) -> None:
 
 def _check(status: int) -> None:
     if status:
-        raise SerenityError(f"MKL returned status {status}")
+        raise SerenityError(f"a call of MKL's sparse BLAS failed with status {status}")

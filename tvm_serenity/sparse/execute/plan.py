@@ -1,9 +1,10 @@
-"""The kernel's program: an order as groups of connections, in phases of groups of one size.
+"""Converts an order of connections to the arrays that the kernel reads.
 
-A run is a stretch of the order with one target and sources of one kind (inputs of the network, or
-computed values). A group is a run, or neighbouring runs that share the loads of their sources
-(``steps``); its sums stay in registers. A neuron's first group starts from the bias, its last one
-applies the activation. Values that depend on constants only are folded into biases.
+A *run* is a sequence of connections in the order with the same target and sources of one kind
+(inputs of the network, or computed values). A *group* has one run, or neighbouring runs that share
+loads of their sources (``steps``); its sums stay in registers. A *phase* is a sequence of groups of
+the same size. The first group of a neuron starts with the bias, the last one applies the
+activation. Constant neurons are folded into biases.
 """
 
 from dataclasses import dataclass
@@ -20,22 +21,23 @@ from tvm_serenity.sparse.network import FFNN, Activation, Floats, Ints, Longs
 Bools = NDArray[np.bool_]
 
 COPY = 0
-"""Size of the groups that copy an input to its slot."""
+"""The group size that stands for a copy of an input to its slot."""
 FRESH, FROM_INPUTS, RELU, OUTPUT = 1, 2, 4, 8
-"""Flags of a member: starts from the bias; reads inputs; ends in ReLU; ends an output."""
+"""Flags of a member: it starts with the bias; reads inputs; ends with ReLU; ends an output."""
 AHEAD = 64
-"""Groups whose inputs are copied at once: few enough for the first cache."""
+"""Number of groups whose inputs are copied together, so that they fit in the L1 cache."""
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The arrays that the kernel reads: phases (P) of groups (G) of members (N).
+    """The arrays that the kernel reads: P phases of G groups with N members in total.
 
-    ``phase`` (P, 6): members of each of its groups, or COPY; the number of groups; where its steps,
-    members, loads and weights begin. ``steps``: per group, those of the loops of its size.
-    ``member`` (N, 3): the neuron's slot, flags, column of the outputs (of the inputs, for a copy);
-    ``bias`` (N): its start. ``source``: per load, the slot or the column of the inputs; ``weight``
-    (W). ``input_loads``: the number of loads that read inputs in place.
+    A member is a run of a group, or a copy. ``phase`` (P, 6): members per group, or COPY; number of
+    groups; the positions at which its steps, members, loads and weights begin. ``steps``: for each
+    group, the number of steps of each of its loops. ``member`` (N, 3): slot, flags, and column of
+    the outputs (for a copy, of the inputs). ``bias`` (N): the start value. ``source``: for each
+    load, a slot or a column of the inputs. ``weight`` (W): the weights. ``input_loads``: the number
+    of loads that read inputs in place.
     """
 
     phase: Ints
@@ -48,12 +50,12 @@ class Groups:
 
     @property
     def slots(self) -> int:
-        """Return how many values are held; neurons share slots in turn."""
+        """Return the number of slots for values; a slot is reused when its value is dead."""
         return 1 + int(self.member[:, 0].max())
 
     @property
     def together(self) -> int:
-        """Return the most members of a group."""
+        """Return the largest number of members of a group."""
         return max(1, int(self.phase[:, 0].max()))
 
     def arrays(self) -> list[NDArray[Any]]:
@@ -64,7 +66,11 @@ class Groups:
 
 @dataclass(frozen=True)
 class _Runs:
-    """Runs (R): ``of`` (W), that of each connection; ``target``, ``fed`` by inputs, ``length``."""
+    """The R runs of an order of W connections.
+
+    ``of`` (W): the run of each connection. ``target`` (R): the target neuron. ``fed`` (R): whether
+    the sources are inputs. ``length`` (R): the number of connections.
+    """
 
     of: Longs
     target: Ints
@@ -79,11 +85,11 @@ def groups(
     together: int = 1,
     block: Longs | None = None,
 ) -> Groups:
-    """Return the groups of a checked order.
+    """Return the groups of ``order``, a checked topological order.
 
-    ``staged``: inputs are copied to slots, aligned and tile by tile, instead of read in place.
-    ``together``: so many neighbouring runs are computed at once, where they are of one level and,
-    if given, of one ``block`` (W, rising).
+    ``staged``: copy inputs to aligned slots, tile by tile, instead of reading them in place.
+    ``together``: compute up to this many neighbouring runs together, if they are on the same level
+    and in the same block. ``block`` (W, ascending): the block number of each connection.
     """
     fold = folded(net)
     kept = fold.varies[net.sources[order]]
@@ -96,13 +102,14 @@ def groups(
     loop_order = steps(size, group[runs.of], label[runs.of], sources)
 
     copied, before = _copies(net, sources, group[runs.of]) if staged else (net.inputs[:0],) * 2
-    copies = before + np.arange(len(copied))  # the place of each copy and group among all
+    copies = before + np.arange(len(copied))  # Positions among all copies and groups.
     places = np.arange(len(size)) + np.searchsorted(before, np.arange(len(size)), side="right")
     sizes = _spread(len(size) + len(copied), (places, size), (copies, COPY))
     member = np.append(0, np.cumsum(np.maximum(sizes, 1)))
 
     times = (places[group], copies)
-    if block is not None:  # by level: sources of a block are neighbours, evenly spread in the cache
+    # Numbering slots by level makes the sources of a block neighbours, spread evenly in the cache.
+    if block is not None:
         times = (net.levels[runs.target], np.zeros_like(copies))
     slot = _slots(net, sources, runs, copied, times, block is None)
     fed = runs.fed[runs.of[loop_order.loads]]
@@ -119,11 +126,14 @@ def groups(
 
 
 def _phases(sizes: Longs, member: Longs, places: Longs, loop_order: LoopOrder) -> tuple[Ints, Ints]:
-    """Return the phases and the steps; ``sizes`` of groups and copies, ``places`` of the groups."""
+    """Return the arrays ``phase`` and ``steps`` of :class:`Groups`.
+
+    ``sizes``: members of each group or COPY, in order. ``places``: the positions of the groups.
+    """
     first = np.flatnonzero(np.diff(sizes, prepend=-1))
     loops = np.array([len(LOOPS.get(size, ())) for size in range(LARGEST + 1)])[sizes]
     begin = np.append(0, np.cumsum(loops))
-    before = np.searchsorted(places, first)  # the first group that is not before the phase
+    before = np.searchsorted(places, first)  # The first group of each phase, or the next group.
     ends = [np.append(at, 0)[before] for at in (loop_order.source_at, loop_order.weight_at)]
     phase = [sizes[first], np.diff(np.append(first, len(sizes))), begin[first], member[first]]
     counts = loop_order.counts[np.arange(MOST) < loops[places][:, None]]
@@ -135,7 +145,7 @@ def _ints(columns: list[NDArray[Any]]) -> Ints:
 
 
 def _spread(count: int, *parts: tuple[Longs, Any]) -> NDArray[Any]:
-    """Return ``count`` rows, each from the part that names its place, else 0."""
+    """Return an array of ``count`` rows: zero, except for ``parts`` (row indices and values)."""
     values = np.asarray(parts[0][1])
     rows = np.zeros((count, *values.shape[1:]), dtype=values.dtype)
     for places, part in parts:
@@ -158,9 +168,10 @@ def _runs(targets: Ints, fed: Bools) -> _Runs:
 
 
 def _joined(runs: _Runs, within: NDArray[Any], together: int) -> tuple[Longs, Longs]:
-    """Return the group of each run and the size of each group; no group leaves its level or block.
+    """Return the group of each run, and the size of each group.
 
-    A value is never used on its own level, so runs of one level do not wait for each other.
+    The runs of a group are on the same level and in the same block (``within``). A value is never
+    used on its own level, so runs of one level do not depend on each other.
     """
     count = len(runs.target)
     key = within[np.cumsum(runs.length) - runs.length]
@@ -177,7 +188,7 @@ def _joined(runs: _Runs, within: NDArray[Any], together: int) -> tuple[Longs, Lo
 
 
 def _labels(runs: _Runs, group: Longs) -> Longs:
-    """Return which member of its group each run is: those with most connections come first."""
+    """Return the index of each run within its group, by decreasing number of connections."""
     order = np.lexsort((-runs.length, group))
     label = np.empty_like(group)
     label[order] = np.arange(len(group)) - np.searchsorted(group, group[order])
@@ -185,7 +196,7 @@ def _labels(runs: _Runs, group: Longs) -> Longs:
 
 
 def _copies(net: FFNN, sources: Ints, group: Longs) -> tuple[Ints, Longs]:
-    """Return the inputs that are used, and before which group each is copied (rising)."""
+    """Return the inputs that are used, and the group before which each is copied (ascending)."""
     first = np.full(net.neurons, len(group), dtype=np.int64)
     np.minimum.at(first, sources, group)
     used = net.inputs[first[net.inputs] < len(group)]
@@ -206,7 +217,7 @@ def _slots(
     at: tuple[NDArray[Any], Longs],
     at_once: bool,
 ) -> Ints:
-    """Return the slot of each neuron; ``at``: the times of the runs and of the copies."""
+    """Return the slot of each neuron; ``at`` holds the positions of the runs and of the copies."""
     begins = np.full(net.neurons, np.iinfo(np.int64).max // 4)
     read, written = np.full(net.neurons, -1), np.full(net.neurons, -1)
     np.minimum.at(begins, runs.target, at[0])
@@ -217,7 +228,7 @@ def _slots(
 
 
 def _members(net: FFNN, runs: _Runs, slot: Ints) -> Ints:
-    """Return slot, flags and column of the outputs of the neuron of each run."""
+    """Return the array ``member`` of :class:`Groups` for all runs."""
     count, out = len(runs.target), _numbered(net.neurons, net.outputs)[runs.target]
     fresh, last = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
     fresh[np.unique(runs.target, return_index=True)[1]] = True

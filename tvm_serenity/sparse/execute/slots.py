@@ -1,4 +1,4 @@
-"""Slots of values: taken over by another neuron when the value is dead."""
+"""Assigns slots to the values of neurons; the slot of a dead value is reused."""
 
 import numpy as np
 
@@ -6,12 +6,13 @@ from tvm_serenity.sparse.network import Ints, Longs
 
 
 def slots(begins: Longs, read: Longs, written: Longs, at_once: bool) -> Ints:
-    """Return the slot of each neuron, -1 where it needs none.
+    """Return the slot of each neuron, or -1 for neurons without a slot.
 
-    Times: when a neuron ``begins`` (-1: it has no slot), is last ``read`` and last ``written`` (-1:
-    never). The last value that died is replaced first: it is the most likely to be in the cache.
-    ``at_once``: what is read at a time is read before anything is written then, so a neuron that is
-    written at one time only may take the slot of a value that is last read at that time.
+    Per neuron, the arguments are the time at which it ``begins`` (-1: it needs no slot) and the
+    times at which it is last ``read`` and last ``written`` (-1: never). The slot of the value that
+    died last is reused first, because it is most likely in the cache. ``at_once``: at each time,
+    all reads come before all writes, so a neuron that is written at a single time may take the slot
+    of a value that is read last at that time.
     """
     slot = np.full(len(begins), -1, dtype=np.int32)
     born = np.flatnonzero(begins >= 0)

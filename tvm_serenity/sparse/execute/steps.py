@@ -1,14 +1,15 @@
-"""Neurons computed together: which connections share a load, in loops of equal steps.
+"""Arranges the connections of neurons that are computed together, so that they share loads.
 
-A group has up to three neurons, each with its sum in registers. A source that feeds several of
-them is loaded once. All steps of a loop do the same; ``LOOPS`` names the neurons that each source
-of a step feeds, as a bit mask:
+A group has up to three neurons a, b and c, each with its sum in registers. A source that feeds
+several of them is loaded once. The connections of a group run in several loops. All steps of a loop
+have the same form: a number of sources, and for each source the neurons that it feeds, which
+``LOOPS`` gives as a bit mask:
 
-* 2 neurons: ``ab``; then ``a b`` (two sources); then what ``a`` has left.
-* 3 neurons: ``abc``; ``ab ac bc``; ``a b c``; then what ``a`` and ``b`` have left.
+* Groups of 2: steps ``ab`` (one source feeds both), then ``a b`` (one source each), then ``a``.
+* Groups of 3: steps ``abc``, then ``ab ac bc``, then ``a b c``, then ``a`` and ``b`` separately.
 
-Labels are by falling number of connections, so nothing else is ever left: a source of two neurons
-that finds no partners for a step ``ab ac bc`` is loaded once for each of them.
+Neurons are labelled by decreasing number of connections, so these loops are sufficient. A source of
+two neurons for which no step ``ab ac bc`` can be completed is loaded once per neuron.
 """
 
 from dataclasses import dataclass
@@ -23,19 +24,19 @@ LOOPS: dict[int, tuple[tuple[int, ...], ...]] = {
     3: ((7,), (3, 5, 6), (1, 2, 4), (1,), (2,)),
 }
 FULL = {1: 1, 2: 2, 3: 3}
-"""Loops of each size before those for what is left."""
+"""By group size: the number of loops before the loops for single remaining connections."""
 LARGEST = max(LOOPS)
 MOST = max(map(len, LOOPS.values()))
-"""Loops of a group, at most."""
+"""The largest number of loops of a group."""
 
 
 @dataclass(frozen=True)
 class LoopOrder:
-    """Connections in the order of the loops.
+    """The W connections of G groups in the order of their loops.
 
-    ``counts`` (G, MOST): steps of each loop; ``source_at``, ``weight_at`` (G): where a group's
-    loads and weights begin; ``loads``: for each load, one of the connections it is for;
-    ``weights`` (W): the connections.
+    ``counts`` (G, MOST): the number of steps of each loop. ``source_at``, ``weight_at`` (G): the
+    positions at which a group's loads and weights begin. ``loads``: for each load, one of the
+    connections that use it. ``weights`` (W): the connections.
     """
 
     counts: Longs
@@ -47,14 +48,18 @@ class LoopOrder:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Loads: of a ``group``, for the neurons in ``mask``, whose connections (L, 3) are or -1."""
+    """L loads of sources.
+
+    ``group`` (L): the group of each load. ``mask`` (L): the neurons that it feeds, as a bit mask.
+    ``connections`` (L, 3): its connection to each neuron of the group, or -1.
+    """
 
     group: Longs
     mask: Longs
     connections: Longs
 
     def ranked(self) -> Longs:
-        """Return the rank of each load among those of its group and mask."""
+        """Return the rank of each load among the loads with the same group and mask."""
         key = 8 * self.group + self.mask
         order = np.lexsort((self.connections.max(axis=1), key))
         first = np.ones(len(order), dtype=bool)
@@ -65,16 +70,16 @@ class _Cells:
         return rank
 
     def counted(self, groups: int) -> Longs:
-        """Return (groups, 8): how many loads of each mask."""
+        """Return the number of loads per group and mask, of shape (groups, 8)."""
         key = 8 * self.group + self.mask
         return np.bincount(key, minlength=8 * groups).reshape(groups, 8)
 
 
 def steps(size: Longs, group: Longs, label: Longs, source: Ints) -> LoopOrder:
-    """Return the steps of groups of ``size`` (G) neurons.
+    """Return the connections in the order of the loops' steps.
 
-    ``group``, ``label``, ``source`` (W): of each connection, its group, which of the group's
-    neurons it feeds (0 has the most connections) and what it reads.
+    ``size`` (G): neurons per group. ``group``, ``label``, ``source`` (W): for each connection, its
+    group, the index of its target within the group (0 has the most connections), and its source.
     """
     cells = _paired(_cells(group, label, source), size)
     loop, step, place = _placed(cells, size)
@@ -92,7 +97,7 @@ def steps(size: Longs, group: Longs, label: Longs, source: Ints) -> LoopOrder:
 
 
 def _cells(group: Longs, label: Longs, source: Ints) -> _Cells:
-    """Return one load for each source of each group."""
+    """Return one load per group and source."""
     key = group * (int(source.max()) + 1) + source
     distinct, inverse = np.unique(key, return_inverse=True)
     connections = np.full((len(distinct), LARGEST), -1, dtype=np.int64)
@@ -103,7 +108,10 @@ def _cells(group: Longs, label: Longs, source: Ints) -> _Cells:
 
 
 def _paired(cells: _Cells, size: Longs) -> _Cells:
-    """Return the loads where those for two of three neurons are as many for each two."""
+    """Return loads such that groups of 3 have equally many loads for ``ab``, ``ac`` and ``bc``.
+
+    The surplus is split into one load per neuron.
+    """
     pairs = LOOPS[3][1]
     even = cells.counted(len(size))[:, pairs].min(axis=1)
     rest = (
@@ -125,7 +133,7 @@ def _paired(cells: _Cells, size: Longs) -> _Cells:
 
 
 def _placed(cells: _Cells, size: Longs) -> tuple[Longs, Longs, Longs]:
-    """Return of each load its loop, its step there and its place in the step."""
+    """Return the loop of each load, its step in the loop, and its place in the step."""
     count, step = cells.counted(len(size)), cells.ranked()
     loop = np.zeros(len(step), dtype=np.int64)
     place = np.zeros(len(step), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Networks compiled for an order, or for the order, blocks and tiles measured to be fastest."""
+"""Compiles networks for a given order, or for the fastest of several measured orders."""
 
 import time
 from collections.abc import Callable
@@ -19,21 +19,23 @@ from tvm_serenity.sparse.network import FFNN, Ints
 from tvm_serenity.sparse.orders.greedy import resident
 
 ROWS = (None, 64, 96, 128, 192, 256)
-"""Sources of a block that are tried."""
+"""Numbers of sources per block that are tried; None: one block."""
 TARGETS = (None, 1024)
-"""Targets of a part of a level that are tried: their sums stay in the second cache."""
+"""Numbers of targets per part of a level that are tried, so that sums stay in the L2 cache."""
 FEW = 8
-"""Connections a neuron up to which greedy orders are tried (sums are then seldom split) instead of
-neurons together (which then share nothing)."""
+"""Mean number of connections per neuron up to which greedy orders are tried.
+
+Below it, greedy orders seldom split sums, and neurons that are computed together share no loads.
+"""
 MEMORIES = (64, 96, 192)
-"""Values of fast memory for those: what the first cache holds of the batch."""
+"""Fast memories M for which greedy orders are tried: the values of a tile that fit in L1."""
 REPEATS = 5
 PASSES = 2
-"""Over what there is to choose."""
+"""Number of passes over all parameters."""
 TILES = 2
-"""Tiles that are tried, from the largest."""
+"""Number of tiles that are tried, the largest ones."""
 FINALISTS = 4
-"""Choices that are measured again."""
+"""Number of choices that are measured again."""
 LIMIT_S = 20.0
 """Seconds after which no further choice is measured."""
 
@@ -48,25 +50,28 @@ def compile(
     together: int = 1,
     threads: int = 1,
 ) -> CompiledNetwork:
-    """Return ``net`` compiled to compute its connections in ``order`` for ``batch`` at a time.
+    """Return ``net`` compiled for batches of ``batch`` inputs, with its connections in ``order``.
 
-    ``order=None`` is :func:`tuned`. ``tile``: columns at a time (default: as many as fit in
-    registers). ``staged``: inputs are copied to aligned tiles, not long before they are used.
-    ``together`` (1 to 3): so many targets that follow each other in the order, on one level, are
-    computed at once: their connections mix, and a source they share is loaded once. ``threads``
-    above 1 splits the batch over TVM's threads. Raises :class:`InputError` for an order that is not
-    topological or a batch, tile or number that is not possible.
+    ``order`` None: choose the order and the other parameters by measurement (:func:`tuned`).
+    ``tile``: columns of the batch that are computed together (default: as many as fit in
+    registers). ``staged``: copy inputs to aligned memory shortly before they are used.
+    ``together`` (1 to 3): neighbouring targets of one level that are computed together, so that a
+    common source is loaded once; this interleaves their connections. ``threads`` above 1 splits the
+    batch over TVM's threads. Raises :class:`InputError` if ``order`` is not topological, or if
+    ``batch``, ``tile``, ``together`` or ``threads`` is out of range.
     """
     _check(batch, threads)
     if order is None:
         return tuned(net, batch, threads=threads)
     if not 1 <= together <= LARGEST:
-        raise InputError(f"together={together}: it must be 1 to {LARGEST}")
+        raise InputError(f"together={together}: the value must be 1 to {LARGEST}")
     checked = check_order(net, order)
     largest = largest_tile(together)
     chosen = tile or max(size for size in _tiles(batch, threads) if size <= largest)
     if chosen % lanes() or not 0 < chosen <= largest:
-        raise InputError(f"tile {chosen}: it must be a multiple of {lanes()}, at most {largest}")
+        raise InputError(
+            f"tile={chosen}: the value must be a multiple of {lanes()}, at most {largest}"
+        )
     compiled = CompiledNetwork(
         net, groups(net, checked, staged, together), batch, chosen, threads > 1
     )
@@ -104,7 +109,7 @@ def tuned(
 
 
 class _Search:
-    """Times of choices, each measured once; infinite when time is up."""
+    """The times of choices, each measured once; infinite for choices after the time limit."""
 
     def __init__(self, net: FFNN, x: Array, threads: int, repeats: int) -> None:
         self._net, self._x, self._threads, self._repeats = net, x, threads, repeats
@@ -115,7 +120,10 @@ class _Search:
         self.widest = int(np.bincount(net.levels).max())
 
     def shapes(self, now: LoopChoice) -> list[LoopChoice]:
-        """Return other neurons together and tiles, with as many rows as take the same space."""
+        """Return choices with other values of ``together`` and ``tile``.
+
+        ``rows`` is scaled so that a block's values take the same number of bytes.
+        """
         most = 1 if self._few else LARGEST
         possible = product(range(1, most + 1), _tiles(self._batch, self._threads)[:TILES])
         return [
@@ -125,7 +133,7 @@ class _Search:
         ]
 
     def rows(self, now: LoopChoice) -> list[LoopChoice]:
-        """Return other sizes of blocks, or other orders."""
+        """Return choices with other values of ``rows`` (block sizes or greedy orders)."""
         rows = [n for n in ROWS if n is None or n < self.widest]
         return [replace(now, rows=n) for n in rows + [-m for m in MEMORIES if self._few]]
 
@@ -144,7 +152,7 @@ class _Search:
         return self._times[choice]
 
     def fastest(self) -> CompiledNetwork:
-        """Return the fastest choice; the best few are measured again, in turn."""
+        """Measure the best few choices again, in alternation, and return the fastest network."""
         ranked = sorted(self._times, key=self._times.__getitem__)[:FINALISTS]
         runs = [self._compiled(choice) for choice in ranked]
         rounds = [
@@ -177,7 +185,10 @@ def _scaled(now: LoopChoice, tile: int) -> int | None:
 
 
 def measure(run: Callable[..., object], repeats: int = REPEATS, least_s: float = 0.002) -> float:
-    """Return the seconds of one call: the least of ``repeats`` rounds."""
+    """Return the seconds of one call of ``run``, the minimum of ``repeats`` rounds.
+
+    A round takes at least ``least_s`` seconds.
+    """
     run()
     begin = time.perf_counter()
     run()
@@ -193,9 +204,9 @@ def measure(run: Callable[..., object], repeats: int = REPEATS, least_s: float =
 
 def _check(batch: int, threads: int) -> None:
     if batch < 1:
-        raise InputError(f"batch {batch}: it must be 1 or more")
+        raise InputError(f"batch={batch}: the value must be 1 or more")
     if threads < 1:
-        raise InputError(f"{threads} threads: it must be 1 or more")
+        raise InputError(f"threads={threads}: the value must be 1 or more")
 
 
 def _tiles(batch: int, threads: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""The paper's figures 2 to 8, ours beside the paper's method."""
+"""The paper's figures 2 to 8, with this project's method beside the paper's."""
 
 from tvm_serenity.sparse.figures.clocks import CLOCKS
 from tvm_serenity.sparse.figures.counts import COUNTS

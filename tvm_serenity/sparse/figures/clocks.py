@@ -1,4 +1,4 @@
-"""Figures 7 and 8: times of a batch, float32, one thread."""
+"""Computes figures 7 and 8: times of a batch in float32 on one thread."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,12 +15,15 @@ TIME = "microseconds"
 
 
 def _timed(panel: Panel, x: float, nets: Sequence[FFNN], effort: Effort) -> None:
-    """Add our time in the start's, the paper's and our own order, and those of the others."""
+    """Add a point to each curve: our time in three orders, and the times of other libraries.
+
+    The three orders are the 2-optimal one, the paper's and ours.
+    """
     try:
         from tvm_serenity.sparse.execute.bench import times
         from tvm_serenity.sparse.execute.tuning import compile, measure
     except ImportError as error:
-        raise MissingPartError("figures 7 and 8 run on TVM, which is not installed") from error
+        raise MissingPartError("figures 7 and 8 need TVM, which is not installed") from error
     clocks: dict[str, list[float]] = {}
 
     def note(name: str, microseconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Figures 2 to 6: I/Os, the 2-optimal start, the paper's annealing, ours, the bound."""
+"""Computes figures 2 to 6: I/Os of the 2-optimal order, the paper's annealing and our order."""
 
 from collections.abc import Callable, Sequence
 

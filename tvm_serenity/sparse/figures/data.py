@@ -1,4 +1,4 @@
-"""What a figure shows, and how it is drawn."""
+"""The data of a figure, and its plot."""
 
 import os
 import statistics
@@ -22,7 +22,7 @@ OTHERS = ("#5b8c3a", "#e0b040", "#8fb3c9", "#7a4f9a", "#b0486a", "#4f8aae")
 
 @dataclass(frozen=True)
 class Point:
-    """A median over seeds or rounds, with the least and the largest."""
+    """A point of a curve: the median over seeds or rounds, the minimum and the maximum."""
 
     x: float
     median: float
@@ -37,7 +37,7 @@ def point(x: float, values: Sequence[float]) -> Point:
 
 @dataclass
 class Panel:
-    """One pair of axes: curves by name, each a list of points."""
+    """One plot of a figure: curves by name, each a list of points; ``x`` and ``y`` are labels."""
 
     title: str
     x: str
@@ -47,7 +47,7 @@ class Panel:
     log_y: bool = False
 
     def add(self, curve: str, x: float, values: Sequence[float]) -> None:
-        """Append a point to a curve."""
+        """Append the point of ``values`` at ``x`` to the named curve."""
         self.curves.setdefault(curve, []).append(point(x, values))
 
 
@@ -60,7 +60,7 @@ class PaperFigure:
     panels: list[Panel]
 
     def json(self) -> dict[str, Any]:
-        """Return all numbers."""
+        """Return all points of the figure as a JSON object."""
         return asdict(self)
 
 
@@ -106,7 +106,7 @@ def _panel(axes: "Axes", panel: Panel) -> None:
             scale("log")
             axis.set_minor_formatter("")
     open_frame(axes)
-    if groups:  # as many curves as leave no room for it
+    if groups:  # These panels have too many curves for a legend inside.
         axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     elif panel.curves:
         axes.legend(frameon=False, fontsize=8)

@@ -1,4 +1,4 @@
-"""How large the networks of the figures are, and how long each order may take."""
+"""Sizes of the figures' networks, and time limits of their order searches."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,10 @@ from tvm_serenity.sparse.prune import prune
 
 @dataclass(frozen=True)
 class Effort:
-    """The paper's settings by default (section VI), but for the time an order may take."""
+    """Settings of the figures; the defaults are the paper's (section VI).
+
+    ``seconds``, the time limit of one of our order searches, is not from the paper.
+    """
 
     seeds: int = 5
     iterations: int = 1_000_000
@@ -33,7 +36,7 @@ class Effort:
     perceptron: Perceptron | None = field(default=None, repr=False)
 
     def pruned(self, density: float, seed: int) -> FFNN:
-        """Return the large perceptron pruned: the user's, else random weights of ``shape``."""
+        """Return the user's perceptron, or random weights of ``shape``, pruned to ``density``."""
         if self.perceptron is not None:
             return self.perceptron.pruned(density).net
         return prune(random_weights(self.shape, seed), None, density).net
@@ -58,4 +61,4 @@ QUICK = Effort(
     batch=16,
     repeats=1,
 )
-"""Small networks and short searches: whether everything works, in seconds."""
+"""Small networks and short searches, for a test of all figures in seconds."""

@@ -1,18 +1,18 @@
-"""Orders of the connections behind one signature.
+"""Orders of the connections: ``order`` runs one of these methods.
 
 ===============  ================================================================================
-name             the order
+method           result
 ===============  ================================================================================
-``layerwise``    layer by layer, source by source: a chain of sparse products
-``two-optimal``  Theorem 1's: neuron by neuron; at most twice the I/Os of any order
-``anneal``       the paper's Connection Reordering (section IV), from ``two-optimal``
+``layerwise``    layer by layer, source by source, as a chain of sparse products computes
+``two-optimal``  Theorem 1's order, neuron by neuron: at most twice the I/Os of any order
+``anneal``       the paper's Connection Reordering (section IV), starting with ``two-optimal``
 ``tiles``        output-stationary tiles, the best of several sizes
-``greedy``       greedy residency, the best of a few weights; ``two-optimal`` where time is short
-``auto``         the best of all, then annealed until the time is up; never worse than any
+``greedy``       greedy residency with the best of a few weights; ``two-optimal`` if time is short
+``auto``         the best of all methods, annealed for the rest of the time
 ===============  ================================================================================
 
-    found = order(net, OrderOptions(memory=100), "auto")
-    found.order, found.traffic.total, found.method, found.limit
+    ordered = order(net, OrderOptions(memory=100), "auto")
+    ordered.order, ordered.traffic.total, ordered.method, ordered.limit
 """
 
 import time
@@ -57,17 +57,17 @@ ORDERS: dict[str, Callable[[FFNN, OrderOptions], Ordered]] = {
 
 
 CONSTRUCTED = ("layerwise", "two-optimal")
-"""Those that need no search."""
+"""Methods without a search."""
 
 
 def order(net: FFNN, settings: OrderOptions, method: str = "auto") -> Ordered:
-    """Return the order of ``method``, checked, with its I/Os and seconds.
+    """Return the order that ``method`` computes, checked, with its I/Os and seconds.
 
-    Raises :class:`InputError` if the method is unknown. Ctrl-C ends a search (not a plain
-    construction) with its best order so far, and sets ``limit``.
+    Ctrl-C ends a search with the best order so far and sets ``limit``; methods without a search
+    raise ``KeyboardInterrupt``. Raises :class:`InputError` if the method is unknown.
     """
     if method not in ORDERS:
-        raise InputError(f"unknown order {method!r}; choose one of {', '.join(ORDERS)}")
+        raise InputError(f"unknown order method {method!r}; choose one of {', '.join(ORDERS)}")
     begin = time.perf_counter()
     with within(settings.time_limit_s):
         ordered = ORDERS[method](net, settings)

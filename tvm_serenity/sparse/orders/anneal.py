@@ -19,16 +19,16 @@ from tvm_serenity.sparse.simulate import NUMBERS, graph_of, simulate
 
 
 def anneal(net: FFNN, settings: OrderOptions, start: Ints | None = None) -> Ordered:
-    """Return the best order annealing meets from ``start`` (two-optimal).
+    """Return the best order that annealing visits, from ``start`` on (default: two-optimal).
 
-    In iteration t a window of at most ws connections moves left, each to right behind the last
-    one that touches its source, or right, each to right before the next one that touches its
-    target. The new order is kept if it needs fewer I/Os, else with probability
-    ``2 ** -((new - old) * t ** sigma)``.
+    In iteration t, each connection of a window of at most ws connections moves: to the left, to
+    right after the last connection that touches its source; or to the right, to right before the
+    next connection that touches its target. The new order is accepted if it needs fewer I/Os, else
+    with probability ``2 ** -((new - old) * t ** sigma)``.
 
-    Blocks are ours: a few connections in a row move left or right as one, up to the last (next)
-    other connection that touches the source or the target of one of them, or up to what they depend
-    on (what depends on them).
+    Moves of blocks are an extension of the paper: a few consecutive connections move together, up
+    to the last (next) other connection that touches a source or target of one of them, or up to a
+    connection on which they depend (which depends on them).
     """
     options, left = settings.annealing, settings.clock(net, ENDING_S)
     first = two_optimal(net) if start is None else start

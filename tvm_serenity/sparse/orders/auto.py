@@ -1,4 +1,4 @@
-"""The best of all orders, anytime."""
+"""The method ``auto``: the best order of all methods, then annealing until the time limit."""
 
 import time
 from collections.abc import Iterator
@@ -24,17 +24,17 @@ from tvm_serenity.sparse.orders.simple import layerwise, two_optimal
 from tvm_serenity.sparse.orders.tiles import tiles
 
 TUNED = 400_000
-"""Connections ordered by greedy search with other weights where no time limit is set."""
+"""Without a time limit: total number of connections that the tuning of greedy weights orders."""
 ROUNDS = 40
-"""Orders that makes at most."""
+"""Without a time limit: largest number of orders that the tuning of greedy weights computes."""
 MANY = 1_000_000
-"""Orders it makes at most where a time limit is set."""
+"""With a time limit: largest number of orders that the tuning of greedy weights computes."""
 ANNEALED = 200_000_000
-"""Connections simulated by annealing, about, where no time limit is set."""
+"""Without a time limit: approximate number of connections that annealing simulates."""
 COOL = 1_000_000
-"""The first iteration of annealing a good order: as cold as the paper's last one."""
+"""Number of the first annealing iteration, as cool as the last iteration of the paper."""
 WINDOW, BLOCKS = 6, 0.6
-"""The longest window, the share of blocks: short moves cost little time and fit a good order."""
+"""Longest window and share of block moves: short moves are cheap and suit an order that is good."""
 
 
 class _Best:
@@ -61,35 +61,34 @@ class _Best:
 
     @property
     def unlimited(self) -> bool:
-        """Return whether there is no time limit."""
+        """Whether there is no time limit."""
         return self.settings.time_limit_s is None
 
     def spent(self) -> float:
         return time.perf_counter() - self.begin
 
     def share(self, part: float) -> OrderOptions:
-        """Return options that last until ``part`` of the time limit, but at least a moment."""
+        """Return options that end at the fraction ``part`` of the time limit (at least 1 ms)."""
         limit = self.settings.time_limit_s
         if limit is None:
             return self.settings
         return self.settings.lasting(max(1e-3, limit * part - self.spent()))
 
     def late(self) -> bool:
-        """Return whether too little time is left to construct and simulate another order."""
+        """Return whether the time left is too short to construct and simulate another order."""
         return self.left() < 0
 
     def done(self) -> bool:
-        """Return whether the bound is met or the time is up."""
+        """Return whether the best order meets the lower bound or the time is used up."""
         return self.found.total == self.least or self.late()
 
 
 def auto(net: FFNN, settings: OrderOptions) -> Ordered:
-    """Return the best of all orders, then of tuned greedy ones, then annealed from the best.
+    """Return the best order of all methods, of tuned greedy weights, and of annealing.
 
-    With a time limit it is annealed again and again while there is time.
-
-    Stops where Theorem 1's bound is met. Ctrl-C and the time limit end it with the best so far;
-    ``statistics`` has the I/Os of each order tried.
+    Annealing starts with the best order. It runs once; with a time limit, repeatedly until the
+    limit. The search ends when an order meets Theorem 1's lower bound. Ctrl-C and the time limit
+    end it with the best order so far. ``statistics`` has the I/Os of each method.
     """
     best = _Best(net, settings)
     limit = ""
@@ -116,10 +115,10 @@ def _candidates(net: FFNN, best: _Best) -> Iterator[Ordered]:
     if is_topological(net, stored):
         yield measured(net, stored, settings, "given")
     yield measured(net, layerwise(net), settings, "layerwise")
-    found = attempts(net, best.share(0.6))
-    yield from found
-    if found:
-        first = min(found, key=lambda ordered: ordered.total)
+    greedy_orders = attempts(net, best.share(0.6))
+    yield from greedy_orders
+    if greedy_orders:
+        first = min(greedy_orders, key=lambda ordered: ordered.total)
         rounds = min(ROUNDS, TUNED // net.connections) if best.unlimited else MANY
         yield from tune(net, best.share(0.7), first, rounds)
     work = settings.annealing.iterations
@@ -130,7 +129,7 @@ def _candidates(net: FFNN, best: _Best) -> Iterator[Ordered]:
 
 
 def _annealed(net: FFNN, best: _Best, iterations: int, number: int) -> Ordered:
-    """Return the result of a round of annealing, which goes on where the one before ended."""
+    """Return the result of annealing round ``number``, which continues the previous round."""
     given = best.settings.annealing
     options = replace(
         given,

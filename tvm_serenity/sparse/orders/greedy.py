@@ -1,18 +1,23 @@
-"""Greedy residency: load the neuron that brings most, use all that can be used, lose the cheapest.
+"""Greedy residency: a greedy order by the neurons that are resident in fast memory.
 
-A neuron's score is the sum over its partners in fast memory of ``urgency + partnership``:
+Each step loads the neuron with the highest score, uses all connections that can be used, and evicts
+the cheapest value. The score of a neuron is a sum over its resident neighbours of an urgency and a
+partnership:
 
-* urgency of a held neuron with k connections left: ``k ** -power``, times ``fresh`` where it is
-  complete and not in slow memory yet: few connections left, soon let go;
-* partnership: ``partner * j ** -partner_power``, j the connections the loaded neuron has left; for
-  a loaded neuron that is not complete itself, ``future * part ** future_power`` scales the urgency
-  instead, ``part`` the share of its sources that are complete (1 when all are);
-* minus ``ready * (1 - part ** ready_power)`` for partial sums.
+* The urgency of a resident neuron with k remaining connections is ``k ** -power``: it is higher the
+  sooner the neuron can be evicted. It is multiplied by ``fresh`` if the neuron is complete and not
+  yet in slow memory.
+* The partnership is ``partner * j ** -partner_power`` if the loaded neuron is complete and has j
+  remaining connections. If it is not complete, the urgency is multiplied by
+  ``future * part ** future_power`` instead; ``part`` is the fraction of its sources that are
+  complete.
+* From the score of a partial sum, ``ready * (1 - part ** ready_power)`` is subtracted.
 
-What leaves is the value of least cost: complete 1 (``lose_dirty`` where it is not in slow memory)
-``+ lose_idle / (k + 1)``; partial ``lose_partial - lose_progress * share of sources to come``.
-MIN then decides anew what leaves. The weights were found by random search on networks like the
-paper's; ``tune`` goes on for the network at hand.
+The cost of evicting a complete value is 1 (``lose_dirty`` if it is not in slow memory)
+``+ lose_idle / (k + 1)``. The cost of a partial sum is ``lose_partial - lose_progress * fraction of
+sources to come``. These evictions only shape the order; the I/Os are those of MIN on it. The preset
+weights are results of a random search on networks like the paper's; ``tune`` continues this search
+for a given network.
 """
 
 import math
@@ -30,7 +35,7 @@ from tvm_serenity.sparse.simulate import graph_of
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreWeights:
-    """Weights of the scores; see above."""
+    """The weights of scores and costs; the module's docstring has the formulas."""
 
     partner: float = 1.0473
     ready: float = 4.1352
@@ -83,11 +88,11 @@ PRESETS = (
         ),
     ),
 )
-"""Mean in-degree of the networks they were found on, and the weights."""
+"""Preset weights, each with the mean in-degree of the networks on which it was tuned."""
 
 
 def presets(net: FFNN) -> list[ScoreWeights]:
-    """Return the presets, those found on networks like ``net`` first."""
+    """Return the preset weights, those for a mean in-degree close to that of ``net`` first."""
     mean = net.connections / (net.neurons - net.given)
     near = sorted(PRESETS, key=lambda preset: abs(math.log(preset[0] / mean)))
     return [weights for _, weights in near]
@@ -102,7 +107,10 @@ def resident(
     seed: int = 0,
     seconds: float = math.inf,
 ) -> Ints | None:
-    """Return the greedy order; None where ``seconds`` are up first."""
+    """Return the greedy order of ``net``, or None if it takes longer than ``seconds``.
+
+    ``noise`` and ``seed``: the size of random changes of the scores, and their seed.
+    """
     greedy_order: Ints | None = core().greedy(
         graph_of(net),
         room=memory - 1,
@@ -115,7 +123,7 @@ def resident(
 
 
 def attempts(net: FFNN, settings: OrderOptions) -> list[Ordered]:
-    """Return the orders of the presets that are made in time."""
+    """Return the greedy orders of the presets, as many as the time limit allows."""
     left = settings.clock(net)
     orders: list[Ordered] = []
     for weights in presets(net):
@@ -127,7 +135,7 @@ def attempts(net: FFNN, settings: OrderOptions) -> list[Ordered]:
 
 
 def greedy(net: FFNN, settings: OrderOptions) -> Ordered:
-    """Return the best order of the presets that are made in time, or the two-optimal one."""
+    """Return the best greedy order of the presets, or the two-optimal order if time is short."""
     orders = attempts(net, settings)
     if not orders:
         orders = [measured(net, two_optimal(net), settings, "two-optimal")]
@@ -136,10 +144,11 @@ def greedy(net: FFNN, settings: OrderOptions) -> Ordered:
 
 
 def tune(net: FFNN, settings: OrderOptions, start: Ordered, rounds: int) -> Iterator[Ordered]:
-    """Yield ever better greedy orders: up to three weights of the best so far change at random.
+    """Yield greedy orders, each better than all before it.
 
-    ``start``: an order of :func:`greedy`. Ends after ``rounds``, at the time limit, or after
-    ``PATIENCE`` rounds in a row that were no better.
+    A round changes up to three weights of the best order at random. ``start`` is a result of
+    :func:`greedy`. The search ends after ``rounds`` rounds, at the time limit, or after
+    ``PATIENCE`` rounds in a row without an improvement.
     """
     random = np.random.RandomState(settings.seed)
     names = [field.name for field in fields(ScoreWeights)]
@@ -167,4 +176,4 @@ def tune(net: FFNN, settings: OrderOptions, start: Ordered, rounds: int) -> Iter
 
 
 PATIENCE = 60
-"""Rounds without success that end :func:`tune`: annealing gains more from then on."""
+"""Number of rounds without an improvement that ends :func:`tune`; annealing then gains more."""

@@ -1,4 +1,4 @@
-"""The options of a search for an order, and its result."""
+"""The options and the result of a search for an order of connections."""
 
 import math
 import time
@@ -20,16 +20,16 @@ from tvm_serenity.sparse.simulate import (
 
 INTERRUPT, TIME = "interrupt", "time"
 ORDER_S, ANNEAL_S, ENDING_S, DELAY_S = 3e-7, 2e-7, 1e-7, 5e-8
-"""Seconds a connection that an order and its I/Os take; that annealing takes before its first
-move; that it takes to check and simulate what a search has found; and each further delay of dirty
+"""Seconds per connection: of the construction and simulation of an order; of annealing before its
+first move; of the check and simulation of a search's result; of each additional delay of dirty
 values that is tried."""
 LARGE = 25_000
-"""Connections from which incremental annealing is faster under write-aware MIN."""
+"""Number of connections from which incremental annealing is faster under write-aware MIN."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a search."""
+    """A progress report of a search: the method, its iterations, the fewest I/Os so far."""
 
     order: str
     iterations: int
@@ -39,13 +39,14 @@ class Progress:
 
 @dataclass(frozen=True)
 class Annealing:
-    """Hyperparameters of Connection Reordering (section IV, experiments of section VI.A).
+    """Hyperparameters of Connection Reordering (section IV; experiments in section VI.A).
 
-    ``window``: ws, default four times the mean in-degree. ``cooling``: sigma. ``blocks``: the share
-    of moves that are no window but a block of at most ``block`` connections; 0 is the paper's
-    method. ``first_iteration``: t of the first one; later is cooler. ``incremental``: an iteration
-    simulates only what its move changed; the trajectory is the same. Default: where it pays, under
-    ``min`` always, under ``min-write-aware`` from ``LARGE`` connections on.
+    ``window``: ws; the default is four times the mean in-degree. ``cooling``: sigma. ``blocks``:
+    the fraction of moves that move a block of at most ``block`` connections instead of a window; 0
+    is the paper's method. ``first_iteration``: t of the first iteration; a larger t is cooler.
+    ``incremental``: simulate only the part of the order that a move changes, which has the same
+    result. By default, it is True where it is faster: under ``min``, and under ``min-write-aware``
+    from ``LARGE`` connections on.
     """
 
     iterations: int = 1_000_000
@@ -59,25 +60,26 @@ class Annealing:
     def __post_init__(self) -> None:
         if self.iterations < 0 or self.first_iteration < 1:
             raise InputError(
-                "annealing runs at least 0 iterations, the first of them is at least 1"
+                f"annealing: iterations={self.iterations} must be 0 or more, and "
+                f"first_iteration={self.first_iteration} must be 1 or more"
             )
         if self.window is not None and self.window < 1:
             raise InputError(f"window {self.window}: it must be at least 1 connection")
         if not 0 <= self.blocks <= 1 or self.block < 1:
             raise InputError(
-                f"{self.blocks} of the moves are blocks of {self.block} connections: "
-                "a share from 0 to 1, at least 1 connection"
+                f"annealing: blocks={self.blocks} must be a fraction of moves from 0 to 1, and "
+                f"block={self.block} must be 1 connection or more"
             )
         if self.cooling < 0:
             raise InputError(f"cooling rate {self.cooling}: it must be at least 0")
 
     def window_of(self, net: FFNN) -> int:
-        """Return ws for ``net``."""
+        """Return the window length ws for ``net``, in connections."""
         mean = net.connections / (net.neurons - net.given)
         return self.window or 4 * max(1, round(mean))
 
     def incremental_of(self, net: FFNN, policy: Policy) -> bool:
-        """Return whether iterations on ``net`` are incremental."""
+        """Return whether iterations on ``net`` simulate only what a move changes."""
         if self.incremental is not None:
             return self.incremental
         return policy is Policy.MIN or net.connections >= LARGE
@@ -85,10 +87,11 @@ class Annealing:
 
 @dataclass(frozen=True)
 class OrderOptions:
-    """Options of a search: least I/Os with ``memory`` values under ``policy``.
+    """Options of a search for the order with the fewest I/Os.
 
-    ``time_limit_s`` ends a search with its best order so far; so do Ctrl-C and a deadline
-    (``within``). Without them the result depends on the other options and ``seed`` only.
+    ``memory``: number of values in fast memory. ``policy``: its eviction policy. ``time_limit_s``:
+    ends the search with the best order so far, as Ctrl-C and a deadline (``within``) do. Without
+    these, the result depends only on the other options and ``seed``.
     """
 
     memory: int
@@ -102,16 +105,17 @@ class OrderOptions:
         memory_of(self.memory)
         object.__setattr__(self, "policy", policy_of(self.policy))
         if self.time_limit_s is not None and not self.time_limit_s > 0:
-            raise InputError(f"time limit {self.time_limit_s}: it must be above 0 seconds")
+            raise InputError(f"a time limit of {self.time_limit_s} s; it must be above 0 s")
 
     def lasting(self, seconds: float | None) -> "OrderOptions":
-        """Return the same with another time limit."""
+        """Return these options with a time limit of ``seconds``."""
         return replace(self, time_limit_s=seconds)
 
     def clock(self, net: FFNN, after_s: float = ORDER_S) -> Callable[[], float]:
-        """Return a function that says how many seconds are left of the limit and the deadline.
+        """Return a function that returns the seconds left until the time limit and the deadline.
 
-        Less what follows: ``after_s`` a connection of ``net``, an order's simulation with it.
+        The time for the work after the search is subtracted: ``after_s`` seconds per connection of
+        ``net``, and the simulation of an order.
         """
         aware = self.policy is Policy.MIN_WRITE_AWARE
         further = len(delays(self.memory)) - 1 if aware else 0
@@ -120,14 +124,14 @@ class OrderOptions:
         return lambda: min(end - time.perf_counter(), seconds_left()) - after
 
     def delay(self, net: FFNN, order: Ints) -> int:
-        """Return the delay of dirty values a search keeps to: the best one for its start."""
+        """Return the delay of dirty values that a search uses: the best delay for ``order``."""
         aware = self.policy is Policy.MIN_WRITE_AWARE
         return best_delay(net, order, self.memory) if aware else 0
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """An order and its I/Os; ``limit`` says whether time or an interrupt ended the search."""
+    """An order and its I/Os; ``limit`` tells whether time or an interrupt ended the search."""
 
     order: Ints
     traffic: Traffic
@@ -138,13 +142,13 @@ class Ordered:
 
     @property
     def total(self) -> int:
-        """Reads and writes."""
+        """The sum of reads and writes."""
         return self.traffic.total
 
 
 def measured(
     net: FFNN, order: Ints, settings: OrderOptions, method: str, **statistics: float | int | str
 ) -> Ordered:
-    """Return ``order`` with its I/Os."""
+    """Simulate ``order`` and return it with its I/Os."""
     traffic = simulate(net, order, settings.memory, settings.policy)
     return Ordered(order, traffic, method, statistics=statistics)

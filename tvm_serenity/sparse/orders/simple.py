@@ -1,4 +1,4 @@
-"""Orders that need no search."""
+"""Orders that are constructed without a search."""
 
 import numpy as np
 
@@ -6,18 +6,18 @@ from tvm_serenity.sparse.network import FFNN, Ints
 
 
 def two_optimal(net: FFNN) -> Ints:
-    """Return Theorem 1's order: all connections into the first neuron, into the second, and so on.
+    """Return Theorem 1's order: connections by target, then by source.
 
-    Neurons in the order of their levels, then of their numbers; sources ascend. Under MIN it needs
-    at most 2 (W + N - I) I/Os, twice what any order does.
+    Targets are in the order of their levels, then of their numbers. Under MIN the order needs at
+    most 2 (W + N - I) I/Os, twice the minimum over all orders.
     """
     return np.lexsort((net.sources, net.targets, net.levels[net.targets])).astype(np.int32)
 
 
 def layerwise(net: FFNN) -> Ints:
-    """Return the order of a chain of sparse products, source by source: one layer, then the next.
+    """Return the order of a chain of sparse products: layer by layer, source by source.
 
-    Partial sums of a whole layer are alive at once: what a product in column format does.
+    All partial sums of a layer are live at the same time, as in a product in CSC format.
     """
     level = net.levels
     return np.lexsort((net.targets, net.sources, level[net.targets])).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Output-stationary tiles: a group of partial sums stays in fast memory, sources stream past."""
+"""Output-stationary tiles: a group of sums stays in fast memory while its sources are read."""
 
 from dataclasses import replace
 from itertools import product
@@ -11,11 +11,11 @@ from tvm_serenity.sparse.orders.result import TIME, Ordered, OrderOptions, measu
 
 
 def tiled(net: FFNN, group: int, fused: bool = True) -> Ints:
-    """Return the order that computes ``group`` neurons of a level at a time.
+    """Return the order that computes ``group`` neurons of a level together.
 
-    Sources ascend in one group and descend in the next, so that those read last are used first.
-    ``fused``: the connections into the last level follow as soon as their source is complete;
-    this pays where the last level is small enough to stay in fast memory.
+    Sources ascend and descend in alternate groups, so that the sources read last are used first.
+    ``fused``: a connection into the last level comes right after its source is complete. This saves
+    I/Os if the last level is small enough to stay in fast memory.
     """
     level = net.levels
     tile = _ranks(level, net.fan_in > 0)[net.targets] // group
@@ -34,7 +34,10 @@ def tiled(net: FFNN, group: int, fused: bool = True) -> Ints:
 
 
 def tiles(net: FFNN, settings: OrderOptions) -> Ordered:
-    """Return the best order of tiles: sizes near M - 2 for MIN, smaller ones for LRU and RR."""
+    """Return the best order of several tile sizes.
+
+    Sizes near M - 2 suit the policy MIN, smaller ones LRU and RR.
+    """
     most = settings.memory - 2
     last = int(np.count_nonzero(net.levels[net.outputs] == net.levels.max()))
     fusions = (False, True) if last < most else (False,)
@@ -54,7 +57,7 @@ def tiles(net: FFNN, settings: OrderOptions) -> Ordered:
 
 
 def _ranks(level: Ints, computed: NDArray[np.bool_]) -> Ints:
-    """Return the number of each computed neuron among those of its level."""
+    """Return the rank of each computed neuron among the computed neurons of its level."""
     order = np.lexsort((np.arange(len(level)), level, ~computed))
     first = np.searchsorted(level[order][: computed.sum()], np.arange(level.max() + 2))
     rank = np.zeros(len(level), dtype=np.int32)
