@@ -246,13 +246,15 @@ def test_firmware_is_built_of_what_was_read(files: dict[str, Path]) -> None:
     with pytest.raises(SerenityError, match=r"net\.pte.*compiled"):
         firmware.build(load(files["pte"]), "mps2-an386", settings)
     told = load(files["tflite"])
-    with pytest.raises(InputError, match=r"no operator.*says npu=64: give both the same"):
+    with pytest.raises(
+        InputError, match=r"no operator, but Settings has opaque=npu=64; give both the same"
+    ):
         opened(told, replace(settings, opaque={"npu": 64}))
 
 
 def test_a_built_in_network_is_no_file() -> None:
     for entry in (load, to_relax, objective.peak_bytes):
-        with pytest.raises(InputError, match=r"no file; .* tvm_serenity\.zoo\.build returns"):
+        with pytest.raises(InputError, match=r"is not a file; .* tvm_serenity\.zoo\.build returns"):
             entry("zoo:swiftnet")
 
 

@@ -32,7 +32,7 @@ def bad(tmp_path: Path, name: str, content: bytes | None) -> Path:
         (
             "model.h5",
             b"x",
-            "suffix '.h5'; known model files end in .tflite, .onnx, .pte, .pt2, .txt, .graph",
+            "suffix '.h5'; the known model files end in .tflite, .onnx, .pte, .pt2, .txt, .graph",
         ),
         ("model", b"x", "no suffix"),
         ("missing.tflite", None, "No such file"),

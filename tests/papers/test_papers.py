@@ -125,7 +125,7 @@ def test_the_command_prints_both_values() -> None:
             ("serenity", "--figure", "9"),
             "figure 9 is not computed; the figures of this paper are: 10, 11, 12, 13",
         ),
-        (("gleinig", "--table", "1"), "tables: none"),
+        (("gleinig", "--table", "1"), "tables of this paper are: none"),
         (("serenity", "--table", "1", "--figure", "10"), "--table"),
     ],
 )
