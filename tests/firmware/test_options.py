@@ -230,6 +230,8 @@ def test_the_command_passes_every_option_on(
     monkeypatch.setattr(building, "build", stop)
     monkeypatch.setattr(ModelSource, "check_operators", lambda *_: None)
     monkeypatch.setattr(ModelSource, "to_build", lambda opened: opened.spec)
+    labels = tmp_path / "labels.txt"
+    labels.write_text("yes\nno\n")
     line = (
         f"build net --minimise off --board mps2-an386 -o {tmp_path / 'made'} --name other "
         "--arena-limit 1 --stack 2 --force --no-check --time-limit 3 --dim batch=1 --signature one"
@@ -242,7 +244,7 @@ def test_the_command_passes_every_option_on(
         "--codegen llvm --order given --rewrite --constants ram",
         "--in-place --overlap --workspace grow --dynamic-range float",
         "--sliding 2",
-        "--fast-memory 4K",
+        f"--fast-memory 4K --labels {labels}",
     ):
         monkeypatch.setattr(sys, "argv", ["serenity", *line.split(), *more.split()])
         with pytest.raises(Passed) as caught, process_state():
