@@ -211,7 +211,7 @@ def _ram_and_time(asked: Question, best: Schedule, tried: Sequence[Measure | Cla
         builds = [found["build"], *found["alternatives"]]
         in_ms = found["build"]["milliseconds"] is not None
         points = [
-            _point(b["how"], b["ram_bytes"], b["milliseconds"][1] if in_ms else b["instructions"])
+            _point(b["strategy"], b["ram_bytes"], b["milliseconds"][1] if in_ms else b["instructions"])
             for b in builds
             if not in_ms or b["milliseconds"] is not None
         ]
@@ -235,10 +235,10 @@ def _shown_choice(asked: Question, listed: Sequence[Mapping[str, Any]]) -> str:
     names = [str(one["name"]) for one in listed]
     found = asked.best
     if found is not None and not isinstance(found, Claim):
-        how = found["build"]["how"]
-        if how.startswith("bands") and "rows" in names:
+        strategy = found["build"]["strategy"]
+        if strategy.startswith("bands") and "rows" in names:
             return "rows"
-        return "rewrite" if "rewritten" in how else "order"
+        return "rewrite" if "rewritten" in strategy else "order"
     return min(zip(names, listed, strict=True), key=lambda pair: pair[1]["after"]["peak_bytes"])[0]
 
 
