@@ -211,7 +211,9 @@ def _ram_and_time(asked: Question, best: Schedule, tried: Sequence[Measure | Cla
         builds = [found["build"], *found["alternatives"]]
         in_ms = found["build"]["milliseconds"] is not None
         points = [
-            _point(b["strategy"], b["ram_bytes"], b["milliseconds"][1] if in_ms else b["instructions"])
+            _point(
+                b["strategy"], b["ram_bytes"], b["milliseconds"][1] if in_ms else b["instructions"]
+            )
             for b in builds
             if not in_ms or b["milliseconds"] is not None
         ]
