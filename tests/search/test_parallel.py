@@ -1,5 +1,8 @@
 """Work in processes: batches and sweeps in one program, in any order."""
 
+import os
+import time
+
 import pytest
 
 from tvm_serenity.search.parallel import MANY_AT_ONCE, all_or_failures, results
@@ -26,3 +29,31 @@ def test_batches_and_sweeps_share_processes() -> None:
     expected: list[object] = [value * value for value in ITEMS]
     for work in (batch, sweep, batch, batch, sweep):
         assert work() == expected
+
+
+CALLS: list[int] = []
+HELD: list[bytes] = []
+
+
+def growing(item: tuple[int, int]) -> int:
+    """The square of a number; the second call in a process keeps 350 MB and takes a second."""
+    parent, value = item
+    CALLS.append(value)
+    if os.getpid() == parent:
+        time.sleep(0.3)
+    elif len(CALLS) == 2:
+        HELD.append(b"x" * 350_000_000)
+        time.sleep(1.2)  # loky looks at the memory of a worker once a second
+    return value * value
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_workers_that_grow_are_replaced_where_warnings_are_errors(batch: bool) -> None:
+    pytest.importorskip("psutil")
+    items = [(os.getpid(), value) for value in range(8)]
+    expected = [value * value for value in range(8)]
+    if batch:
+        assert list(all_or_failures(growing, items, jobs=2)) == expected
+        return
+    with results(growing, items, jobs=2) as found:
+        assert [value for _, value in sorted(found)] == expected

@@ -1,5 +1,6 @@
 """Runs independent items of work in this process, in processes, or on a Dask cluster (joblib)."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -94,6 +95,7 @@ def _here_as_well(
     """Return the results of ``work`` by number, from this process and ``others`` processes."""
     from joblib.executor import get_memmapping_executor
 
+    _ignore_replaced_workers()
     # With loky's own executor, a later joblib.Parallel would fail.
     workers = get_memmapping_executor(others)
     begun = [workers.submit(work, item) for item in items]
@@ -116,6 +118,7 @@ def _elsewhere(
     """Yield pairs of an index and a result, as joblib's processes or backend complete them."""
     import joblib
 
+    _ignore_replaced_workers()
     parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, **options)
     try:
         yield from parallel(joblib.delayed(_one)(work, i, item) for i, item in enumerate(items))
@@ -125,6 +128,15 @@ def _elsewhere(
             f"{error.__cause__ or error}; "
             "define its class at the top level of a module, or use one process"
         ) from error
+
+
+def _ignore_replaced_workers() -> None:
+    """Ignore loky's warning that a worker ended, from here on.
+
+    Loky replaces a worker that has grown by 300 MB, as with TVM's import. Where warnings are
+    errors, its thread would die of this one, and all results would be waited for without end.
+    """
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
 
 
 def _one(work: Callable[[T], R], index: int, item: T) -> tuple[int, R | FailedItem]:
