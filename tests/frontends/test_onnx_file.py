@@ -192,9 +192,7 @@ def test_sizes_that_stay_unknown_are_not_asked_for_again(tmp_path: Path) -> None
         make(path, nodes, shape=["N", "M"], out=["K", "L"], dims={})
     with pytest.raises(UnsupportedError, match=r"\(2, M\); set --dim M=1$"):
         make(path, nodes, shape=["N", "M"], out=["K", "L"], dims={"N": 2})
-    said = (
-        r"'a': unknown size in \(2, .*\) although all inputs have sizes: operator NonZero comp"
-    )
+    said = r"'a': unknown size in \(2, .*\) although all inputs have sizes: operator NonZero comp"
     with pytest.raises(UnsupportedError, match=said):
         make(path, nodes, shape=["N", "M"], out=["K", "L"], dims={"N": 2, "M": 4})
 
