@@ -181,8 +181,8 @@ def test_a_graph_in_text_form_has_no_build(tmp_path: Path) -> None:
 def test_a_model_without_rows_says_so(shared: Path) -> None:
     found = answer("explain", shared / AD)["claims"]
     (refused,) = by_kind(found, "refused")
-    assert "operator FULLY_CONNECTED makes tensor" in refused["text"]
-    assert "rows are those of 4-D tensors of several rows" in refused["text"]
+    assert "(computed by FULLY_CONNECTED)" in refused["text"]
+    assert "only 4-D tensors with a batch of 1" in refused["text"]
     assert by_kind(found, "least")[0]["text"].endswith("by the order alone.")
 
 

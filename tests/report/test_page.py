@@ -376,7 +376,7 @@ def test_ram_stands_against_time_with_names(
     assert trade["unit"] == "ms"
     builds = [best["build"], *best["alternatives"]]
     figures = [(one["name"], one["ram_bytes"], one["time"]) for one in trade["points"]]
-    assert figures == [(b["how"], b["ram_bytes"], b["milliseconds"][1]) for b in builds]
+    assert figures == [(b["strategy"], b["ram_bytes"], b["milliseconds"][1]) for b in builds]
     assert len(builds) > 1
     open_page(browser, built[0])
     names = browser.execute_script(

@@ -175,7 +175,7 @@ def test_unknown_layouts_are_left_alone() -> None:
     after, done = rewrite_module(source, RewriteOptions(rules="channelwise"))
     assert after is source
     assert done.found is not None
-    assert "layout NCHW4c is not known" in done.found.report.refused[0].reason
+    assert "layout NCHW4c is not supported" in done.found.report.refused[0].reason
 
 
 @pytest.mark.parametrize(
