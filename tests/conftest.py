@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -45,6 +46,14 @@ def _builds_are_made() -> Iterator[None]:
         with suppress(MissingPartError):  # without TVM nothing is built
             patch.setattr("tvm_serenity.firmware.kept.entries", lambda: None)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_shared_forms() -> None:
+    """Share no lean kernels with earlier tests: a test may plant a fault in what makes them."""
+    made_lean = sys.modules.get("tvm_serenity.kernels.lean")
+    if made_lean is not None:
+        made_lean._form.cache_clear()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

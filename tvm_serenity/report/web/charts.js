@@ -226,7 +226,7 @@ function drawTrade() {
   const xs = points.map((p) => p.x), most = Math.max(...points.map((p) => p.y), 1);
   const low = Math.min(...xs), high = Math.max(...xs), span = high - low || high || 1;
   const middle = (low + high) / 2;
-  const names = points.map((p) => ({ x: p.x, y: p.y, text: clipped(p.name, 40), colour: p.colour, dx: p.x > middle ? -9 : 9, anchor: p.x > middle ? "end" : "start" }));
+  const names = points.map((p) => ({ x: p.x, y: p.y, text: clipped(p.name, 48), colour: p.colour, dx: p.x > middle ? -9 : 9, anchor: p.x > middle ? "end" : "start" }));
   return draw("trade-chart", {
     height: 300, layers: [{ kind: "circles", points, size: 6 }, { kind: "texts", points: apart(names, most, 230) }],
     x: { title: `one run, ${unit}`, range: [Math.max(low - 0.15 * span, 0), high + 0.15 * span] },
