@@ -1,7 +1,8 @@
 """``serenity build`` takes the best build for a board: the fastest that fits, or the least."""
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -10,10 +11,10 @@ pytest.importorskip("tvm")
 from tests.cli.run import answer, serenity
 from tests.firmware.projects import KWS, VWW, model, needs_board
 from tvm_serenity.boards import board
-from tvm_serenity.commands.build import BuildOptions, build
+from tvm_serenity.commands.build import BuildOptions, build, pinned
 from tvm_serenity.errors import FitError
 from tvm_serenity.firmware.board import latency
-from tvm_serenity.firmware.result import load
+from tvm_serenity.firmware.result import Project, load
 from tvm_serenity.fitting.fastest import reads_flash_slowly
 
 L4R5 = "nucleo-l4r5zi"
@@ -45,6 +46,19 @@ def test_the_default_is_faster_than_what_the_options_say_and_is_pinned(
     for name in ("kws_dscnn_int8_model.c", "kws_dscnn_int8_kernels.c", "link.ld"):
         one, two = (tmp_path / folder / name for folder in ("best", "pinned"))
         assert one.read_bytes() == two.read_bytes()
+
+
+def test_the_pinned_command_has_the_options_that_are_not_searched() -> None:
+    options = BuildOptions(
+        output="made here", name="net", format="zephyr", labels="words.txt", check=False, rows=2
+    )
+    found = SimpleNamespace(
+        metadata={"board": L4R5}, facts={"search": {"options": ["--rows", "2"]}}
+    )
+    assert pinned(cast(Project, found), "m.tflite", options) == (
+        f"serenity build m.tflite --board {L4R5} --minimise off --rows 2 --name net "
+        "--format zephyr --labels words.txt --no-check -o 'made here'"
+    )
 
 
 def test_less_ram_is_taken_where_that_is_asked_for(tmp_path: Path) -> None:

@@ -81,14 +81,14 @@ def _show(model: str, project: "Project", options: BuildOptions, shown: ShownBui
         show.print_json({**project.facts, "choices": kernel_choices.priced(project, estimate)})
         return
     output = str(options.output)
-    rows = {**_search(project, model, output), **_built(project), **latency_line.rows(estimate)}
+    rows = {**_search(project, model, options), **_built(project), **latency_line.rows(estimate)}
     rows["next"] = advice(options.format, output, project.metadata["name"])
     show.facts(f"{model} on {project.metadata['board']}: {output}", rows)
     if shown.why:
         kernel_choices.show_choices(kernel_choices.priced(project, estimate), estimate)
 
 
-def _search(project: "Project", model: str, output: str) -> dict[str, str]:
+def _search(project: "Project", model: str, options: BuildOptions) -> dict[str, str]:
     """Return the chosen build with its cost, the alternatives, and the command that repeats it."""
     search = project.facts["search"]
     if search is None:
@@ -97,7 +97,7 @@ def _search(project: "Project", model: str, output: str) -> dict[str, str]:
     rows = {
         f"least {search['minimise']}": _cost(search["build"]),
         "alternatives": others or "no tried build is faster or smaller",
-        "same build": pinned(project, model, output),
+        "same build": pinned(project, model, options),
     }
     if not search["complete"]:
         rows["unfinished"] = "time limit: the best so far"

@@ -14,7 +14,7 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.fitting.goal import FitGoal
 from tvm_serenity.options.board import CpuOption
 from tvm_serenity.options.goal import SearchedOrSet
-from tvm_serenity.options.option import values_of
+from tvm_serenity.options.option import flags_of, options_of, searched, values_of
 from tvm_serenity.quantize.choices import OFF
 
 if TYPE_CHECKING:
@@ -92,10 +92,13 @@ def build(
         return kept(opened.to_build(), target, settings, best, repr(goal))
 
 
-def pinned(project: "Project", model: str, output: str) -> str:
-    """Return the command that repeats the build of a search without the search."""
+def pinned(project: "Project", model: str, options: BuildOptions) -> str:
+    """Return the command that repeats the build of a search with ``options``, without the search."""
     words = ["serenity", "build", model, "--board", project.metadata["board"], "--minimise", OFF]
-    return shlex.join([*words, *project.facts["search"]["options"], "-o", output])
+    chosen = {*searched(Settings), "output", "force"}
+    fixed = flags_of(options, [name for name in options_of(Settings) if name not in chosen])
+    found = project.facts["search"]["options"]
+    return shlex.join([*words, *found, *fixed, "-o", str(options.output)])
 
 
 def _best(read: Any, board: "Board", goal: FitGoal, settings: Settings) -> "Project":
