@@ -56,8 +56,8 @@ def test_the_pinned_command_has_the_options_that_are_not_searched() -> None:
         metadata={"board": L4R5}, facts={"search": {"options": ["--rows", "2"]}}
     )
     assert pinned(cast(Project, found), "m.tflite", options) == (
-        f"serenity build m.tflite --board {L4R5} --minimise off --rows 2 --name net "
-        "--format zephyr --labels words.txt --no-check -o 'made here'"
+        f"serenity build m.tflite --board {L4R5} --minimise off --rows 2 --no-check "
+        "--name net --labels words.txt --format zephyr -o 'made here'"
     )
 
 

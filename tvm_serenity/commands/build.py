@@ -93,7 +93,7 @@ def build(
 
 
 def pinned(project: "Project", model: str, options: BuildOptions) -> str:
-    """Return the command that repeats the build of a search with ``options``, without the search."""
+    """Return the command that repeats the build that a search with ``options`` chose."""
     words = ["serenity", "build", model, "--board", project.metadata["board"], "--minimise", OFF]
     chosen = {*searched(Settings), "output", "force"}
     fixed = flags_of(options, [name for name in options_of(Settings) if name not in chosen])
