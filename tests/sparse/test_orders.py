@@ -147,7 +147,7 @@ def test_tiles_fuse_a_small_last_level() -> None:
         (lambda: OrderOptions(2), "use 3 or more"),
         (lambda: OrderOptions(10, time_limit_s=0.0), "must be above 0 s"),
         (lambda: OrderOptions(10, annealing=Annealing(-1)), "iterations=-1 must be 0 or more"),
-        (lambda: Annealing(window=0), "a window of 0 connections"),
+        (lambda: Annealing(window=0), "window 0: it must be at least 1"),
         (lambda: Annealing(blocks=1.5), "a fraction of moves from 0 to 1"),
         (lambda: order(baseline_mlp(5, 1, 0.5), OrderOptions(10), "best"), "two-optimal, anneal"),
     ],
