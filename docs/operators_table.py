@@ -142,7 +142,7 @@ def _reads(kind: str, record: Any, dtype: str) -> bool:
             try:
                 record.integers.read(_scene(kind, [dtype, *[other] * (count - 1)]))
             except UnsupportedError as error:
-                if str(error).startswith(f"no {kind} ") and dtype in str(error):
+                if f"does not support {kind} " in str(error) and dtype in str(error):
                     continue
             except (ValueError, IndexError):  # more inputs
                 continue

@@ -143,7 +143,7 @@ def test_samples_of_16_bits_keep_to_their_bounds_and_faults_do_not(kind: str) ->
         told.append(float((bounds.low == bounds.high)[257:].mean()))
         at = int(rng.choice(np.flatnonzero(bounds.low == bounds.high)))
         table[at] += -1 if table[at] == 32767 else 1
-        with pytest.raises(WrongResultError, match=rf"{kind}: sample {at} of its 513"):
+        with pytest.raises(WrongResultError, match=rf"{kind}: sample {at} of 513"):
             check_samples(kind, table, bounds)
     assert np.mean(told) > 0.9
 

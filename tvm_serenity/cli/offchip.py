@@ -54,8 +54,6 @@ def offchip_command(models: Models = None, *, options: OffchipOptions, shown: Sh
       serenity offchip a.tflite b.onnx --orders given,traffic --plot f.svg
       serenity offchip a.tflite --order-for traffic --capacity 256K -o b.tflite
       serenity offchip a.tflite --block tensor --memory scratchpad
-      serenity offchip a.tflite --block tensor --memory scratchpad --orders traffic \
-        --capacities 128K --plan a.json
 
     Ctrl-C keeps the finished points and prints the command that resumes the sweep. At the time
     limit, an order is the best so far, and points that were not simulated are empty: their column

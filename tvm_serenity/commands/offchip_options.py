@@ -65,7 +65,7 @@ class OffchipOptions(ReadOptions, TimeLimit, Sweeping):
       ``POLICIES``. ``block``: size of a transferred block, or complete tensors. ``memory``: a
       write-back cache, or a software-managed scratchpad. ``input_place``: initial place of the
       inputs. ``weights``: whether weights cause traffic.
-    * ``alignment_bytes``: unsplit tensors occupy multiples of this. ``plan``: the file of a
+    * ``align``: unsplit tensors occupy multiples of this. ``plan``: the file of a
       transfer plan: the loads and stores of one point, with addresses.
     * ``energy``: a region of ``REGIONS``, or FILE.toml:NAME. ``plot``: the file of a figure like
       SERENITY's Figure 11.
@@ -130,7 +130,7 @@ class OffchipOptions(ReadOptions, TimeLimit, Sweeping):
             group=HelpGroup.MEMORY,
         ),
     )
-    alignment_bytes: int = option(
+    align: int = option(
         1, differing(ALIGN, help="Bytes that unsplit tensors are aligned to.", least=1)
     )
     plan: str | None = option(
@@ -209,7 +209,7 @@ class OffchipOptions(ReadOptions, TimeLimit, Sweeping):
             self.memory,
             self.input_place,
             self.weights,
-            self.alignment_bytes,
+            self.align,
         )
 
     @property
