@@ -15,7 +15,7 @@ SIZES = {
     "build": {"arena_limit_bytes", "flash_bytes", "stack_bytes", "ram_bytes", "fast_memory_bytes"},
     "explain": {"flash_bytes", "ram_bytes"},
     "fit": {"flash_bytes", "ram_bytes", "stack_bytes"},
-    "offchip": {"capacity_bytes", "alignment_bytes"},
+    "offchip": {"capacity_bytes", "align"},
     "plan": {"capacity_bytes", "align"},
     "report": {"flash_bytes", "ram_bytes"},
     "rewrite": {"align"},
