@@ -31,7 +31,7 @@ register()
 CELL = "zoo:swiftnet-cell-c"
 BOARD = ("--board", "mps2-an386")
 BLOCKS = "zoo:mobilenet-v2?layout=NHWC&size=32&width=0.35&classes=2&quantised=1"
-AGAIN = ("--rows", "1", "--recompute", "1.5", "--time-limit", "2")
+AGAIN = ("--rows", "1", "--recompute", "1.5", "--time-limit", "8")
 RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "zoo": (("zoo",),),
     "boards": (("boards",), ("boards", "nucleo-l4r5zi", "--fits", "conv.tflite")),
