@@ -5,7 +5,6 @@ addresses that need no move. Where it finds none within the capacity, residencie
 order of time, each in the smallest gap, and neighbours slide together where no gap is large enough.
 """
 
-from bisect import insort
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -60,7 +59,7 @@ def addresses_of(
     """
     options = PlanOptions(enough_bytes=capacity, steps=PLAN_STEPS, time_limit_s=None)
     earlier = _earlier(residencies, loaded, capacity)
-    for tried in [earlier, residencies] if earlier != list(residencies) else [residencies]:
+    for tried in [residencies] if earlier == list(residencies) else [earlier, residencies]:
         buffers = [
             Buffer(f"{i}", one.start, one.stop, one.size_bytes, alignment)
             for i, one in enumerate(tried)
@@ -110,17 +109,13 @@ def _sliding(residencies: Sequence[Residency], capacity: int) -> Addresses:
                     if residencies[i].start == one.start:
                         first[i] = address
                     else:
-                        insort(relocations, Relocation(one.start, i, address), key=_before)
+                        relocations.append(Relocation(one.start, i, address))
                     now[i] = address
                 address += residencies[i].size_bytes
         first[index] = now[index] = address
     moved = [r.address + residencies[r.index].size_bytes for r in relocations]
     ends = [at + one.size_bytes for at, one in zip(first, residencies, strict=True)]
     return Addresses(tuple(first), tuple(relocations), max([*ends, *moved], default=0))
-
-
-def _before(relocation: Relocation) -> int:
-    return relocation.before
 
 
 def _length(index: int, residencies: Sequence[Residency]) -> int:
@@ -150,7 +145,7 @@ def _cheapest_run(
     """Return the run of neighbours that frees ``size`` bytes behind it by sliding, fewest bytes."""
     best: tuple[int, int, int] | None = None
     for begin in range(len(placed)):
-        floor = held = moved = 0
+        held = moved = 0
         floor = _end(placed, begin - 1, residencies)
         for end in range(begin, len(placed)):
             at, i = placed[end]
