@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.check.passages import first_lost
 from tvm_serenity.firmware.incremental import KeptRows
+from tvm_serenity.firmware.lifetimes import ByteRange
 from tvm_serenity.firmware.passage import Passage
 from tvm_serenity.firmware.program import ARRIVAL, Data, Place, Program, Row, Scratch, Step
 
@@ -117,18 +118,10 @@ class _Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
-    """Bytes ``start`` to ``stop - 1`` of a region; ``byte``: the number of the first byte."""
+class _Span(ByteRange):
+    """Bytes of a region; ``byte``: the number of the first byte."""
 
-    region: str
-    start: int
-    stop: int
     byte: int = NOBODY
-
-    def meets(self, other: "_Span") -> bool:
-        """Return whether both share a byte."""
-        inside = self.start < other.stop and other.start < self.stop
-        return inside and self.region == other.region
 
 
 def _all_of(program: Program, tensor: int) -> _Rows:
