@@ -31,6 +31,7 @@ from tvm_serenity.options.option import HelpGroup, Option, differing, option, va
 from tvm_serenity.options.output import OUTPUT
 from tvm_serenity.plan import Plan, check_plan
 from tvm_serenity.plan.joint import Joint, Placed, place_order, schedule_for_arena
+from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.report.choices import choice_json
 from tvm_serenity.report.page import page
 from tvm_serenity.report.proof import proof_json
@@ -237,10 +238,10 @@ def _shown_choice(asked: Question, listed: Sequence[Mapping[str, Any]]) -> str:
     names = [str(one["name"]) for one in listed]
     found = asked.best
     if found is not None and not isinstance(found, Claim):
-        strategy = found["build"]["strategy"]
-        if strategy.startswith("bands") and "rows" in names:
+        build = found["build"]
+        if build["rows"] != OFF and "rows" in names:
             return "rows"
-        return "rewrite" if "rewritten" in strategy else "order"
+        return "rewrite" if build["rewrite"] else "order"
     return min(zip(names, listed, strict=True), key=lambda pair: pair[1]["after"]["peak_bytes"])[0]
 
 

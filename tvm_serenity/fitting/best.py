@@ -96,9 +96,11 @@ def seconds_of(one: "BuildFigures") -> float:
 def _figures(one: "BuildFigures") -> dict[str, Any]:
     from tvm_serenity.fitting.measure import INSTRUCTIONS
 
-    run = one.run
+    run, settings = one.run, one.candidate.settings
     return {
         "strategy": one.strategy,
+        "rows": settings.rows,
+        "rewrite": settings.rewrite,
         "ram_bytes": one.ram_bytes,
         "flash_bytes": one.flash_bytes,
         "linked": one.linked,
