@@ -11,8 +11,8 @@ from tvm_serenity.boards import Board
 from tvm_serenity.cli import show
 from tvm_serenity.cli.derive import command
 from tvm_serenity.commands.boards import BoardsOptions, ListedBoard, boards
-from tvm_serenity.explain.best import milliseconds_text
 from tvm_serenity.options.output import Shown
+from tvm_serenity.system.times import milliseconds_text
 
 BoardName = Annotated[
     str | None, typer.Argument(metavar="[BOARD]", help="A board or its chip, or a .toml file.")

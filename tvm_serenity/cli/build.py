@@ -15,6 +15,7 @@ from tvm_serenity.commands.build import BuildOptions, build, pinned
 from tvm_serenity.errors import FitError
 from tvm_serenity.options.option import Option, option
 from tvm_serenity.options.output import OUTPUT_FORMATS, PROJECT, Shown
+from tvm_serenity.system.times import milliseconds_text
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.result import Project
@@ -108,7 +109,7 @@ def _cost(one: Mapping[str, Any]) -> str:
     """Return a build in words, with its time, RAM and flash."""
     time = ""
     if one["milliseconds"] is not None:
-        time = f"{one['milliseconds'][1]:.3g} ms, "
+        time = f"{milliseconds_text(one['milliseconds'][1])} ms, "
     elif one["instructions"] is not None:
         time = f"{one['instructions']:,} instructions, "
     return f"{one['strategy']}: {time}{one['ram_bytes']:,} bytes RAM, {one['flash_bytes']:,} flash"

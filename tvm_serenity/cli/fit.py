@@ -12,6 +12,7 @@ from tvm_serenity.cli.fit_sweep import print_fits
 from tvm_serenity.cli.options import Board
 from tvm_serenity.commands.fit import FitOptions, FitResult, fit
 from tvm_serenity.options.output import Shown
+from tvm_serenity.system.times import range_text
 
 if TYPE_CHECKING:
     from tvm_serenity.fitting.choose import Fitted
@@ -93,8 +94,7 @@ def _run(one: "BuildFigures") -> str:
     if one.run is None:
         return f"({one.untimed})" if one.untimed else ""
     if one.run.milliseconds is not None:
-        low, high = one.run.milliseconds
-        return f"{low:.3g} to {high:.3g} ms"
+        return f"{range_text(*one.run.milliseconds)} ms"
     return f"{one.run.least:,} {one.run.unit}"
 
 

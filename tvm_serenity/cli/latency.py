@@ -14,6 +14,7 @@ from tvm_serenity.commands.latency import InstructionCount, LatencyOptions, as_j
 from tvm_serenity.cycles.estimate import CycleEstimate
 from tvm_serenity.options.option import Option, option
 from tvm_serenity.options.output import Shown
+from tvm_serenity.system.times import range_text
 
 MOST_PARTS = 12
 
@@ -67,8 +68,8 @@ def _print_count(path: str, count: InstructionCount) -> None:
             f"{count.cycles[0]:,} to {count.cycles[1]:,}: basic blocks priced by the "
             f"table of {core.cycles}"
         )
-        low, high = count.milliseconds
-        rows["time"] = f"{low:.3g} to {high:.3g} ms at {core.clock_mhz} MHz, without wait states"
+        time = range_text(*count.milliseconds)
+        rows["time"] = f"{time} ms at {core.clock_mhz} MHz, without wait states"
     show.facts(f"{path} on {count.board.name}", rows)
 
 

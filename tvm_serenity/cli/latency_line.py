@@ -9,15 +9,14 @@ from tvm_serenity.errors import SerenityError
 from tvm_serenity.firmware.board import image
 from tvm_serenity.firmware.board.latency import latency
 from tvm_serenity.firmware.result import Project
+from tvm_serenity.system.times import range_text
 
 
 def line(estimate: CycleEstimate) -> str:
     """Return the latency range, the clock and the error of ``estimate`` in one line."""
-    low, high = estimate.milliseconds
-    least, most = estimate.expected_ms
     return (
-        f"{low:.3g} to {high:.3g} ms at {estimate.clock_mhz} MHz ({estimate.claim}; "
-        f"with {estimate.error_percent} % error {least:.3g} to {most:.3g})"
+        f"{range_text(*estimate.milliseconds)} ms at {estimate.clock_mhz} MHz ({estimate.claim}; "
+        f"with {estimate.error_percent} % error {range_text(*estimate.expected_ms)})"
     )
 
 

@@ -10,6 +10,7 @@ from tvm_serenity.explain.claims import Claim, counted
 from tvm_serenity.explain.measures import Measure
 from tvm_serenity.schedule import Schedule
 from tvm_serenity.search.outcome import Outcome
+from tvm_serenity.system.times import range_text
 
 BUILD, LEAST, ALONE, COMMAND = "build", "least", "alone", "command"
 """The kinds of the claims: the best build, the least memory, ordering alone, the command."""
@@ -43,16 +44,10 @@ def build_claims(model: str, board: Board, found: Mapping[str, Any], spec: str) 
 def time_text(build: Mapping[str, Any]) -> str:
     """Return the time of one run in words with a comma, or "" for a build that was not timed."""
     if build["milliseconds"] is not None:
-        low, high = (milliseconds_text(one) for one in build["milliseconds"])
-        return f"{low} to {high} ms, "
+        return f"{range_text(*build['milliseconds'])} ms, "
     if build["instructions"] is not None:
         return f"{build['instructions']:,} instructions, "
     return ""
-
-
-def milliseconds_text(milliseconds: float) -> str:
-    """Return milliseconds with three figures, and never as a power of ten."""
-    return f"{milliseconds:,.0f}" if milliseconds >= 1000 else f"{milliseconds:.3g}"
 
 
 def unbuilt_claim(board: Board, reason: str) -> Claim:
