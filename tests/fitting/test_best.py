@@ -12,7 +12,7 @@ from tests.cli.run import answer, serenity
 from tests.firmware.projects import KWS, VWW, model, needs_board
 from tvm_serenity.boards import board
 from tvm_serenity.commands.build import BuildOptions, build, pinned
-from tvm_serenity.errors import FitError
+from tvm_serenity.errors import FitError, InputError
 from tvm_serenity.firmware.board import latency
 from tvm_serenity.firmware.result import Project, load
 from tvm_serenity.fitting.fastest import reads_flash_slowly
@@ -59,6 +59,28 @@ def test_the_pinned_command_has_the_options_that_are_not_searched() -> None:
         f"serenity build m.tflite --board {L4R5} --minimise off --rows 2 --no-check "
         "--name net --labels words.txt --format zephyr -o 'made here'"
     )
+
+
+@pytest.mark.parametrize(
+    ("single", "goal", "said"),
+    [
+        ({"sliding": 2}, {"deadline_ms": 3.0}, "--deadline 3 does not take --sliding 2"),
+        ({"fast_memory_bytes": 9}, {"minimise": "ram"}, "--minimise ram .* --fast-memory 9"),
+        ({"codegen": "llvm"}, {"flash_bytes": 64}, "--flash 64 .* --codegen llvm"),
+        ({"minimise": "off"}, {"flash_bytes": 64}, "--flash 64 .* --minimise off"),
+    ],
+)
+def test_a_goal_without_a_search_is_refused(
+    single: dict[str, Any], goal: dict[str, Any], said: str
+) -> None:
+    assert BuildOptions(**single).goal is None
+    with pytest.raises(InputError, match=said):
+        build(str(model(KWS)), "mps2-an386", BuildOptions(**single, **goal))
+
+
+def test_the_flash_of_a_chip_is_no_goal() -> None:
+    chip = BuildOptions(sliding=2, cpu="cortex-m4", ram_bytes=65_536, flash_bytes=65_536)
+    assert chip.goal is None
 
 
 def test_less_ram_is_taken_where_that_is_asked_for(tmp_path: Path) -> None:

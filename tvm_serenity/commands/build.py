@@ -16,12 +16,17 @@ from tvm_serenity.options.board import CpuOption
 from tvm_serenity.options.goal import SearchedOrSet
 from tvm_serenity.options.option import flags_of, options_of, searched, values_of
 from tvm_serenity.quantize.choices import OFF
+from tvm_serenity.system.times import milliseconds_text
 
 if TYPE_CHECKING:
     from tvm_serenity.boards import Board
     from tvm_serenity.firmware.result import Project
     from tvm_serenity.fitting.choose import Fitted
     from tvm_serenity.fitting.measure import BuildFigures
+
+
+_SINGLE = ("sliding", "fast_memory_bytes", "codegen")
+"""Options that leave a single build, unless they have their defaults."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +44,21 @@ class BuildOptions(Settings, SearchedOrSet, CpuOption):
 
     @property
     def goal(self) -> FitGoal | None:
-        """The goal of the search; None if the options leave a single build."""
-        if self.minimise == OFF or self.sliding is not None or self.codegen != "c":
-            return None
-        if self.fast_memory_bytes is not None:
+        """The goal of the search; None if the options leave a single build.
+
+        Raises :class:`InputError` if an option is a goal, and another one leaves a single build.
+        """
+        single = flags_of(self, _SINGLE)
+        if self.minimise == OFF or single:
+            sizes = () if self.cpu is not None else ("flash_bytes",)  # of a chip, also its size
+            wanted = ("minimise",) if self.minimise != OFF else ()
+            asked = flags_of(self, (*wanted, *sizes, "deadline_ms"))
+            if asked:
+                fixed = single or ["--minimise", OFF]
+                raise InputError(
+                    f"{' '.join(asked[:2])} does not take {' '.join(fixed[:2])}: it is a goal of "
+                    "the search, and there is a single build; leave one out"
+                )
             return None
         return FitGoal(
             minimise=self.minimise,
@@ -131,4 +147,4 @@ def _beyond(found: "Fitted") -> str:
 def _time(one: "BuildFigures") -> str:
     if one.run is None or one.run.milliseconds is None:
         return ""
-    return f", {one.run.milliseconds[1]:.3g} ms"
+    return f", {milliseconds_text(one.run.milliseconds[1])} ms"
