@@ -34,7 +34,8 @@ def placed(program: Program, layout: Layout, sources: str, interface: str) -> Fi
 def with_contract(program: Program, files: Files, folder: str) -> Files:
     """Return ``files`` with kernels, in ``folder``, that compile right without an option."""
     kernels = folder + file(program, "kernels.c")
-    licence, _, rest = files[kernels].partition(b"\n")
+    source = files[kernels]
+    licence, _, rest = source.partition(b"\n")
     return {**files, kernels: licence + b"\n" + CONTRACT.encode() + rest}
 
 
