@@ -13,7 +13,7 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.offchip.test_whole_tensors import least_traffic
+from tests.plan.banked_greedy import banked_greedy
 from tests.random_graphs import random_graph
 from tvm_serenity.boards import board
 from tvm_serenity.firmware.c_names import identifier
@@ -119,28 +120,50 @@ def executed(made: Compiled, layout: Layout) -> dict[str, Any]:
         "moved_bytes": plan.moved_bytes,
         "prefetched_bytes": plan.prefetched_bytes,
         "by_size_bytes": by_size(plan),
+        "banked_bytes": banked(plan),
         "tensors": ran.tensors,
     }
 
 
 def by_size(plan: TransferPlan) -> int:
+    """Return the bytes that kernels access in slow memory if tensors are placed by size.
+
+    The planner gives each live range one memory, so that the fewest bytes are in the slow one.
+    """
+    buffers, regions = buffers_of(plan), memories(plan)
+    found = place(buffers, options=PlanOptions(regions=regions, time_limit_s=10.0))
+    return accessed(plan, [region == "slow" for region in found.regions])
+
+
+def banked(plan: TransferPlan) -> int:
+    """Return the same for the placement of ExecuTorch's greedy planner over banks."""
+    found = banked_greedy(buffers_of(plan), memories(plan))
+    return accessed(plan, [bank == 1 for bank, _ in found])
+
+
+def buffers_of(plan: TransferPlan) -> list[Buffer]:
+    """Return the live ranges of a plan's network as buffers."""
+    return [
+        Buffer(f"{i}", one.start, one.stop, one.size_bytes, plan.alignment_bytes)
+        for i, one in enumerate(live_ranges(plan.graph))
+    ]
+
+
+def memories(plan: TransferPlan) -> tuple[Region, Region]:
+    """Return the fast memory of a plan and a slow one."""
+    return Region("fast", plan.capacity_bytes), Region("slow", 2**40)
+
+
+def accessed(plan: TransferPlan, slow: Sequence[bool]) -> int:
     """Return the bytes that kernels access in slow memory if tensors stay where they are placed.
 
-    The planner gives each live range one memory, so that the fewest bytes are in the slow one. A
-    tensor there is written once and read by each of its readers; inputs and outputs of the network
-    in fast memory are copied once, as in a plan.
+    ``slow``: whether each live range is in slow memory. A tensor there is written once and read by
+    each of its readers; inputs and outputs of the network in fast memory are copied once, as in a
+    plan.
     """
-    graph = plan.graph
-    ranges = live_ranges(graph)
-    buffers = [
-        Buffer(f"{i}", one.start, one.stop, one.size_bytes, plan.alignment_bytes)
-        for i, one in enumerate(ranges)
-    ]
-    regions = (Region("fast", plan.capacity_bytes), Region("slow", 2**40))
-    found = place(buffers, options=PlanOptions(regions=regions, time_limit_s=10.0))
-    total = 0
-    for one, region in zip(ranges, found.regions, strict=True):
-        if region == "fast":
+    graph, total = plan.graph, 0
+    for one, is_slow in zip(live_ranges(graph), slow, strict=True):
+        if not is_slow:
             ends = {*graph.inputs, *graph.outputs}
             total += sum(graph.tensors[t].size_bytes for t in set(one.tensors) & ends)
             continue
@@ -167,6 +190,7 @@ def networks(only: str) -> list[dict[str, Any]]:
         "prefetched": "prefetched",
         "moved": "moved",
         "by_size": "placed by size",
+        "banked": "banked greedy",
     }
     print(f"| network | operators | {' | '.join(shown.values())} |")
     print("|---|---|" + "---|" * len(shown))
@@ -183,8 +207,11 @@ def networks(only: str) -> list[dict[str, Any]]:
     print(f"\n{equal} of {len(rows)} points equal; alignment changes the estimate of ", end="")
     print(f"{len(rows) - same}; {sum(row['tensors'] for row in rows):,} tensors identical")
     more = [row for row in rows if row["executed_bytes"] > row["compulsory_bytes"]]
-    less = sum(row["executed_bytes"] < row["by_size_bytes"] for row in more)
-    print(f"{len(more)} points have capacity traffic; {less} of them less than placed by size")
+    print(f"{len(more)} points have capacity traffic")
+    for key in ("by_size", "banked"):
+        pairs = [(row["executed_bytes"], row[f"{key}_bytes"]) for row in more]
+        less, same = sum(ours < theirs for ours, theirs in pairs), sum(a == b for a, b in pairs)
+        print(f"{shown[key]}: {less} less, {same} equal, {len(more) - less - same} more")
     return rows
 
 
