@@ -171,7 +171,7 @@ def test_kernels_that_read_tables_get_every_value() -> None:
     """A softmax was given one value alone: its differences were taken for indices of any sign."""
     for kernel in (
         pointwise.softmax((1, 12), "int8", "int8", 97),
-        normalise.softmax16(1, 12, 0.01),
+        normalise.softmax16((1, 12), 0.01),
     ):
         assert reads_table(kernel)
         known = Reference("f", kernel, (0,), ()).parameters()

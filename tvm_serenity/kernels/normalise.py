@@ -20,6 +20,7 @@ from tvm_serenity.kernels.arithmetic import (
 )
 from tvm_serenity.kernels.build import for_any, prim_func
 from tvm_serenity.kernels.fixed_pairs import inverse_of_half
+from tvm_serenity.kernels.records import Shape
 from tvm_serenity.kernels.sixteen import between
 from tvm_serenity.quantize.fixed import Multiplier, multiplier
 
@@ -28,9 +29,9 @@ _SQRT_HALF, _ROOT, _LOG_2 = 1518500250, 1805811301, 1488522236
 """sqrt(1/2), its square root, and log(2), in Q0.31."""
 
 
-def _most(x: te.Tensor, rows: int, columns: int) -> Any:
+def _most(x: te.Tensor, rows: Shape, columns: int) -> Any:
     k = te.reduce_axis((0, columns), "k")
-    return te.compute((rows,), lambda i: te.max(x[i, k].astype("int32"), axis=[k]), name="most")
+    return te.compute(rows, lambda *i: te.max(x(*i, k).astype("int32"), axis=[k]), name="most")
 
 
 def log_softmax(rows: int, columns: int, dtype: str, reverse: Multiplier, least: int) -> Any:
@@ -43,7 +44,7 @@ def log_softmax(rows: int, columns: int, dtype: str, reverse: Multiplier, least:
     x = te.placeholder((rows, columns), dtype, "x")
     powers = te.placeholder((256,), "int32", "exponentials")
     steps = te.placeholder((256,), "int32", "differences")
-    most = _most(x, rows, columns)
+    most = _most(x, (rows,), columns)
     j = te.reduce_axis((0, columns), "j")
 
     def power(i: tirx.Var, c: tirx.IterVar) -> Any:
@@ -201,42 +202,44 @@ def _root_step(half: te.Tensor, guess: te.Tensor | None) -> Any:
     return step
 
 
-def softmax16(rows: int, columns: int, scale: float) -> Any:
+def softmax16(shape: Shape, scale: float) -> Any:
     """Return the kernel ``(x, exponentials, inverses, result)`` of 16-bit SOFTMAX.
 
-    ``scale``: that of ``x`` times beta. Both tables have 513 samples. The result has steps of
-    2**-15.
+    It is along the last axis of ``shape``, which has two axes or more. ``scale``: that of ``x``
+    times beta. Both tables have 513 samples. The result has steps of 2**-15.
     """
-    x = te.placeholder((rows, columns), "int16", "x")
+    rows, columns = shape[:-1], shape[-1]
+    x = te.placeholder(shape, "int16", "x")
     powers = te.placeholder((513,), "int16", "exponentials")
     inverses = te.placeholder((513,), "int16", "inverses")
     most = _most(x, rows, columns)
     m = multiplier(scale / (10.0 / 65535.0))
 
-    def exponential(i: tirx.Var, c: tirx.Var) -> Any:
-        at = scaled(x[i, c].astype("int32") - most[i], m) + i32(32767)
-        return between(te.max(te.min(at, i32(32767)), i32(-32768)), powers)
+    def exponential(*at: tirx.Var) -> Any:
+        sample = scaled(x(*at).astype("int32") - most(*at[:-1]), m) + i32(32767)
+        return between(te.max(te.min(sample, i32(32767)), i32(-32768)), powers)
 
-    power = te.compute((rows, columns), exponential, name="power")
+    power = te.compute((*rows, columns), exponential, name="power")
     j = te.reduce_axis((0, columns), "j")
-    total = te.compute((rows,), lambda i: te.sum(power[i, j], axis=[j]), name="total")
+    total = te.compute(rows, lambda *i: te.sum(power(*i, j), axis=[j]), name="total")
 
-    def inverse_of(i: tirx.Var) -> Any:
+    def inverse_of(*i: tirx.Var) -> Any:
         wide = tirx.shift_left(
-            total[i].astype("int64"), (tirx.clz(total[i]) - i32(1)).astype("int64")
+            total(*i).astype("int64"), (tirx.clz(total(*i)) - i32(1)).astype("int64")
         )
         whole = tirx.shift_right(wide + i64(1 << 13), i64(14)).astype("int32")
         at = whole - i32((1 << 15) + (1 << 16))
         return between(te.max(te.min(at, i32(32767)), i32(-32768)), inverses)
 
-    inverse = te.compute((rows,), inverse_of, name="inverse")
+    inverse = te.compute(rows, inverse_of, name="inverse")
 
-    def value(i: tirx.Var, c: tirx.Var) -> Any:
+    def value(*at: tirx.Var) -> Any:
+        row = at[:-1]
         # The mask changes nothing; TVM's simplifier mistakes shifts by unbounded amounts.
-        right = tirx.bitwise_and(i32(31) - tirx.clz(total[i]), i32(31)).astype("int64")
+        right = tirx.bitwise_and(i32(31) - tirx.clz(total(*row)), i32(31)).astype("int64")
         half = tirx.shift_left(i64(1), right - i64(1))
-        product = power[i, c].astype("int64") * inverse[i].astype("int64") + half
+        product = power(*at).astype("int64") * inverse(*row).astype("int64") + half
         return stored(tirx.shift_right(product, right).astype("int32"), 0, 0, 32767, "int16")
 
-    out = te.compute((rows, columns), value, name="out")
+    out = te.compute((*rows, columns), value, name="out")
     return for_any(prim_func([x, powers, inverses, out]))

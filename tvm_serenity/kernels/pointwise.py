@@ -122,63 +122,65 @@ def store(shape: Shape, result: Affine, low: int, high: int, rounding: str) -> A
     return prim_func([x, te.compute(shape, value, name="out")])
 
 
-def softmax(shape: tuple[int, int], source: str, result: str, entries: int = 256) -> Any:
+def softmax(shape: Shape, source: str, result: str, entries: int = 256) -> Any:
     """Return the kernel ``(x, exponentials, result)`` of TFLite's fixed-point softmax.
+
+    It is along the last axis of ``shape``, which has two axes or more.
 
     ``result`` has scale 1/256 (int16: 1/65536) and the least value of its type as zero point. There
     are ``entries`` exponentials; the last one stands for all larger distances.
     """
-    rows, columns = shape
+    rows, columns = shape[:-1], shape[-1]
     x = te.placeholder(shape, source, "x")
     table = te.placeholder((entries,), "int32", "exponentials")
     k = te.reduce_axis((0, columns), "k")
-    most = te.compute((rows,), lambda i: te.max(x[i, k].astype("int32"), axis=[k]), name="most")
+    most = te.compute(rows, lambda *i: te.max(x(*i, k).astype("int32"), axis=[k]), name="most")
     j = te.reduce_axis((0, columns), "j")
 
-    def exponential(i: tirx.Var, c: tirx.Var | tirx.IterVar) -> Any:
-        below = most[i] - x[i, c].astype("int32")
+    def exponential(*at: tirx.Var | tirx.IterVar) -> Any:
+        below = most(*at[:-1]) - x(*at).astype("int32")
         return table[below if entries == 256 else te.min(below, i32(entries - 1))]
 
     total = te.compute(
-        (rows,), lambda i: te.sum(_rounded(exponential(i, j), 12), axis=[j]), name="total"
+        rows, lambda *i: te.sum(_rounded(exponential(*i, j), 12), axis=[j]), name="total"
     )
     inverse = _reciprocal(rows, total)
     limits = np.iinfo(result)
 
-    def value(i: tirx.Var, c: tirx.Var) -> Any:
-        product = high_product(inverse[i], exponential(i, c))
+    def value(*at: tirx.Var) -> Any:
+        row = at[:-1]
+        product = high_product(inverse(*row), exponential(*at))
         # The mask changes nothing; TVM's simplifier mistakes shifts by unbounded amounts.
-        over_unit = tirx.bitwise_and(i32(12) - tirx.clz(total[i]), i32(15)).astype("int64")
+        over_unit = tirx.bitwise_and(i32(12) - tirx.clz(total(*row)), i32(15)).astype("int64")
         exponent = i64(31 - limits.bits) + over_unit
         half = tirx.shift_left(i64(1), exponent - i64(1))
         rounded = tirx.shift_right(product.astype("int64") + half, exponent).astype("int32")
         return clamped(rounded + i32(limits.min), limits.min, limits.max, result)
 
-    out = te.compute((rows, columns), value, name="out")
+    out = te.compute((*rows, columns), value, name="out")
     return for_any(prim_func([x, table, out]))
 
 
 def real_softmax(spec: RealSoftmax) -> Any:
     """Return the kernel ``(x, exponentials, result)`` of softmax, rounded as in onnxruntime."""
-    x = te.placeholder((spec.rows, spec.columns), spec.source, "x")
+    rows, columns = spec.shape[:-1], spec.shape[-1]
+    x = te.placeholder(spec.shape, spec.source, "x")
     powers = te.placeholder((256,), "float32", "exponentials")
-    k = te.reduce_axis((0, spec.columns), "k")
-    most = te.compute(
-        (spec.rows,), lambda i: te.max(x[i, k].astype("int32"), axis=[k]), name="most"
-    )
-    j = te.reduce_axis((0, spec.columns), "j")
+    k = te.reduce_axis((0, columns), "k")
+    most = te.compute(rows, lambda *i: te.max(x(*i, k).astype("int32"), axis=[k]), name="most")
+    j = te.reduce_axis((0, columns), "j")
 
-    def power(i: tirx.Var, c: tirx.Var | tirx.IterVar) -> Any:
-        return powers[most[i] - x[i, c].astype("int32")]
+    def power(*at: tirx.Var | tirx.IterVar) -> Any:
+        return powers[most(*at[:-1]) - x(*at).astype("int32")]
 
-    total = te.compute((spec.rows,), lambda i: te.sum(power(i, j), axis=[j]), name="total")
+    total = te.compute(rows, lambda *i: te.sum(power(*i, j), axis=[j]), name="total")
 
-    def value(i: tirx.Var, c: tirx.Var) -> Any:
+    def value(*at: tirx.Var) -> Any:
         scale = tirx.const(np.float32(spec.result.scale).item(), "float32")
-        whole = tirx.nearbyint(power(i, c) / total[i] / scale).astype("int32")
+        whole = tirx.nearbyint(power(*at) / total(*at[:-1]) / scale).astype("int32")
         return stored(whole, spec.result.zero_point, spec.low, spec.high, spec.result.dtype)
 
-    out = te.compute((spec.rows, spec.columns), value, name="out")
+    out = te.compute((*rows, columns), value, name="out")
     return for_any(prim_func([x, powers, out]))
 
 
@@ -187,33 +189,33 @@ def _rounded(x: tirx.Expr, exponent: int) -> Any:
     return tirx.shift_right(wide, i64(exponent)).astype("int32")
 
 
-def _reciprocal(rows: int, total: te.Tensor) -> Any:
+def _reciprocal(rows: Shape, total: te.Tensor) -> Any:
     """Return gemmlowp's ``one_over_one_plus_x_for_x_in_0_1`` of sums shifted to Q0.31, in Q0.31.
 
     Each Newton step is a stage: as one expression it would double at each step.
     """
 
-    def half_denominator(i: tirx.Var) -> Any:
-        shifted = tirx.shift_left(total[i].astype("int64"), tirx.clz(total[i]).astype("int64"))
+    def half_denominator(*i: tirx.Var) -> Any:
+        shifted = tirx.shift_left(total(*i).astype("int64"), tirx.clz(total(*i)).astype("int64"))
         return tirx.shift_right(shifted, i64(1)).astype("int32")
 
-    half = te.compute((rows,), half_denominator, name="half")
+    half = te.compute(rows, half_denominator, name="half")
     guess = te.compute(
-        (rows,), lambda i: i32(1515870810) + high_product(half[i], i32(-1010580540)), name="guess0"
+        rows, lambda *i: i32(1515870810) + high_product(half(*i), i32(-1010580540)), name="guess0"
     )
     for step in range(1, 4):
-        guess = te.compute((rows,), _newton(half, guess), name=f"guess{step}")
+        guess = te.compute(rows, _newton(half, guess), name=f"guess{step}")
 
-    def doubled(i: tirx.Var) -> Any:
-        wide = tirx.shift_left(guess[i].astype("int64"), i64(1))
+    def doubled(*i: tirx.Var) -> Any:
+        wide = tirx.shift_left(guess(*i).astype("int64"), i64(1))
         return te.min(wide, i64((1 << 31) - 1)).astype("int32")
 
-    return te.compute((rows,), doubled, name="inverse")
+    return te.compute(rows, doubled, name="inverse")
 
 
 def _newton(half: te.Tensor, guess: te.Tensor) -> Any:
-    def step(i: tirx.Var) -> Any:
-        rest = i32(1 << 29) - high_product(half[i], guess[i])
-        return guess[i] + tirx.shift_left(high_product(guess[i], rest), i32(2))
+    def step(*i: tirx.Var) -> Any:
+        rest = i32(1 << 29) - high_product(half(*i), guess(*i))
+        return guess(*i) + tirx.shift_left(high_product(guess(*i), rest), i32(2))
 
     return step

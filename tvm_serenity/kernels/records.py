@@ -66,10 +66,9 @@ class Lookup:
 
 @dataclass(frozen=True)
 class RealSoftmax:
-    """A softmax in float32 of rows of 8-bit values of type ``source``."""
+    """A softmax in float32 along the last axis of 8-bit values of type ``source``."""
 
-    rows: int
-    columns: int
+    shape: Shape
     source: str
     result: Affine
     low: int

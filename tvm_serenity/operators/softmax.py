@@ -71,23 +71,24 @@ def softmax_of(op: Softmax) -> Softmax:
 def _compute(op: Softmax, values: Sequence[Expr], calls: Calls) -> Expr:
     from tvm_serenity.kernels import normalise, pointwise
 
-    source, (rows, columns) = op.source, flat(op.source.shape)
-    given = reshaped(values[0], source.shape, (rows, columns), calls)
+    source = op.source
+    shape = source.shape if len(source.shape) > 1 else flat(source.shape)
+    given = reshaped(values[0], source.shape, shape, calls)
     if op.rounding == "float" and source.dtype in EIGHT:
-        real = RealSoftmax(rows, columns, source.dtype, op.result.params, *op.limits)
+        real = RealSoftmax(shape, source.dtype, op.result.params, *op.limits)
         powers = tables.exponentials(source.scale * op.beta)
         check_real_exponentials("SOFTMAX", powers, source.scale * op.beta)
         made = calls.kernel("q_softmax", pointwise.real_softmax(real), given, powers)
     elif source.dtype == "int16":
         scale = float(np.float32(source.scale) * np.float32(op.beta))
-        kernel = normalise.softmax16(rows, columns, scale)
+        kernel = normalise.softmax16(shape, scale)
         made = calls.kernel("q_softmax", kernel, given, *_samples())
     else:
         table = tables.without_tail(tables.softmax(source.scale, op.beta).exponentials)
         check_exponentials("SOFTMAX", table, source.scale * op.beta)
-        kernel = pointwise.softmax((rows, columns), source.dtype, op.result.dtype, len(table))
+        kernel = pointwise.softmax(shape, source.dtype, op.result.dtype, len(table))
         made = calls.kernel("q_softmax", kernel, given, table)
-    return reshaped(made, (rows, columns), source.shape, calls)
+    return reshaped(made, shape, source.shape, calls)
 
 
 def _samples() -> tuple[lookups.Array, lookups.Array]:
