@@ -26,6 +26,7 @@ if TYPE_CHECKING or not tvm_installed.HAS_RELAY:
         SerenityQuantize,
         SerenityRewrite,
         SerenitySchedule,
+        SerenityTokensFirst,
         partition_for_cortex_m,
         serenity_pipeline,
     )
@@ -38,6 +39,7 @@ if TYPE_CHECKING or not tvm_installed.HAS_RELAY:
         "SerenityOptions",
         "SerenityPlanMemory",
         "SerenityQuantize",
+        "SerenityTokensFirst",
         "partition_for_cortex_m",
         "serenity_pipeline",
     ]
@@ -55,6 +57,7 @@ def __getattr__(name: str) -> object:
         "SerenityOptions",
         "SerenityPlanMemory",
         "SerenityQuantize",
+        "SerenityTokensFirst",
         "partition_for_cortex_m",
         "serenity_pipeline",
     ):

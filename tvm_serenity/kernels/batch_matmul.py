@@ -32,7 +32,7 @@ def batch_matmul(spec: BatchMatmul) -> Any:
 
     total = te.compute(spec.output_shape, product, name="total")
     out = te.compute(spec.output_shape, lambda *at: _finished(spec, total(*at)), name="out")
-    return prim_func([a, b, out])
+    return prim_func([a, b, out], spec)
 
 
 def _finished(spec: BatchMatmul, total: tirx.Expr) -> Any:

@@ -408,7 +408,18 @@ class Lstm:
         return (self.steps, self.batch) if self.time_major else (self.batch, self.steps)
 
 
-Described = AveragePool | Convolution | Dense | FilterSum | Lookup | Mean | Packed | Product | Sum
+Described = (
+    AveragePool
+    | BatchMatmul
+    | Convolution
+    | Dense
+    | FilterSum
+    | Lookup
+    | Mean
+    | Packed
+    | Product
+    | Sum
+)
 """The records that a kernel keeps as its ``spec``."""
 
 

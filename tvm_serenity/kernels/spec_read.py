@@ -3,7 +3,7 @@
     spec = spec_of(mod[kernel], arguments)
 
 gives the frozen dataclass: ``Convolution``, ``Dense``, ``Sum``, ``Product``, ``Lookup``,
-``AveragePool``, ``Mean``, ``Packed``, ``BatchSteps``,
+``AveragePool``, ``Mean``, ``Packed``, ``BatchMatmul``, ``BatchSteps``,
 ``DynamicConvolution`` or ``DynamicDense``.
 """
 
@@ -19,6 +19,7 @@ from tvm_serenity.kernels.convolution import Convolution, Dense
 from tvm_serenity.kernels.dynamic_records import BatchSteps, DynamicConvolution, DynamicDense
 from tvm_serenity.kernels.pooling import AveragePool, Mean
 from tvm_serenity.kernels.records import (
+    BatchMatmul,
     Lookup,
     Packed,
     Pair,
@@ -38,6 +39,7 @@ KINDS = {
     for kind in (
         Affine,
         AveragePool,
+        BatchMatmul,
         BatchSteps,
         Convolution,
         Dense,

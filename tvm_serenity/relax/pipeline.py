@@ -39,6 +39,7 @@ from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.relax.schedule import order_module, ordering
 from tvm_serenity.relax.sequences import images_last
 from tvm_serenity.relax.tile_weights import tile_weights
+from tvm_serenity.relax.tokens_first import tokens_first
 from tvm_serenity.relax.turned_inputs import turned_inputs
 from tvm_serenity.rewrite import RewriteOptions
 from tvm_serenity.rows.limits import Limits
@@ -219,7 +220,7 @@ def prepared(
     with machine:
         integers = _integers(_turned(mod, steps), steps)
         fewer, folded = _folded(integers, steps)
-        changed, rewriting, rows = _changed(fewer, steps, machine)
+        changed, rewriting, rows = _changed(_by_tokens(fewer, steps), steps, machine)
         plain = lowered(changed, machine)
         if steps.lean and steps.tiling is None:
             plain = _pass("SerenityPackWeights", lambda m: pack_weights(m, machine), plain)
@@ -295,6 +296,11 @@ def _turned(mod: tvm.IRModule, steps: Steps) -> Any:
     if steps.layout == "last" or (steps.layout == "auto" and fits):
         return _pass("SerenityChannelsLast", images_last, mod)
     return mod
+
+
+def _by_tokens(mod: tvm.IRModule, steps: Steps) -> Any:
+    """Return the module with attention of integers token by token, unless it keeps its layout."""
+    return mod if steps.layout == "given" else _pass("SerenityTokensFirst", tokens_first, mod)
 
 
 def _integers(mod: tvm.IRModule, steps: Steps) -> Any:
