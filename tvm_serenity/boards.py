@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from tvm_serenity.architectures import architecture
 from tvm_serenity.cores import INSTRUCTIONS, CoreIsa, core_model
 from tvm_serenity.errors import InputError, ParseError
 from tvm_serenity.system.files import read_text
@@ -62,8 +63,9 @@ class Core:
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """A board: core, memory, compilers with flags, and QEMU's machine if there is one.
+    """A board: core, memory, flags of compilers, and QEMU's machine if there is one.
 
+    ``architecture``: the name of its core's family, whose compiler ``gcc`` are flags of.
     ``aliases``: the names of its chip, and other names that users write for the board. ``timing``
     is the table of that name in ``file`` (``tvm_serenity.cycles.board``).
     """
@@ -73,15 +75,21 @@ class Board:
     source: str
     core: Core
     regions: tuple[MemoryRegion, ...]
-    compiler: str
+    architecture: str
     gcc: str
     llvm_triple: str
+    llvm_cpu: str
     llvm_attributes: tuple[str, ...] = ()
     qemu: str | None = None
     unsourced: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     file: str = ""
     timing: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def compiler(self) -> str:
+        """The C compiler."""
+        return architecture(self.architecture).compiler
 
     @property
     def ram_bytes(self) -> int:
@@ -189,9 +197,10 @@ def board_of_cpu(cpu: str, ram_bytes: int, flash_bytes: int) -> Board:
             model.cycles,
         ),
         regions=tuple(regions),
-        compiler=model.compiler,
+        architecture=model.architecture,
         gcc=variant.gcc,
         llvm_triple=variant.llvm_triple,
+        llvm_cpu=variant.llvm_cpu,
         llvm_attributes=variant.llvm_attributes,
         qemu=like.qemu if emulated else None,
         file=f"{cpu}:{ram_bytes}:{flash_bytes}",
@@ -204,16 +213,17 @@ def _parse(name: str, where: str, text: str) -> Board:
     except tomllib.TOMLDecodeError as error:
         raise ParseError(f"{where}: {error}") from None
     reader = _Reader(where)
-    core, isa, compiler = _core(reader, data)
+    core, isa, family = _core(reader, data)
     board = Board(
         name=name,
         title=reader.text(data, "title"),
         source=reader.text(data, "source"),
         core=core,
         regions=tuple(reader.region(r) for r in reader.get(data, "regions", list)),
-        compiler=compiler,
+        architecture=family,
         gcc=isa.gcc,
         llvm_triple=isa.llvm_triple,
+        llvm_cpu=isa.llvm_cpu,
         llvm_attributes=isa.llvm_attributes,
         qemu=reader.text(data, "qemu") if "qemu" in data else None,
         unsourced=tuple(map(str, data.get("unsourced", ()))),
@@ -226,7 +236,7 @@ def _parse(name: str, where: str, text: str) -> Board:
 
 
 def _core(reader: "_Reader", data: Mapping[str, Any]) -> tuple[Core, CoreIsa, str]:
-    """Return the core of a board, its compiler flags, and its compiler.
+    """Return the core of a board, its compiler flags, and its architecture.
 
     A board may list instruction sets that its core lacks (``dsp = false``), and flags of its own.
     """
@@ -259,7 +269,7 @@ def _core(reader: "_Reader", data: Mapping[str, Any]) -> tuple[Core, CoreIsa, st
         isa.prices,
         model.cycles,
     )
-    return core, isa, model.compiler
+    return core, isa, model.architecture
 
 
 @dataclass(frozen=True)

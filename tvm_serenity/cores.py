@@ -1,4 +1,4 @@
-"""Cores: the instruction sets of a processor, with its compiler, kernel prices and emulator.
+"""Cores: the instruction sets of a processor, with its architecture, kernel prices and emulator.
 
     core_model("cortex-m33"), core_model("my-core.toml")
 
@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from tvm_serenity.architectures import ARCHITECTURES
 from tvm_serenity.errors import InputError, ParseError
 from tvm_serenity.system.files import read_text
 from tvm_serenity.system.toml_table import TomlTable
@@ -34,13 +35,15 @@ TIMING = ("model", "pipeline", "instructions")
 class CoreIsa:
     """A combination of instruction sets, and its compiler flags.
 
-    ``gcc``: the compiler's flags; ``llvm_attributes``: attributes that LLVM does not derive from
-    its triple and the core's name. ``prices``: the core whose kernel prices apply, "" for none.
+    ``gcc``: the compiler's flags; ``llvm_cpu``: LLVM's name of the core; ``llvm_attributes``:
+    attributes that LLVM does not derive from its triple and that name. ``prices``: the core whose
+    kernel prices apply, "" for none.
     """
 
     instructions: tuple[str, ...]
     gcc: str
     llvm_triple: str
+    llvm_cpu: str
     llvm_attributes: tuple[str, ...]
     prices: str
 
@@ -49,14 +52,15 @@ class CoreIsa:
 class CoreModel:
     """A core: ``variants`` are the full core, then variants of chips that lack some instructions.
 
-    ``compiler``: the C compiler's program; ``cycles``: the core whose timing table applies, "" for
-    none; ``qemu``: a QEMU machine that runs its programs, None without one.
+    ``architecture``: the name of its family (``tvm_serenity.architectures``); ``cycles``: the core
+    whose timing table applies, "" for none; ``qemu``: a QEMU machine that runs its programs, None
+    without one.
     """
 
     name: str
     title: str
     source: str
-    compiler: str
+    architecture: str
     cycles: str
     qemu: str | None
     variants: tuple[CoreIsa, ...]
@@ -111,26 +115,27 @@ def core_model(spec: str, beside: Path | None = None) -> CoreModel:
     top = core_table(spec, beside)
     isa = top.table("isa")
     if isa is None:
-        raise top.error("the table 'isa' is missing; it lists the instruction sets and compiler")
-    isa.only(*CoreIsa.__dataclass_fields__, "compiler", "cycles", "qemu", "without")
+        raise top.error("the table 'isa' is missing; it lists the instruction sets")
+    isa.only(*CoreIsa.__dataclass_fields__, "architecture", "cycles", "qemu", "without")
     name = top.text("name")
-    full = _full_core(isa)
+    full = _full_core(isa, name)
     return CoreModel(
         name=name,
         title=top.text("title"),
         source=top.text("source"),
-        compiler=isa.text("compiler"),
+        architecture=isa.choice("architecture", tuple(ARCHITECTURES)),
         cycles=isa.text("cycles", spec if "pipeline" in top.data else ""),
         qemu=isa.text("qemu", "") or None,
         variants=(full, *(_without(t, full) for t in isa.tables("without"))),
     )
 
 
-def _full_core(isa: TomlTable) -> CoreIsa:
+def _full_core(isa: TomlTable, name: str) -> CoreIsa:
     return CoreIsa(
         instructions=_names(isa, INSTRUCTIONS),
         gcc=isa.text("gcc"),
         llvm_triple=isa.text("llvm_triple"),
+        llvm_cpu=isa.text("llvm_cpu", name),
         llvm_attributes=_texts(isa, "llvm_attributes", ()),
         prices=isa.text("prices", ""),
     )
@@ -144,6 +149,7 @@ def _without(table: TomlTable, full: CoreIsa) -> CoreIsa:
         instructions=tuple(i for i in full.instructions if i not in out),
         gcc=table.text("gcc", full.gcc),
         llvm_triple=table.text("llvm_triple", full.llvm_triple),
+        llvm_cpu=table.text("llvm_cpu", full.llvm_cpu),
         llvm_attributes=_texts(table, "llvm_attributes", full.llvm_attributes),
         prices=table.text("prices", full.prices),
     )

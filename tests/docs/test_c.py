@@ -32,7 +32,7 @@ def test_what_is_shown_compiles(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("tflite")
-    monkeypatch.setattr(image, "linkable", lambda: False)
+    monkeypatch.setattr(image, "linkable", lambda _family: False)
     (tmp_path / "kws.tflite").write_bytes(small_network(classifier=number == 0))
     settings = firmware.Settings(check=False, format="zephyr", **options)
     made = firmware.build(tmp_path / "kws.tflite", "mps2-an386", settings)
@@ -49,7 +49,7 @@ def test_what_is_shown_compiles(
 def test_a_loop_on_a_microphone_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop of the page on incremental inference, against a network of the same names."""
     pytest.importorskip("tflite")
-    monkeypatch.setattr(image, "linkable", lambda: False)
+    monkeypatch.setattr(image, "linkable", lambda _family: False)
     (tmp_path / "kws.tflite").write_bytes(small_network())
     settings = firmware.Settings(check=False, sliding=2)
     made = firmware.build(tmp_path / "kws.tflite", "mps2-an386", settings)
@@ -66,7 +66,7 @@ def test_the_header_has_all_names_of_the_reference_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("tflite")
-    monkeypatch.setattr(image, "linkable", lambda: False)
+    monkeypatch.setattr(image, "linkable", lambda _family: False)
     (tmp_path / "name.tflite").write_bytes(small_network(classifier=True))
     headers = ""
     unsplit = firmware.Settings(check=False, format="sources")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tvm_serenity.architectures import architecture
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.board.toolchain import have
 from tvm_serenity.firmware.emit.project import write_files
@@ -24,6 +25,10 @@ TRANSPOSED = "wild/tflm_seanet_transpose_conv_transpose_conv4.tflite"
 needs_board = pytest.mark.skipif(
     not have("make", "arm-none-eabi-gcc", "qemu-system-arm"),
     reason="apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm",
+)
+needs_riscv = pytest.mark.skipif(
+    not have("make", *architecture("riscv").tools),
+    reason=f"apt-get install {' '.join(architecture('riscv').packages.values())}",
 )
 needs_host = pytest.mark.skipif(not have("make", "cc"), reason="needs make and a C compiler")
 

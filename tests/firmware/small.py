@@ -91,7 +91,7 @@ def build(
     monkeypatch.setattr(ModelSource, "to_build", lambda opened: opened.spec)
     made = model.OpenedModel(network, "net", "net")
     monkeypatch.setattr(model, "opened", lambda _model, _settings: made)
-    monkeypatch.setattr(image, "linkable", lambda: linked)  # else no image for the board
+    monkeypatch.setattr(image, "linkable", lambda _family: linked)  # else no image for the board
     arguments = [
         "build",
         "net",

@@ -26,7 +26,7 @@ STREAMED = {**ROWS, "stream_input": True}
 
 @pytest.fixture(autouse=True)
 def _for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image, "linkable", lambda: False)
+    monkeypatch.setattr(image, "linkable", lambda _family: False)
 
 
 def build(network: Any, name: str, **options: Any) -> Project:

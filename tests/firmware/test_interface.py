@@ -20,9 +20,10 @@ from tests.firmware.projects import MODELS, VWW, model, needs_board, needs_host
 from tests.firmware.small import build as command
 from tests.firmware.small import counting, windows
 from tvm_serenity import firmware
+from tvm_serenity.architectures import architecture
 from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.board import image
-from tvm_serenity.firmware.board.execute import QEMU
+from tvm_serenity.firmware.board.execute import emulated
 from tvm_serenity.firmware.board.toolchain import make
 from tvm_serenity.firmware.compile.labels import with_labels
 from tvm_serenity.firmware.emit.buildfiles import COMMON
@@ -83,8 +84,8 @@ def test_models_are_swapped_in_an_application_that_stays(
     assert "--labels labels.txt" in found.metadata["command"]
     shutil.copy(APPLICATION, found.folder / "main.c")
     make(found.folder, "build/firmware.elf")
-    run = [QEMU, "-M", "mps2-an386", "-display", "none", "-monitor", "none", "-serial", "null"]
-    run += ["-semihosting-config", "enable=on,target=native", "-kernel", "build/firmware.elf"]
+    run = emulated(architecture("arm").emulator, "mps2-an386")
+    run += ["-kernel", "build/firmware.elf"]
     check_class(found, run, labels)
 
 
@@ -104,7 +105,7 @@ def test_drawn_networks_are_swapped_too(
     drawn: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On the host: other sizes, types and numbers of classes, by the same source."""
-    monkeypatch.setattr(image, "linkable", lambda: False)
+    monkeypatch.setattr(image, "linkable", lambda _family: False)
     labels = [f"class {i}" for i in range(drawn[-1])]
     (tmp_path / "labels.txt").write_text("\n".join(labels))
     (tmp_path / "drawn.tflite").write_bytes(classifier(*drawn))
@@ -224,7 +225,7 @@ def test_a_label_file_reaches_the_table(
 def test_labels_that_do_not_fit_are_refused(
     network: Any, text: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(image, "linkable", lambda: False)
+    monkeypatch.setattr(image, "linkable", lambda _family: False)
     path = tmp_path / "given.txt"
     if text is not None:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())

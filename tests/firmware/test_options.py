@@ -112,7 +112,7 @@ def build(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Project]:
 
     monkeypatch.setattr(fallback, "make", make_once)
     monkeypatch.setattr(_Work, "checked", check_once)
-    monkeypatch.setattr(image, "linkable", lambda: False)
+    monkeypatch.setattr(image, "linkable", lambda _family: False)
     return lambda **options: firmware.build(network, "mps2-an386", firmware.Settings(**options))
 
 

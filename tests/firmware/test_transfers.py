@@ -53,7 +53,7 @@ def skips() -> Any:
 def made(monkeypatch: Patch, where: Path | None = None, **options: Any) -> Project:
     """Return the project of ``skips``, linked for its board only where it is written."""
     if where is None:
-        monkeypatch.setattr(image, "linkable", lambda: False)
+        monkeypatch.setattr(image, "linkable", lambda _family: False)
     settings = {"fast_memory_bytes": TIGHT, "name": "net", "output": where, **options}
     return build(skips(), settings.pop("board", "mps2-an386"), Settings(**settings))
 
@@ -114,7 +114,7 @@ def read_output() -> Any:
 def test_states_views_and_outputs_that_are_read(
     network: Callable[[], Any], total: int, monkeypatch: Patch
 ) -> None:
-    monkeypatch.setattr(image, "linkable", lambda: False)
+    monkeypatch.setattr(image, "linkable", lambda _family: False)
     project = build(network(), "mps2-an386", Settings(fast_memory_bytes=96, name="net"))
     assert project.metadata["transferred_bytes"] == total
     assert project.facts["check"]["tensors"] == 2

@@ -93,7 +93,11 @@ def _table(*columns: str) -> Table:
 def _json(one: ListedBoard, searched: bool) -> dict[str, object]:
     target = one.board
     facts = {k: v for k, v in asdict(target).items() if k not in ("file", "timing")}
-    sizes = {"ram_bytes": target.ram_bytes, "flash_bytes": target.flash_bytes}
+    sizes = {
+        "compiler": target.compiler,
+        "ram_bytes": target.ram_bytes,
+        "flash_bytes": target.flash_bytes,
+    }
     found = {"best": one.best, "why_not": one.why_not} if searched else {}
     return {**facts, **sizes, **found}
 

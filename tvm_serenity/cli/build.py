@@ -196,6 +196,7 @@ def _refused(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _built(project: "Project") -> dict[str, str]:
+    from tvm_serenity.architectures import architecture
     from tvm_serenity.firmware.board import image
     from tvm_serenity.firmware.board.toolchain import PACKAGES
 
@@ -206,7 +207,8 @@ def _built(project: "Project") -> dict[str, str]:
         rows["float kernels"] = "; ".join(facts["kept_float"])
     if skipped := channels_text(facts["channels"]):
         rows["channels"] = skipped
-    if not image.linkable():
-        rows["not compiled"] = f"apt-get install {PACKAGES['arm-none-eabi-gcc']}"
+    family = project.metadata["architecture"]
+    if not image.linkable(family):
+        rows["not compiled"] = f"apt-get install {PACKAGES[architecture(family).compiler]}"
     rows["checks"] = facts["check"]["text"]
     return rows

@@ -36,7 +36,7 @@ def estimated(project: Project) -> CycleEstimate | Unpriced:
 
     An estimate needs a board with a timing model, Unicorn, the driver and the board's compiler.
     """
-    if not image.linkable() or not installed():
+    if not image.linkable(project.metadata["architecture"]) or not installed():
         return Unpriced("the extra 'firmware' or the board's compiler is not installed")
     if project.directory is None or not (project.directory / "Makefile").is_file():
         return Unpriced("the project has no Makefile")

@@ -1,4 +1,4 @@
-"""Reads linked programs: 32-bit little-endian ELF files for Arm."""
+"""Reads linked programs: 32-bit little-endian ELF files of the known architectures."""
 
 import struct
 from bisect import bisect_right
@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tvm_serenity.architectures import ARCHITECTURES
 from tvm_serenity.errors import InputError
 
 HEADER, PROGRAM, SECTION, SYMBOL = "<16sHHIIIIIHHHHHH", "<8I", "<10I", "<IIIBBH"
-ARM, EXECUTABLE, LOADED, SYMBOLS = 40, 2, 1, 2
+EXECUTABLE, LOADED, SYMBOLS = 2, 1, 2
 MAX_FILE_BYTES = 2**28
 
 
@@ -32,13 +33,23 @@ class Segment:
     data: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section: its address, and its size in memory."""
+
+    name: str
+    address: int
+    size_bytes: int
+
+
 @dataclass(frozen=True)
 class LinkedProgram:
-    """A linked program: entry, segments, symbols, and compiler."""
+    """A linked program: entry, segments, sections, symbols, and compiler."""
 
     path: str
     entry: int
     segments: tuple[Segment, ...]
+    sections: tuple[Section, ...]
     symbols: tuple[Symbol, ...]
     compiler: str
 
@@ -67,7 +78,7 @@ class FunctionRanges:
 def program(path: str | Path) -> LinkedProgram:
     """Read ``path`` and return its program.
 
-    Raises :class:`InputError` if the file is not a linked 32-bit Arm program.
+    Raises :class:`InputError` if the file is not a linked program of a known architecture.
     """
     try:
         if Path(path).stat().st_size > MAX_FILE_BYTES:
@@ -86,8 +97,11 @@ def _read(path: str, data: bytes) -> LinkedProgram:
         raise InputError(f"{path}: the file is not an ELF file")
     head = struct.unpack_from(HEADER, data)
     ident, kind, machine, _, entry, programs, sections = head[:7]
-    if ident[4] != 1 or ident[5] != 1 or machine != ARM or kind != EXECUTABLE:
-        raise InputError(f"{path}: the file is not a linked program for 32-bit Arm")
+    known = {a.elf_machine: a.title for a in ARCHITECTURES.values()}
+    if ident[4] != 1 or ident[5] != 1 or machine not in known or kind != EXECUTABLE:
+        raise InputError(
+            f"{path}: the file is not a linked 32-bit program for {' or '.join(known.values())}"
+        )
     segments = []
     for i in range(head[10]):
         kind, offset, virtual, physical, size, *_ = struct.unpack_from(
@@ -100,9 +114,11 @@ def _read(path: str, data: bytes) -> LinkedProgram:
     if not segments:
         raise InputError(f"{path}: the program has no segments to load")
     table = [struct.unpack_from(SECTION, data, sections + i * head[11]) for i in range(head[12])]
+    names = table[head[13]][4] if table else 0
+    placed = tuple(Section(_text(data, names + s[0]), s[3], s[5]) for s in table if s[1])
     symbols = tuple(_symbols(data, table))
     return LinkedProgram(
-        path, entry & ~1, tuple(segments), symbols, _compiler(data, table, head[13])
+        path, entry & ~1, tuple(segments), placed, symbols, _compiler(data, table, names)
     )
 
 
@@ -125,7 +141,7 @@ def _symbols(data: bytes, sections: list[tuple[int, ...]]) -> Iterator[Symbol]:
 
 def _compiler(data: bytes, sections: list[tuple[int, ...]], names: int) -> str:
     for section in sections:
-        if section[1] == 1 and _text(data, sections[names][4] + section[0]) == ".comment":
+        if section[1] == 1 and _text(data, names + section[0]) == ".comment":
             parts = data[section[4] : section[4] + section[5]].split(b"\0")
             return "; ".join(sorted({p.decode(errors="replace") for p in parts if p}))
     return "unknown"

@@ -172,7 +172,7 @@ class _Work:
             reference |= self.unknown(reference)
             layout = self.layout({"check": report.json(), DRAWN: self.drawn()})
             write_files(self.extras(layout, reference), place)
-            if image.linkable():
+            if image.linkable(self.board.architecture):
                 self.settings.notify("compiling")
                 image.linked(place, self.made.program)
                 if self.settings.check:
@@ -251,7 +251,7 @@ class _Work:
     def fitting(self, place: Path) -> dict[str, Any]:
         """Return the figures of the project in ``place``, or raise :class:`FitError`."""
         code = None
-        if image.linkable():
+        if image.linkable(self.board.architecture):
             self.settings.notify("measuring code")
             program, stack = self.made.program, self.settings.stack_bytes
             code = image.measured(place, program, self.board, stack) - program.constant_bytes

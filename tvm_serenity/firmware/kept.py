@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from tvm_serenity.architectures import architecture
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.board.toolchain import SETTINGS, identity
 from tvm_serenity.firmware.emit.project import replaced
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from tvm_serenity.frontends import ModelFile
 
 EARLIER = "compared in an earlier run of the same build"
-TOOLS = ("make", "cc", "arm-none-eabi-gcc", "arm-none-eabi-size", "qemu-system-arm")
+TOOLS = ("make", "cc")
+"""Tools of every build, beside those of the board's architecture."""
 PACKAGES = (
     *("apache-tvm", "apache-tvm-ffi", "numpy", "tflite", "ai-edge-litert"),
     *("onnx", "onnxruntime", "torch", "torchao", "executorch"),
@@ -124,7 +126,7 @@ def _name(origin: _Origin, board: Board, settings: Settings, kind: str) -> str:
         if f.name not in NOT_DECIDING
     ]
     about = repr(replace(board, file="")), json.dumps(board.timing, default=str)
-    tools = [identity(tool) for tool in TOOLS]
+    tools = [identity(tool) for tool in (*TOOLS, *architecture(board.architecture).tools)]
     told = [f"{name}={os.environ.get(name)}" for name in SETTINGS]
     labels = () if settings.labels is None else read_labels(settings.labels)
     made_by = sources.own_digest(), sources.versions(*PACKAGES)

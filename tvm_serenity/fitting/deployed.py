@@ -56,7 +56,7 @@ def deployed(model: "Model", board: str, time_limit_s: float | None = None) -> D
     candidate = BuildCandidate(strategy, settings, made)
     figures = unlinked(target, candidate)
     with tempfile.TemporaryDirectory(prefix="serenity.") as folder:
-        if image.linkable() and figures.fits:
+        if image.linkable(target.architecture) and figures.fits:
             figures = linked(target, SharedObjects(), candidate, Path(folder) / "0")
         untimed = untimeable(target) if figures.fits else "does not fit"
         if not untimed:

@@ -121,7 +121,7 @@ def all_linked(
 
 def untimeable(board: Board) -> str:
     """Return the reason why runs on ``board`` can be neither timed nor counted, or ""."""
-    if not image.linkable():
+    if not image.linkable(board.architecture):
         return "no compiler for the board is installed"
     if board.timing is not None and installed():
         return ""

@@ -189,7 +189,11 @@ class _Search:
             points = [unlinked(board, one) for one in found]
             if self.left <= 0:
                 self.complete = False
-            elif flash_is_enough and image.linkable() and (self.single or len(found) > 1):
+            elif (
+                flash_is_enough
+                and image.linkable(board.architecture)
+                and (self.single or len(found) > 1)
+            ):
                 notify(f"linking {len(found)} builds")
                 self.measure(points, folder)
         except KeyboardInterrupt:

@@ -183,7 +183,7 @@ class ModelOnBoards:
 def _measured(board: Board, candidate: BuildCandidate, place: Path) -> BuildFigures:
     """Return the figures of a candidate; linked with its code if the code decides the fit."""
     one = unlinked(board, candidate)
-    if not one.fits or not image.linkable():
+    if not one.fits or not image.linkable(board.architecture):
         return one
     return linked(board, SharedObjects(), candidate, place)
 

@@ -8,30 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tvm_serenity.architectures import Emulator
 from tvm_serenity.errors import CheckError, InputError
-from tvm_serenity.firmware.board.toolchain import identity, make, require
+from tvm_serenity.firmware.board.toolchain import architecture_of, identity, make, require
 from tvm_serenity.system import cache
 
 ICOUNT_SHIFT = 6
 """One emulated instruction takes ``2**6`` ns of the emulated clock."""
 
-SYSTICK_HZ = {
-    "mps2-an385": 25_000_000,
-    "mps2-an386": 25_000_000,
-    "mps2-an500": 25_000_000,
-    "mps2-an505": 20_000_000,
-    "mps2-an521": 20_000_000,
-    "mps3-an547": 32_000_000,
-    "netduino2": 120_000_000,
-    "netduinoplus2": 168_000_000,
-    "stm32vldiscovery": 24_000_000,
-    "lm3s6965evb": 12_500_000,
-    "microbit": 16_000_000,
-}
-"""The SysTick frequency of QEMU's machines, measured where it differs from the board's."""
-
 TIMEOUT_S = 300
-QEMU = "qemu-system-arm"
 SAID, TRACE = "said.txt", "trace.bin"
 
 
@@ -88,24 +73,30 @@ def qemu_runs(
     log: Sequence[str] = (),
 ) -> Iterator[Execution]:
     """Yield one run of the firmware in QEMU for each of several inputs."""
-    require(QEMU)
+    emulator = architecture_of(directory).emulator
+    require(emulator.program)
     make(directory, "harness")
     elf = (directory / "build" / ("trace.elf" if traced else "harness.elf")).resolve()
-    if machine not in SYSTICK_HZ:
+    if machine not in emulator.machines:
         raise InputError(
-            f"QEMU machine {machine!r} is unknown; choose one of {', '.join(SYSTICK_HZ)}"
+            f"QEMU machine {machine!r} is unknown; choose one of {', '.join(emulator.machines)}"
         )
-    command = [QEMU, "-M", machine, "-display", "none", "-monitor", "none"]
-    command += ["-serial", "null", "-semihosting-config", "enable=on,target=native"]
-    command += ["-icount", f"shift={ICOUNT_SHIFT}"]
+    hertz = emulator.machines[machine]
+    command = [*emulated(emulator, machine), "-icount", f"shift={ICOUNT_SHIFT}"]
     started = [*command, "-kernel", str(elf), *log]
     for inputs in runs:
         if log:  # the log is read by another thread, so the run must not come from the cache
-            yield _execution(_run(started, inputs, output_count), SYSTICK_HZ[machine])
+            yield _execution(_run(started, inputs, output_count), hertz)
             continue
-        entry = cache.key("qemu", identity(QEMU), *command, elf.read_bytes(), *inputs)
+        entry = cache.key("qemu", identity(emulator.program), *command, elf.read_bytes(), *inputs)
         left = cache.remembered(entry, partial(_run, started, inputs, output_count))
-        yield _execution(left, SYSTICK_HZ[machine])
+        yield _execution(left, hertz)
+
+
+def emulated(emulator: Emulator, machine: str) -> list[str]:
+    """Return the command that emulates ``machine``, without a screen and without a program."""
+    quiet = ("-display", "none", "-monitor", "none", "-serial", "null")
+    return [emulator.program, "-M", machine, *quiet, *emulator.options]
 
 
 def _run(command: Sequence[str], inputs: Sequence[bytes], output_count: int) -> bytes:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from tvm_serenity.architectures import architecture
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.board.sizes import sizes
 from tvm_serenity.firmware.board.toolchain import have, make
@@ -13,14 +14,13 @@ from tvm_serenity.firmware.emit.linker import linker_script
 from tvm_serenity.firmware.emit.opaque import STUB, stub
 from tvm_serenity.firmware.program import Program
 
-TOOLS = ("make", "arm-none-eabi-gcc", "arm-none-eabi-size")
 GOAL = "build/firmware.elf"
 APART, WIDER = 0x1000_0000, 0x0800_0000
 
 
-def linkable() -> bool:
-    """Return whether the tools that link an image for a board are installed."""
-    return have(*TOOLS)
+def linkable(family: str) -> bool:
+    """Return whether the tools that link an image for an architecture are installed."""
+    return have("make", architecture(family).compiler)
 
 
 def measured(directory: Path, program: Program, board: Board, stack_bytes: int) -> int:

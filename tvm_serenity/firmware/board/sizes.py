@@ -1,13 +1,15 @@
 """The flash and RAM of a linked firmware, by section."""
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tvm_serenity.firmware.board.toolchain import require
+from tvm_serenity.architectures import ARCHITECTURES
+from tvm_serenity.cycles.elf import program
+from tvm_serenity.firmware.emit.linker import CODE, CONSTANTS, VECTORS
 
-FLASH = (".vectors", ".text", ".rodata", ".ARM.exidx")
-"""Sections in flash, the first at its start; the initial values of data follow them."""
+UNWINDING = tuple(name for a in ARCHITECTURES.values() for name in a.sections.more)
+FLASH = (VECTORS, CODE, CONSTANTS, *UNWINDING)
+"""Sections in flash; the initial values of data follow them."""
 
 
 @dataclass(frozen=True)
@@ -27,19 +29,15 @@ class Sizes:
 
 def sizes(elf: Path) -> Sizes:
     """Return the sizes of the sections of ``elf``; initial values of data count as constants."""
-    require("arm-none-eabi-size")
-    text = subprocess.run(
-        ["arm-none-eabi-size", "-A", str(elf)], capture_output=True, text=True, check=True
-    ).stdout
-    rows = [line.split() for line in text.splitlines() if line.startswith(".")]
-    size = {row[0]: int(row[1]) for row in rows if len(row) >= 3}
-    start = {row[0]: int(row[2]) for row in rows if len(row) >= 3}
+    sections = program(elf).sections
+    size = {s.name: s.size_bytes for s in sections}
+    held = [s for s in sections if s.name in FLASH]
     get = size.get
-    end = max((start[name] + size[name] for name in FLASH if name in size), default=0)
-    first = min((start[name] for name in FLASH if name in size), default=0)
+    end = max((s.address + s.size_bytes for s in held), default=0)
+    first = min((s.address for s in held), default=0)
     return Sizes(
-        get(".text", 0) + get(".vectors", 0) + get(".ARM.exidx", 0),
-        get(".rodata", 0) + get(".data", 0),
+        sum(get(name, 0) for name in (CODE, VECTORS, *UNWINDING)),
+        get(CONSTANTS, 0) + get(".data", 0),
         get(".data", 0),
         get(".bss", 0),
         sum(n for name, n in size.items() if name.startswith(".arena_")),

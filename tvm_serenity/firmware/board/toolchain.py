@@ -6,6 +6,7 @@ The results for sources that name no file outside of their project are cached
 
 import functools
 import itertools
+import json
 import os
 import re
 import shlex
@@ -14,16 +15,15 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tvm_serenity.architectures import ARCHITECTURES, Architecture, architecture
 from tvm_serenity.errors import CheckError, InputError, MissingPartError
 from tvm_serenity.system import cache
 
 PACKAGES = {
-    "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
-    "arm-none-eabi-size": "binutils-arm-none-eabi",
-    "qemu-system-arm": "qemu-system-arm",
     "make": "make",
     "cc": "gcc",
     "clang": "clang",
+    **{tool: names for a in ARCHITECTURES.values() for tool, names in a.packages.items()},
 }
 """The Debian package of each tool."""
 
@@ -63,19 +63,19 @@ def make(directory: Path, *goals: str, variables: Sequence[str] = ()) -> None:
 
     Goals for the board need the cross compiler, ``host`` goals that of this machine.
     """
-    compiler = "cc" if set(goals) <= {"host"} else "arm-none-eabi-gcc"
-    require("make", compiler)
     if not (directory / "Makefile").is_file():
         raise InputError(
             f"{directory}: not a firmware project (no Makefile); make one with serenity build"
         )
+    compiler = "cc" if set(goals) <= {"host"} else architecture_of(directory).compiler
+    require("make", compiler)
     kept = cache.opened()
     name = None if kept is None else _entry(directory, compiler, (*goals, *variables))
     held = None if kept is None or name is None else kept.get(name)
     if held is not None:
         cache.unpack(held, directory / BUILT)
         return
-    _made(directory, (*_compilers(), *goals, *variables))
+    _made(directory, (*_compilers(compiler), *goals, *variables))
     if kept is not None and name is not None:
         built = (path for path in (directory / BUILT).rglob("*") if path.is_file())
         kept.put(name, cache.pack({str(p.relative_to(directory / BUILT)): p for p in built}))
@@ -146,9 +146,25 @@ def self_contained(sources: Mapping[str, bytes]) -> bool:
     return True
 
 
-def _compilers() -> list[str]:
+def architecture_of(directory: Path) -> Architecture:
+    """Return the architecture of the project in ``directory``, as its ``metadata.json`` says.
+
+    Raises :class:`InputError` if the file is missing or names none.
+    """
+    try:
+        about = json.loads((directory / "metadata.json").read_text(encoding="utf-8"))
+        return architecture(about["architecture"])
+    except (OSError, ValueError, KeyError) as error:
+        reason = getattr(error, "strerror", None) or f"metadata.json: {error}"
+        raise InputError(
+            f"{directory}: the architecture of the project is unknown ({reason}); make it again "
+            "with serenity build"
+        ) from None
+
+
+def _compilers(cross: str) -> list[str]:
     """Return make variables for the compilers that the environment does not name."""
-    named = {"CC": "arm-none-eabi-gcc", "HOST_CC": "cc"}
+    named = {"CC": cross, "HOST_CC": "cc"}
     named = {k: v for k, v in named.items() if not {k, "CROSS"} & set(os.environ)}
     return [f"{variable}={' '.join(compiler(tool))}" for variable, tool in named.items()]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from tvm_serenity.architectures import architecture
 from tvm_serenity.cycles.elf import LinkedProgram, Symbol
 from tvm_serenity.cycles.elf import program as read_image
 from tvm_serenity.errors import WrongResultError
-from tvm_serenity.firmware.board.execute import QEMU
 from tvm_serenity.firmware.board.toolchain import have
 from tvm_serenity.firmware.check.verify import difference, run_qemu
 from tvm_serenity.firmware.emit.c import symbol
@@ -33,7 +33,8 @@ def check(directory: Path, program: Program) -> None:
     if not program.users:  # without the user's functions no image can be linked
         check_constants(directory / FIRMWARE, program)
     project = load(directory)
-    if not program.copied or program.users or not project.metadata["qemu"] or not have(QEMU):
+    emulator = architecture(project.metadata["architecture"]).emulator.program
+    if not program.copied or program.users or not project.metadata["qemu"] or not have(emulator):
         return
     ran = run_qemu(project, project.reference_inputs(), traced=True)
     off = difference(project, ran.trace)

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from tvm_serenity.firmware.board.execute import Execution
+from tvm_serenity.firmware.board.image import linkable
 from tvm_serenity.firmware.board.sizes import sizes
-from tvm_serenity.firmware.board.toolchain import have, make
+from tvm_serenity.firmware.board.toolchain import make
 from tvm_serenity.firmware.check.drawn_inputs import in_qemu
 from tvm_serenity.firmware.check.reference_runtime import STEPS, note_of
 from tvm_serenity.firmware.check.unknown import UNKNOWN
@@ -19,8 +20,6 @@ from tvm_serenity.firmware.check.verify import (
     run_qemu,
 )
 from tvm_serenity.firmware.result import Project
-
-BOARD_TOOLS = ("make", "arm-none-eabi-gcc")
 
 
 def report(
@@ -53,7 +52,7 @@ def report(
             found["qemu"]["instructions"],
             found["qemu"]["stack_bytes"],
         )
-    if have(*BOARD_TOOLS):
+    if linkable(project.metadata["architecture"]):
         make(project.folder, "all")
         linked = sizes(project.folder / "build" / "firmware.elf")
         ram.update(data_bytes=linked.data_bytes, bss_bytes=linked.bss_bytes)

@@ -1,5 +1,6 @@
 """``Makefile``, ``CMakeLists.txt`` and the toolchain file of a project."""
 
+from tvm_serenity.architectures import architecture
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.emit.c import file, headers_of, sources_of
 from tvm_serenity.firmware.emit.opaque import HEADER, SOURCE
@@ -10,26 +11,24 @@ WARNINGS = "-Wall -Wextra -Wconversion -Wshadow -Werror"
 
 COMMON = f"-std=gnu11 -O2 -ffp-contract=off -ffunction-sections -fdata-sections {WARNINGS}"
 
-LINK = "-nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--gc-sections -lm"
-
 
 def makefile(program: Program, board: Board) -> str:
     """Return the Makefile: ``firmware``, ``harness``, ``trace`` and ``host`` builds."""
     objects = " ".join(program.objects)
     sources, headers = (" ".join(names) for names in (sources_of(program), headers_of(program)))
-    model = file(program, "model")
+    model, family = file(program, "model"), architecture(board.architecture)
     own, users = "", ""
     if program.users:
         headers += f" {file(program, HEADER)}"
         own = f"OPAQUE ?= $(wildcard {file(program, SOURCE)})\n"
         users = " $(OPAQUE)"
     return f"""# {program.name} on {board.name}.  make: the firmware    make host: for this machine
-CROSS ?= {_prefix(board)}
+CROSS ?= {family.prefix}
 CC := $(CROSS)gcc
 HOST_CC ?= cc
-MACHINE := {board.gcc} -DSERENITY_REGIONS
+MACHINE := {flags(board)} -DSERENITY_REGIONS
 CFLAGS += {COMMON}
-LDFLAGS += {LINK}
+LDFLAGS += {linked(board)} -lm
 SCRIPT ?= link.ld
 HOST_FLAGS ?=
 OBJECTS := {objects}
@@ -49,7 +48,7 @@ build/firmware.elf: build/main.o $(BOARD) $(SCRIPT)
 build/harness.elf: build/harness.o $(BOARD) $(SCRIPT)
 build/trace.elf: build/harness_trace.o $(TRACED) $(SCRIPT)
 build/%.elf:
-\t$(CC) $(MACHINE) $(filter %.o,$^) -Wl,-Map,$(@:.elf=.map) -Wl,-T,$(SCRIPT) $(LDFLAGS) -o $@
+\t$(CC) $(MACHINE) $(filter %.o,$^) -Wl,-Map,$(@:.elf=.map) -T$(SCRIPT) $(LDFLAGS) -o $@
 
 build/%_trace.o: %.c $(HEADERS) | build
 \t$(CC) $(MACHINE) $(CFLAGS) -DSERENITY_TRACE -c $< -o $@
@@ -101,8 +100,8 @@ if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
   add_executable(firmware.elf main.c startup.c port_board.c)
   target_link_libraries(firmware.elf PRIVATE {name}_model)
   target_link_options(firmware.elf PRIVATE
-    -nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--gc-sections
-    -Wl,-T,${{CMAKE_CURRENT_SOURCE_DIR}}/link.ld)
+    {linked(board)}
+    -T${{CMAKE_CURRENT_SOURCE_DIR}}/link.ld)
 endif()
 """
 
@@ -111,13 +110,22 @@ def toolchain_file(board: Board) -> str:
     """Return ``toolchain.cmake``."""
     return f"""# {board.compiler} for {board.core.name}
 set(CMAKE_SYSTEM_NAME Generic)
-set(CMAKE_SYSTEM_PROCESSOR {_prefix(board).partition("-")[0]})
+set(CMAKE_SYSTEM_PROCESSOR {architecture(board.architecture).prefix.partition("-")[0]})
 set(CMAKE_C_COMPILER {board.compiler})
-set(CMAKE_C_FLAGS_INIT "{board.gcc}")
+set(CMAKE_C_FLAGS_INIT "{flags(board)}")
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 """
 
 
-def _prefix(board: Board) -> str:
-    """Return the prefix of the names of the board's tools, such as "arm-none-eabi-"."""
-    return board.compiler.removesuffix("gcc")
+def linked(board: Board) -> str:
+    """Return the flags of the linker, without libraries."""
+    return _words("-nostartfiles", architecture(board.architecture).linked, "-Wl,--gc-sections")
+
+
+def flags(board: Board) -> str:
+    """Return the flags of the compiler for the core of ``board``."""
+    return _words(board.gcc, architecture(board.architecture).compiled)
+
+
+def _words(*words: str) -> str:
+    return " ".join(word for word in words if word)

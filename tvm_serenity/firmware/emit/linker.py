@@ -1,13 +1,18 @@
 """``link.ld``: the board's memory, with an assertion that the program fits."""
 
+from tvm_serenity.architectures import Sections, architecture
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.place.memory_map import rooms_with
 from tvm_serenity.firmware.program import Program
+
+VECTORS, CODE, CONSTANTS = ".vectors", ".text", ".rodata"
+"""Sections in flash, the first at its start."""
 
 
 def linker_script(program: Program, board: Board, stack_bytes: int) -> str:
     """Return the linker script; linking fails if the program exceeds the board's memory."""
     flash = max((r for r in board.regions if r.kind == "flash"), key=lambda r: r.size_bytes)
+    sections = architecture(board.architecture).sections
     room = rooms_with(board, stack_bytes, program.arena_bytes)
     main = room[0].region
     lines = [f"/* {program.name} on {board.name}: {board.title}. */", "MEMORY", "{"]
@@ -17,15 +22,15 @@ def linker_script(program: Program, board: Board, stack_bytes: int) -> str:
         lines.append(
             f"  {r.name.upper()} (rw) : ORIGIN = {r.address:#010x}, LENGTH = {r.size_bytes}"
         )
-    lines += ["}", "", f"STACK_BYTES = {stack_bytes};", "ENTRY(Reset_Handler)", ""]
-    lines += ["SECTIONS", "{", *_flash_sections()]
+    lines += ["}", "", f"STACK_BYTES = {stack_bytes};", f"ENTRY({sections.entry})", ""]
+    lines += ["SECTIONS", "{", *_flash_sections(sections)]
     for one in room[1:]:  # before .bss, whose pattern covers their names
         name = one.region.name
         lines.append(
             f"  .arena_{name} (NOLOAD) : {{ . = ALIGN(16); *(.bss.arena_{name}) }} >{name.upper()}"
         )
-    lines += _main_sections(main.name)
-    lines += ["  /DISCARD/ : { *(.ARM.attributes.none) }", "}", ""]
+    lines += _main_sections(main.name, sections)
+    lines += [f"  /DISCARD/ : {{ {sections.discarded} }}", "}", ""]
     lines += [
         "ASSERT(stack_top - stack_limit >= STACK_BYTES,",
         f'  "{main.name} overflow: arena, data and stack do not fit")',
@@ -33,23 +38,23 @@ def linker_script(program: Program, board: Board, stack_bytes: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _flash_sections() -> list[str]:
+def _flash_sections(sections: Sections) -> list[str]:
     return [
-        "  .vectors : { KEEP(*(.vectors)) } >FLASH",
-        "  .text : { *(.text*) . = ALIGN(4); } >FLASH",
-        "  .rodata : { *(.rodata*) . = ALIGN(8); } >FLASH",
-        "  .ARM.exidx : { *(.ARM.exidx*) *(.ARM.extab*) } >FLASH",
+        f"  {VECTORS} : {{ KEEP(*({VECTORS})) }} >FLASH",
+        f"  {CODE} : {{ *(.text*) . = ALIGN(4); }} >FLASH",
+        f"  {CONSTANTS} : {{ {sections.constants} . = ALIGN(8); }} >FLASH",
+        *(f"  {name} : {{ {pattern} }} >FLASH" for name, pattern in sections.more.items()),
         "  data_load = LOADADDR(.data);",
     ]
 
 
-def _main_sections(main: str) -> list[str]:
+def _main_sections(main: str, sections: Sections) -> list[str]:
     region = main.upper()
     return [
-        "  .data : { . = ALIGN(4); data_start = .; *(.data*) . = ALIGN(4); data_end = .; } "
-        f">{region} AT>FLASH",
+        f"  .data : {{ . = ALIGN(4); data_start = .; {sections.data} "
+        f". = ALIGN(4); data_end = .; }} >{region} AT>FLASH",
         f"  .arena_{main} (NOLOAD) : {{ . = ALIGN(16); *(.bss.arena_{main}) }} >{region}",
-        "  .bss (NOLOAD) : { . = ALIGN(4); bss_start = .; *(.bss*) *(COMMON) . = ALIGN(4); "
+        f"  .bss (NOLOAD) : {{ . = ALIGN(4); bss_start = .; {sections.zeroed} . = ALIGN(4); "
         f"bss_end = .; }} >{region}",
         "  stack_limit = ALIGN(8);",
         f"  stack_top = ORIGIN({region}) + LENGTH({region});",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tvm_serenity.architectures import architecture
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.firmware.emit import (
@@ -53,8 +54,10 @@ def project(program: Program, layout: Layout) -> Files:
         "toolchain.cmake": buildfiles.toolchain_file(board),
         METADATA: metadata_json(program, layout),
     }
-    for name in ("startup.c", "port.h", "port_board.c", "port_host.c"):
+    for name in ("port.h", "port_board.c", "port_host.c", "semihosting.h"):
         text[name] = sources.support(name)
+    for name in architecture(board.architecture).files:
+        text[name] = sources.support(f"{board.architecture}/{name}")
     files = with_licence({n: t.encode() for n, t in text.items()})
     legal = about_origin(program.name, layout.metadata or {})
     return {**network(program, layout), **files, **legal}
@@ -90,6 +93,7 @@ def metadata(program: Program, layout: Layout) -> dict[str, Any]:
     return {
         "name": program.name,
         "board": layout.board.name,
+        "architecture": layout.board.architecture,
         "qemu": layout.board.qemu,
         "stack_bytes": layout.stack_bytes,
         "external_arena": layout.external_arena,

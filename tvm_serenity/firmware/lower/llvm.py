@@ -36,7 +36,7 @@ def llvm_target(board: Board) -> dict[str, Any]:
     found: dict[str, Any] = {
         "kind": "llvm",
         "mtriple": board.llvm_triple,
-        "mcpu": board.core.name,
+        "mcpu": board.llvm_cpu,
         "mfloat-abi": "hard" if board.llvm_triple.endswith("hf") else "soft",
         "opt-level": 2,
         "vector-width": 128,
@@ -50,7 +50,7 @@ def check_core(board: Board) -> None:
     """Raise :class:`UnsupportedError` if TVM's LLVM does not support the core of ``board``."""
     target = tvm.target.Target({"kind": "llvm", "mtriple": board.llvm_triple})
     known = {str(name) for name in tvm.get_global_func("target.llvm_get_cpu_archlist")(target)}
-    if board.core.name not in known:
+    if board.llvm_cpu not in known:
         raise UnsupportedError(
             f"TVM's LLVM cannot compile for {board.core.name}, the core of {board.name}; "
             "build with --codegen c, which uses the C compiler"

@@ -1,36 +1,17 @@
-/* The port for a board under a debugger or QEMU: Arm semihosting, SysTick, the painted stack. */
+/* The port for a board under a debugger or QEMU: semihosting, the core's clock, the painted stack. */
+#include "clock.h"
 #include "port.h"
+#include "semihosting.h"
 
 #include <stddef.h>
 
-#define SYS_OPEN 0x01
-#define SYS_CLOSE 0x02
-#define SYS_WRITE0 0x04
-#define SYS_WRITE 0x05
-#define SYS_READ 0x06
-#define SYS_SEEK 0x0A
 #define OPEN_READ 1u
 #define OPEN_WRITE 5u
-
-#define SYST_CSR (*(volatile uint32_t *)0xE000E010u)
-#define SYST_RVR (*(volatile uint32_t *)0xE000E014u)
-#define SYST_CVR (*(volatile uint32_t *)0xE000E018u)
-#define SYST_RELOAD 0xFFFFFFu
 
 extern uint32_t stack_limit[];
 extern uint32_t stack_top[];
 
-void SysTick_Handler(void);
-
-static volatile uint32_t wraps;
 static int32_t created = -1;
-
-__attribute__((naked, noinline)) static int32_t semihosting(uint32_t operation, const void *block)
-{
-    (void)operation;
-    (void)block;
-    __asm volatile("bkpt 0xAB\n bx lr");
-}
 
 static uint32_t length_of(const char *text)
 {
@@ -108,29 +89,6 @@ int32_t port_append(const void *data, uint32_t size)
 {
     const uintptr_t block[3] = {(uintptr_t)created, (uintptr_t)data, size};
     return semihosting(SYS_WRITE, block) == 0 ? 0 : -1;
-}
-
-void SysTick_Handler(void) { ++wraps; }
-
-void port_clock_start(void)
-{
-    wraps = 0;
-    SYST_RVR = SYST_RELOAD;
-    SYST_CVR = 0;
-    SYST_CSR = 7;
-    while (SYST_CVR == 0u) {
-    }
-}
-
-uint64_t port_clock(void)
-{
-    uint32_t before;
-    uint32_t count;
-    do {
-        before = wraps;
-        count = SYST_CVR;
-    } while (before != wraps);
-    return ((uint64_t)before << 24) + (SYST_RELOAD - count);
 }
 
 uint32_t port_stack_used(void)

@@ -2,6 +2,8 @@
 
    A fault, and the return of main, end a semihosting session with a status; without a debugger
    the core stops there. */
+#include "semihosting.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,17 +21,7 @@ void Fault_Handler(void);
 void Default_Handler(void);
 void SysTick_Handler(void) __attribute__((weak, alias("Default_Handler")));
 
-#define SYS_WRITE0 0x04
-#define SYS_EXIT_EXTENDED 0x20
-#define STOPPED 0x20026u
 #define FAULT_STATUS 99u
-
-__attribute__((naked, noinline)) static int32_t semihosting(uint32_t operation, const void *block)
-{
-    (void)operation;
-    (void)block;
-    __asm volatile("bkpt 0xAB\n bx lr");
-}
 
 __attribute__((noreturn)) static void stop(uint32_t status)
 {
