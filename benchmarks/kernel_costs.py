@@ -1,8 +1,8 @@
 """What the library's kernels cost on each core: ``python benchmarks/kernel_costs.py [CORE...]``.
 
-Layers are drawn, every kernel that there is for each is compiled and called once: under QEMU on a
-Cortex-M55, in the emulator of ``serenity latency`` on cores that have a table of cycles, their
-memory without waits. Prices of the counts of each kernel's record, least squares none below 0, are
+Layers are drawn, every kernel that there is for each is compiled and called once: in the
+emulator of ``serenity latency`` on cores that it prices, their memory without waits, and under QEMU
+on others. Prices of the counts of each kernel's record, least squares none below 0, are
 written to ``prices.json`` in the folder of the kernel (``tvm_serenity/firmware/kernels``).
 ``--missing``: only cases without prices, from layers drawn for them. ``--check``: layers that were
 not seen; how far off, how often the cheapest was the fastest, and what was lost.
@@ -22,12 +22,17 @@ from typing import Any
 
 import numpy as np
 
+from tvm_serenity.architectures import architecture
 from tvm_serenity.boards import Board, Core, board
 from tvm_serenity.cores import core_model
 from tvm_serenity.cycles import MeasuredCall, cycles_of
-from tvm_serenity.cycles.core import core_names
+from tvm_serenity.cycles.core import core_names, core_timing
 from tvm_serenity.firmware import kernels as folders
-from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
+from tvm_serenity.firmware.board.execute import ICOUNT_SHIFT, emulated
+from tvm_serenity.firmware.board.fit import flash_of
+from tvm_serenity.firmware.emit.buildfiles import flags, linked
+from tvm_serenity.firmware.emit.linker import linker_script
+from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source, support
 from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.kernels import all_kernels
 from tvm_serenity.firmware.kernels.candidates import Layer, unpriced
@@ -59,59 +64,37 @@ BATCH = 60
 """Layers of one program."""
 MOST_PRODUCTS = 250_000
 BUFFER = 160_000
-PRICED = ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m55")
+PRICED = ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m55", "rv32imc")
 """Cores that are priced, on the machine of QEMU that their files name."""
-FLAGS = "-std=gnu11 -O2 -ffp-contract=off -w -nostartfiles --specs=nano.specs --specs=nosys.specs"
+FLAGS = "-std=gnu11 -O2 -ffp-contract=off -w"
 MAIN = """
-#include <stdint.h>
 #include "net_kernels.h"
-#define TICKS (*(volatile uint32_t *)0xE000E018u)
-static int32_t host(int32_t op, const void *at)
-{
-    register int32_t r0 __asm("r0") = op;
-    register const void *r1 __asm("r1") = at;
-    __asm volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
-    return r0;
-}
+#include "port.h"
 __attribute__((aligned(16))) static uint8_t in[BUFFER], out[BUFFER], work[BUFFER];
 __attribute__((aligned(16))) static uint8_t held[BUFFER];
 static const uint32_t one = 1;
-static uint32_t took[CALLS + 1];
+static uint64_t took[CALLS + 1];
 __attribute__((noinline)) void nothing(void) { __asm volatile(""); }
-static void shown(uint32_t value)
+__attribute__((noinline)) void calls(void)
 {
-    char text[] = "00000000\\n";
-    for (int i = 7; i >= 0; --i, value /= 10) {
-        text[i] = (char)('0' + value %% 10);
-    }
-    host(4, text);
+    uint64_t before;
+    BEGIN nothing(); END(CALLS)
+%s
+    __asm volatile(""); /* the last call returns to here */
 }
 int main(void)
 {
-    uint32_t before;
-    BEGIN nothing(); END(CALLS)
-%s
-    return 0;
-}
-void start(void)
-{
-    FLOATS
-    *(volatile uint32_t *)0xE000E014u = 0xFFFFFF;
-    TICKS = 0;
-    *(volatile uint32_t *)0xE000E010u = 5;
+    START_CLOCK
     uint32_t seed = 1;
     for (int i = 0; i < BUFFER; ++i) {
         seed = seed * 1664525u + 1013904223u;
         in[i] = (uint8_t)(seed >> 24);
         held[i] = (uint8_t)(seed >> 16) %% 16;
     }
-    main();
-    for (int i = 0; i <= CALLS; ++i) shown(took[i]);
-    host(0x18, (const void *)0x20026);
-    for (;;) { }
+    calls();
+    for (int i = 0; i <= CALLS; ++i) port_report("ticks", took[i]);
+    return 0;
 }
-__attribute__((section(".vectors"), used)) static const void *const vectors[] = {
-    (const void *)STACK_TOP, (const void *)start};
 """
 
 
@@ -342,37 +325,45 @@ def program(drawn: Sequence[Sample], target: Board, folder: Path) -> None:
     ram = next(
         r for r in target.regions if r.kind in ("sram", "dtcm") and r.size_bytes > 4 * BUFFER
     )
-    timed = target.core.name not in core_names()
+    timed = not emulates(target.core.name)
     define = {
         "BUFFER": BUFFER,
         "CALLS": len(drawn),
-        "STACK_TOP": hex(ram.address + ram.size_bytes),
-        "BEGIN": "before = TICKS;" if timed else "",
-        "END(i)": "took[i] = (before - TICKS) & 0xFFFFFF;" if timed else "",
-        "FLOATS": "*(volatile uint32_t *)0xE000ED88u |= 0xF << 20;",
+        "START_CLOCK": "port_clock_start();" if timed else "",
+        "BEGIN": "before = port_clock();" if timed else "",
+        "END(i)": "took[i] = port_clock() - before;" if timed else "",
     }
     head = "".join(f"#define {name} {value}\n" for name, value in define.items())
     (folder / "main.c").write_text(head + MAIN % "\n".join(lines))
-    places = "-Wl,--section-start=.vectors=0 -Wl,-Ttext=0x400,--entry=start"
-    command = f"arm-none-eabi-gcc {target.gcc} {FLAGS} {places} -Wl,-Tdata={ram.address:#x}"
-    subprocess.run(
-        [*command.split(), "net_kernels.c", "main.c", "-o", "all.elf"], cwd=folder, check=True
-    )
+    own = [f"{target.architecture}/{name}" for name in architecture(target.architecture).files]
+    for name in ("port.h", "port_board.c", "semihosting.h", *own):
+        (folder / Path(name).name).write_text(support(name))
+    near = replace(target, regions=(flash_of(target), ram))
+    (folder / "link.ld").write_text(linker_script(written, near, 4096))
+    command = f"{target.compiler} {flags(target)} {FLAGS} {linked(target)} -T link.ld -o all.elf"
+    files = ("net_kernels.c", "main.c", "startup.c", "port_board.c")
+    subprocess.run([*command.split(), *files], cwd=folder, check=True)
+
+
+def emulates(core: str) -> bool:
+    """Whether the emulator of ``serenity latency`` prices a core by its table of cycles."""
+    return core in core_names() and core_timing(core).model != ""
 
 
 def counted(target: Board, folder: Path, count: int) -> list[tuple[int, int]]:
     """Instructions and cycles of each call."""
-    if target.core.name in core_names():
+    if emulates(target.core.name):
         names = tuple(f"net_k{i}" for i in range(count))
         found = cycles_of(
-            folder / "all.elf", target, MeasuredCall(function="main", operators=names)
+            folder / "all.elf", target, MeasuredCall(function="calls", operators=names)
         )
         spent = {part.name: part for part in found.operators}
         return [(spent[n].instructions, round(sum(spent[n].cycles) / 2)) for n in names]
-    command = f"qemu-system-arm -M {target.qemu} -display none -monitor none -serial null "
-    command += "-icount shift=6 -kernel all.elf"
+    emulator = architecture(target.architecture).emulator
+    assert target.qemu is not None
+    command = [*emulated(emulator, target.qemu), "-icount", f"shift={ICOUNT_SHIFT}"]
     ran = subprocess.run(
-        [*command.split(), "-semihosting-config", "enable=on,target=native"],
+        [*command, "-kernel", "all.elf"],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -381,8 +372,8 @@ def counted(target: Board, folder: Path, count: int) -> list[tuple[int, int]]:
     )
     ticks = [int(line) for line in (ran.stdout + ran.stderr).split() if line.isdigit()]
     assert len(ticks) == count + 1, (ran.stdout + ran.stderr)[-300:]
-    each = [(t - ticks[-1]) * 1e9 / target.core.clock_mhz / 1e6 / 64 for t in ticks[:-1]]
-    return [(max(round(n), 1),) * 2 for n in each]
+    tick = 1e9 / emulator.machines[target.qemu] / 2**ICOUNT_SHIFT
+    return [(max(round((t - ticks[-1]) * tick), 1),) * 2 for t in ticks[:-1]]
 
 
 def machine(core: str) -> Board:
@@ -436,10 +427,10 @@ def functions(made: LibraryCall, target: Board) -> dict[str, int]:
         written = Program("net", (made.kernel,), (), (), (), (), (), (), {})
         (folder / "net_kernels.h").write_text(kernels_header(written))
         (folder / "net_kernels.c").write_text(kernels_source(written))
-        command = f"arm-none-eabi-gcc {target.gcc} {FLAGS} -c net_kernels.c -o k.o"
+        command = f"{target.compiler} {flags(target)} {FLAGS} -c net_kernels.c -o k.o"
         subprocess.run(command.split(), cwd=folder, check=True)
         listed = subprocess.run(
-            ["arm-none-eabi-nm", "--print-size", "--size-sort", "k.o"],
+            [f"{architecture(target.architecture).prefix}nm", "--print-size", "--size-sort", "k.o"],
             cwd=folder,
             capture_output=True,
             text=True,
@@ -569,7 +560,7 @@ def measure(core: str, layers: int, only_missing: bool) -> None:
 
 def unit_of(core: str) -> str:
     """In what a core is counted."""
-    return "cycles" if core in core_names() else "instructions"
+    return "cycles" if emulates(core) else "instructions"
 
 
 def check(core: str) -> list[float]:
