@@ -1,12 +1,14 @@
 #!/bin/sh
 # Installs the Debian packages that tests use, if packages are missing and apt can be used.
 #   gcc-arm-none-eabi, libnewlib-arm-none-eabi, qemu-system-arm: build and run firmware
+#   gcc-riscv64-unknown-elf, picolibc-riscv64-unknown-elf, qemu-system-misc: the same for RISC-V
 #   gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user: link and run kernels for AArch64
 #   clang: compile generated C with a second compiler
 #   ccache: reuse compiled objects in the next run
 #   chromium, chromium-driver: open the HTML report in a browser
 set -eu
 packages="gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm clang chromium chromium-driver"
+packages="$packages gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc"
 packages="$packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ccache"
 
 missing=""

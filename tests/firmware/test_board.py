@@ -19,6 +19,7 @@ from tests.firmware.projects import (
     build,
     built,
     needs_board,
+    needs_riscv,
     project,
 )
 from tvm_serenity import firmware
@@ -44,6 +45,8 @@ pytestmark = needs_board
         (VWW, "netduinoplus2", 20_000_000, 55_296),
         only_exhaustive((HELLO, "stm32vldiscovery", 5_000, 48)),
         (HELLO, "microbit", 10_000, 48),
+        pytest.param(KWS, "qemu-virt", 15_000_000, 16_000, marks=needs_riscv),
+        pytest.param(HELLO, "rv32imc:16K:128K", 6_000, 48, marks=needs_riscv),
         only_exhaustive((SWIFTNET, "mps2-an500", 120_000_000, 202_000)),
     ],
 )
@@ -91,7 +94,9 @@ def test_kernels_written_from_tir_alone(tmp_path: Path) -> None:
     assert found["identical"]
 
 
-@pytest.mark.parametrize("target", ["mps2-an500", "microbit"])
+@pytest.mark.parametrize(
+    "target", ["mps2-an500", "microbit", pytest.param("qemu-virt", marks=needs_riscv)]
+)
 def test_a_float_network_is_within_two_ulp(target: str, tmp_path: Path) -> None:
     found = report(project(tmp_path, HELLO_FLOAT, target))
     assert found["accepted"]

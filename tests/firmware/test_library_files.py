@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cases import sampled
-from tests.firmware.projects import needs_board, needs_host
+from tests.firmware.projects import needs_board, needs_host, needs_riscv
 from tvm_serenity.firmware import kernels
 from tvm_serenity.firmware.kernels import all_kernels, sources
 from tvm_serenity.firmware.program import LibraryFile
@@ -24,6 +24,7 @@ COMPILERS = {
     "cortex-m3": f"{ARM}cortex-m3",
     "cortex-m4": f"{ARM}cortex-m4",
     "cortex-m55": f"{ARM}cortex-m55 -mfloat-abi=hard",
+    "rv32imc": "riscv64-unknown-elf-gcc -march=rv32imc -mabi=ilp32 --specs=picolibc.specs",
 }
 FLAGS = "-std=gnu11 -O2 -Wall -Wextra -Wconversion -Werror -fsyntax-only -x c -"
 MARKS = re.compile(r"(?<![A-Z])(INPUT|SIGN|FORMAT|WEIGHT|SHIFT)(?![A-Z])|input_t|[A-Z]+_TEXT|\$")
@@ -38,6 +39,7 @@ def complaints(compiler: str, instance: str, text: str) -> str:
 
 @needs_host
 @needs_board
+@needs_riscv
 @pytest.mark.parametrize(("compiler", "instance"), sampled(list(product(COMPILERS, INSTANCES)), 8))
 def test_every_file_compiles_by_itself(compiler: str, instance: str) -> None:
     assert len(FILES) > 30
