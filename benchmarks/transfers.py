@@ -1,12 +1,13 @@
-"""Transfers executed against estimated: firmware on this machine with a port that counts.
+"""Bytes executed against estimated: firmware on this machine with a port that counts.
 
     python benchmarks/transfers.py [networks] [exact] [--only PART] [--json FILE]
 
-``networks``: zoo networks and shared models in four capacities of fast memory each, from what the
-largest operator needs to below the least peak (of chains, where both are the same: above it). The
-firmware runs with every tensor compared, in memory that is poisoned outside of lifetimes.
-``exact``: 300 random networks, whose least traffic CP-SAT proves. Prints Markdown; ends with status
-1 where a figure differs.
+``networks``: zoo networks and shared models in seven capacities of fast memory each: three below
+what the largest operator needs, and four from there to below the least peak (of chains, where both
+are the same: above it). The firmware runs with every tensor compared, in memory that is poisoned
+outside of lifetimes. ``exact``: 300 random networks, whose least bytes CP-SAT proves, for policies
+that evict and for ``direct``. Prints Markdown; ends with status 1 where a figure differs, or where
+another policy or placement costs less.
 """
 
 import argparse
@@ -20,6 +21,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from ortools.sat.python import cp_model
+
+from tests.offchip.test_direct import least_bytes, small_case
 from tests.offchip.test_whole_tensors import least_traffic
 from tests.plan.banked_greedy import banked_greedy
 from tests.random_graphs import random_graph
@@ -37,8 +41,10 @@ from tvm_serenity.firmware.emit.trial import TRIAL, trial_source
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.validate.reference import reference
 from tvm_serenity.graph import Graph
-from tvm_serenity.memory import live_ranges, peak_bytes
-from tvm_serenity.offchip import simulate, trace_of
+from tvm_serenity.memory import LiveRange, live_ranges, peak_bytes
+from tvm_serenity.offchip import Subject, simulate, trace_of
+from tvm_serenity.offchip.direct import direct_use
+from tvm_serenity.offchip.policies import DIRECT
 from tvm_serenity.offchip.transfers import TransferPlan, transfer_plan
 from tvm_serenity.offchip.transfers.solve import executable
 from tvm_serenity.plan import Buffer, PlanOptions, Region
@@ -66,6 +72,7 @@ NETWORKS = {
 }
 BOARD = "mps2-an386"
 POINTS = 4
+RIVALS = "belady", "by_size", "banked", "best"
 ROOMY = 4_000_000
 """Fast memory in which every network of the table runs."""
 
@@ -77,8 +84,9 @@ def network_rows(name: str, spec: str) -> Iterator[dict[str, Any]]:
     module = opened(path, settings).module
     maker = NetworkCompiler(module, identifier(name), target, settings)
     need, most = span_of(maker, settings)
-    for point in range(POINTS):
-        capacity = need + (most - need) * point // POINTS // 16 * 16
+    below = [need * share // 4 // 16 * 16 for share in (1, 2, 3)]
+    above = [need + (most - need) * point // POINTS // 16 * 16 for point in range(POINTS)]
+    for capacity in (*below, *above):
         made = maker.unsplit(replace(settings, fast_memory_bytes=capacity))
         yield {"network": name, **executed(made, Layout(target))}
 
@@ -106,21 +114,25 @@ def executed(made: Compiled, layout: Layout) -> dict[str, Any]:
     }
     with host_build(program, {**texts, **written}, {}) as started:
         ran = rehearse(started.library, texts, reference(made))
-    model = executable(plan.alignment_bytes)
-    estimate = simulate(trace_of(plan.graph, None, model), plan.capacity_bytes)
-    unaligned = simulate(trace_of(plan.graph, None, executable()), plan.capacity_bytes)
+    subject, capacity = Subject(plan.graph, passes=plan.passes), plan.capacity_bytes
+    trace = trace_of(subject, None, executable(plan.alignment_bytes))
+    use = direct_use(trace, capacity)
+    enough = capacity >= trace.need_bytes[0]
     return {
         "operators": len(program.calls),
         "capacity_bytes": plan.capacity_bytes,
         "compulsory_bytes": plan.compulsory_bytes,
         "lower_bound_bytes": plan.lower_bound_bytes,
-        "estimated_bytes": estimate.total_bytes,
-        "unaligned_bytes": unaligned.total_bytes,
-        "executed_bytes": ran.transferred_bytes,
+        "estimated_bytes": use.read_bytes + use.write_bytes,
+        "proved": use.proved,
+        "executed_bytes": (ran.transferred_bytes or 0) + plan.direct_bytes,
+        "direct_bytes": plan.direct_bytes,
+        "belady_bytes": simulate(trace, capacity).total_bytes if enough else None,
         "moved_bytes": plan.moved_bytes,
         "prefetched_bytes": plan.prefetched_bytes,
         "by_size_bytes": by_size(plan),
         "banked_bytes": banked(plan),
+        "best_bytes": best_placement(plan),
         "tensors": ran.tensors,
     }
 
@@ -154,28 +166,55 @@ def memories(plan: TransferPlan) -> tuple[Region, Region]:
     return Region("fast", plan.capacity_bytes), Region("slow", 2**40)
 
 
+def best_placement(plan: TransferPlan) -> int:
+    """Return the least of the same over all placements of live ranges that fit by size."""
+    ranges, (fast, _) = live_ranges(plan.graph), memories(plan)
+    costs = [(in_fast(plan, one), in_slow(plan, one)) for one in ranges]
+    model = cp_model.CpModel()
+    near = [model.new_bool_var("") for _ in ranges]
+    sizes = [-(-r.size_bytes // plan.alignment_bytes) * plan.alignment_bytes for r in ranges]
+    for step in range(len(plan.graph.ops)):
+        live = [i for i, one in enumerate(ranges) if one.start <= step < one.stop]
+        model.add(sum(sizes[i] * near[i] for i in live) <= (fast.capacity_bytes or 0))
+    pairs = zip(near, costs, strict=True)
+    model.minimize(sum(slow + (quick - slow) * one for one, (quick, slow) in pairs))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    assert solver.solve(model) == cp_model.OPTIMAL
+    return round(solver.objective_value)
+
+
 def accessed(plan: TransferPlan, slow: Sequence[bool]) -> int:
     """Return the bytes that kernels access in slow memory if tensors stay where they are placed.
 
-    ``slow``: whether each live range is in slow memory. A tensor there is written once and read by
-    each of its readers; inputs and outputs of the network in fast memory are copied once, as in a
-    plan.
+    ``slow``: whether each live range is in slow memory.
     """
-    graph, total = plan.graph, 0
-    for one, is_slow in zip(live_ranges(graph), slow, strict=True):
-        if not is_slow:
-            ends = {*graph.inputs, *graph.outputs}
-            total += sum(graph.tensors[t].size_bytes for t in set(one.tensors) & ends)
+    ranges = zip(live_ranges(plan.graph), slow, strict=True)
+    return sum(in_slow(plan, one) if is_slow else in_fast(plan, one) for one, is_slow in ranges)
+
+
+def in_fast(plan: TransferPlan, one: LiveRange) -> int:
+    """Return the bytes of inputs and outputs of the network, which are copied once."""
+    graph = plan.graph
+    ends = {*graph.inputs, *graph.outputs}
+    return sum(graph.tensors[t].size_bytes for t in set(one.tensors) & ends)
+
+
+def in_slow(plan: TransferPlan, one: LiveRange) -> int:
+    """Return the bytes of a live range that kernels access in slow memory.
+
+    A tensor is written once and read by each of its readers, as often as its kernel goes over it.
+    """
+    graph, total = plan.graph, 2 * one.size_bytes * (one.workspace_of is not None)
+    passes = {(op, tensor): times for op, tensor, times in plan.passes}
+    for tensor in one.tensors:
+        if graph.storage[tensor] != tensor:
             continue
-        total += 2 * one.size_bytes * (one.workspace_of is not None)
-        for tensor in one.tensors:
-            if graph.storage[tensor] != tensor:
-                continue
-            names = [t for t in one.tensors if graph.storage[t] == tensor]
-            readers = {op for t in names for op in graph.consumers[t]}
-            reads = sum(graph.ops[op].view_of is None for op in readers)
-            written = graph.producer[tensor] >= 0
-            total += graph.tensors[tensor].size_bytes * (reads + written)
+        names = [t for t in one.tensors if graph.storage[t] == tensor]
+        touching = {op for t in names for op in graph.consumers[t] if graph.ops[op].view_of is None}
+        times = [passes.get((op, tensor), 1) for op in (*touching, graph.producer[tensor])]
+        made = graph.producer[tensor] >= 0
+        total += graph.tensors[tensor].size_bytes * sum(times if made else times[:-1])
     return total
 
 
@@ -187,10 +226,13 @@ def networks(only: str) -> list[dict[str, Any]]:
         "lower_bound": "bound",
         "estimated": "estimated",
         "executed": "executed",
+        "direct": "in place",
+        "belady": "transfers alone",
         "prefetched": "prefetched",
         "moved": "moved",
         "by_size": "placed by size",
         "banked": "banked greedy",
+        "best": "best placement",
     }
     print(f"| network | operators | {' | '.join(shown.values())} |")
     print("|---|---|" + "---|" * len(shown))
@@ -200,44 +242,29 @@ def networks(only: str) -> list[dict[str, Any]]:
             continue
         for row in network_rows(name, spec):
             rows.append(row)
-            figures = " | ".join(f"{row[f'{key}_bytes']:,}" for key in shown)
+            values = [row[f"{key}_bytes"] for key in shown]
+            figures = " | ".join("" if value is None else f"{value:,}" for value in values)
             print(f"| {name} | {row['operators']} | {figures} |", flush=True)
     equal = sum(row["executed_bytes"] == row["estimated_bytes"] for row in rows)
-    same = sum(row["estimated_bytes"] == row["unaligned_bytes"] for row in rows)
-    print(f"\n{equal} of {len(rows)} points equal; alignment changes the estimate of ", end="")
-    print(f"{len(rows) - same}; {sum(row['tensors'] for row in rows):,} tensors identical")
+    proved = sum(row["proved"] for row in rows)
+    print(f"\n{equal} of {len(rows)} points equal; {proved} proved; ", end="")
+    print(f"{sum(row['tensors'] for row in rows):,} tensors identical")
     more = [row for row in rows if row["executed_bytes"] > row["compulsory_bytes"]]
     print(f"{len(more)} points have capacity traffic")
-    for key in ("by_size", "banked"):
+    for key in RIVALS:
         pairs = [(row["executed_bytes"], row[f"{key}_bytes"]) for row in more]
+        pairs = [(ours, theirs) for ours, theirs in pairs if theirs is not None]
         less, same = sum(ours < theirs for ours, theirs in pairs), sum(a == b for a, b in pairs)
-        print(f"{shown[key]}: {less} less, {same} equal, {len(more) - less - same} more")
+        print(f"{shown[key]}: {less} less, {same} equal, {len(pairs) - less - same} more")
     return rows
 
 
 def exact(count: int = 300) -> list[dict[str, Any]]:
-    """Print how far plans are from the least traffic of any policy; return the rows."""
-    rows = []
-    for seed in range(count):
-        rng = random.Random(seed)
-        graph: Graph = random_graph(rng, 8, features=False, width=3)
-        order = list(range(len(graph.ops)))
-        capacity = trace_of(graph, order, executable()).need_bytes[0] + rng.choice([0, 3, 8])
-        least, _ = least_traffic(graph, order, capacity)
-        for policy in ("belady", "belady-writes"):
-            plan = transfer_plan(graph, capacity, order, policy)
-            rows.append(
-                {
-                    "policy": policy,
-                    "least_bytes": least,
-                    "total_bytes": plan.total_bytes,
-                    "lower_bound_bytes": plan.lower_bound_bytes,
-                    "moved_bytes": plan.moved_bytes,
-                }
-            )
-    print("| policy | networks | least traffic reached | mean gap | largest gap | moved |")
+    """Print how far plans are from the least bytes, with and without access in place."""
+    rows = [row for seed in range(count) for row in (*evicting(seed), in_place(seed))]
+    print("| policy | networks | least bytes reached | mean gap | largest gap | moved |")
     print("|---|---|---|---|---|---|")
-    for policy in ("belady", "belady-writes"):
+    for policy in dict.fromkeys(row["policy"] for row in rows):
         ours = [row for row in rows if row["policy"] == policy]
         gaps = [row["total_bytes"] / max(1, row["least_bytes"]) - 1 for row in ours]
         reached = sum(gap == 0 for gap in gaps)
@@ -245,6 +272,35 @@ def exact(count: int = 300) -> list[dict[str, Any]]:
         mean = sum(gaps) / len(gaps)
         print(f"| `{policy}` | {count} | {reached} | {mean:.1%} | {max(gaps):.0%} | {moved} |")
     return rows
+
+
+def evicting(seed: int) -> Iterator[dict[str, Any]]:
+    """Yield the plans of policies that evict, beside the least traffic of any of them."""
+    rng = random.Random(seed)
+    graph: Graph = random_graph(rng, 8, features=False, width=3)
+    order = list(range(len(graph.ops)))
+    capacity = trace_of(graph, order, executable()).need_bytes[0] + rng.choice([0, 3, 8])
+    least, _ = least_traffic(graph, order, capacity)
+    for policy in ("belady", "belady-writes"):
+        yield beside(transfer_plan(graph, capacity, order, policy), least)
+
+
+def in_place(seed: int) -> dict[str, Any]:
+    """Return the plan of ``direct`` for a network, capacity and passes, beside the least bytes."""
+    subject, capacity, passes = small_case(seed)
+    plan = transfer_plan(subject, capacity, None, DIRECT)
+    return beside(plan, least_bytes(subject.graph, capacity, passes))
+
+
+def beside(plan: TransferPlan, least: int) -> dict[str, Any]:
+    """Return the row of a plan."""
+    return {
+        "policy": plan.policy,
+        "least_bytes": least,
+        "total_bytes": plan.total_bytes,
+        "lower_bound_bytes": plan.lower_bound_bytes,
+        "moved_bytes": plan.moved_bytes,
+    }
 
 
 def main() -> None:
@@ -258,7 +314,9 @@ def main() -> None:
     found = exact() if "exact" in (given.parts or ["exact"]) else []
     if given.json is not None:
         given.json.write_text(json.dumps({"networks": rows, "exact": found}, indent=1))
-    if any(row["executed_bytes"] != row["estimated_bytes"] for row in rows):
+    rivals = [(row, row[f"{key}_bytes"]) for row in rows for key in RIVALS]
+    above = any(cost is not None and row["executed_bytes"] > cost for row, cost in rivals)
+    if above or any(row["executed_bytes"] != row["estimated_bytes"] for row in rows):
         raise SystemExit(1)
 
 

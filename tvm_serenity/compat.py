@@ -117,6 +117,11 @@ def op_name(call: relax.Expr) -> str:
     return str(getattr(call.op, "name", None) or getattr(call.op, "name_hint", "") or call.op)
 
 
+def is_choice(call: tirx.Expr) -> bool:
+    """Return whether a call in a kernel evaluates one of two operands, as a condition says."""
+    return op_name(call) == "prim.if_then_else"
+
+
 def is_prim_func(function: tvm.ir.BaseFunc) -> bool:
     """Return whether a function of a module is a kernel."""
     return isinstance(function, tirx.PrimFunc)

@@ -169,7 +169,8 @@ def _streamed(facts: Mapping[str, Any]) -> dict[str, str]:
     return {
         "transfers": f"{found['total_bytes']:,} bytes between {found['slow']} and {found['fast']}: "
         f"{found['read_bytes']:,} read ({found['prefetched_bytes']:,} of them while another "
-        f"operator computes), {found['write_bytes']:,} written{moved}; no order and no "
+        f"operator computes), {found['write_bytes']:,} written; {found['direct_bytes']:,} of them "
+        f"by operators in {found['slow']}, the others are copied{moved}; no order and no "
         f"policy moves less than {found['lower_bound_bytes']:,}"
     }
 

@@ -70,6 +70,7 @@ def _show_transfers(model: str, plan: str, confirmed: ConfirmedTransfers, json: 
         {
             "traffic": f"{confirmed.total_bytes:,} bytes, confirmed: "
             f"{confirmed.read_bytes:,} read, {confirmed.write_bytes:,} written",
+            "in place": f"{confirmed.direct_bytes:,} of them by operators in slow memory",
             "moved": f"{confirmed.moved_bytes:,} bytes within fast memory",
             "memory": f"{confirmed.fast_bytes:,} bytes fast of {confirmed.capacity_bytes:,}, "
             f"{confirmed.slow_bytes:,} slow",

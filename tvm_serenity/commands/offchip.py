@@ -27,7 +27,7 @@ from tvm_serenity.offchip import (
 from tvm_serenity.offchip.energy import ExternalMemory, region_of
 from tvm_serenity.offchip.figure import plot_reduction
 from tvm_serenity.offchip.orders import Versions
-from tvm_serenity.offchip.points import point_file
+from tvm_serenity.offchip.points import ordered_for, point_file
 from tvm_serenity.offchip.rewritten import rewritten_subject
 from tvm_serenity.offchip.storages import Subject
 from tvm_serenity.offchip.transfers import certificate, transfer_plan
@@ -132,7 +132,7 @@ def _planned(
             "--plan: the time limit ended the search before there was a plan; raise it"
         )
     capacity, network = settings.capacities[0], networks[row["model"]]
-    ordered = ORDERS[settings.orders[0]].find(network, capacity, settings.model, settings.search)
+    ordered = ordered_for(network, settings.orders[0], capacity, settings)
     if ordered.subject.writes:
         raise InputError(
             f"--plan: order {settings.orders[0]!r} rewrites {row['model']} into operators that "
@@ -155,6 +155,7 @@ def _planned(
         "lower_bound_bytes": found.lower_bound_bytes,
         "fast_bytes": found.fast_bytes,
         "slow_bytes": found.slow_bytes,
+        "direct_bytes": found.direct_bytes,
         "moved_bytes": found.moved_bytes,
         "plan": path,
     }

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from tvm_serenity.errors import InputError
 from tvm_serenity.offchip import (
     ORDERS,
-    POLICIES,
     InputPlace,
     Memory,
     Model,
@@ -14,6 +13,7 @@ from tvm_serenity.offchip import (
     capacities_of,
 )
 from tvm_serenity.offchip.energy import REGIONS
+from tvm_serenity.offchip.policies import NAMES
 from tvm_serenity.options.memory import ALIGN
 from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.options.option import (
@@ -62,9 +62,9 @@ class OffchipOptions(ReadOptions, TimeLimit, Sweeping):
     """The options of ``offchip``.
 
     * ``capacities``: sizes of on-chip memory. ``orders``: names in ``ORDERS``. ``policy``: names in
-      ``POLICIES``. ``block``: size of a transferred block, or complete tensors. ``memory``: a
-      write-back cache, or a software-managed scratchpad. ``input_place``: initial place of the
-      inputs. ``weights``: whether weights cause traffic.
+      ``NAMES`` of ``offchip.policies``. ``block``: size of a transferred block, or unsplit tensors.
+      ``memory``: a write-back cache, or a software-managed scratchpad. ``input_place``: initial
+      place of the inputs. ``weights``: whether weights cause traffic.
     * ``align``: unsplit tensors occupy multiples of this. ``plan``: the file of a
       transfer plan: the loads and stores of one point, with addresses.
     * ``energy``: a region of ``REGIONS``, or FILE.toml:NAME. ``plot``: the file of a figure like
@@ -98,7 +98,7 @@ class OffchipOptions(ReadOptions, TimeLimit, Sweeping):
         "belady",
         Option(
             flag="--policy",
-            help=f"Policies: {', '.join(POLICIES)}.",
+            help=f"Policies: {', '.join(NAMES)}.",
             group=HelpGroup.MEMORY,
             metavar="NAMES",
             conflicts=_SWEEP,

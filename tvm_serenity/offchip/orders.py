@@ -39,7 +39,11 @@ class Versions:
     def digest(self) -> str:
         """A digest of both graphs and their writes."""
         subjects = [self.given, *([self.rewritten] if self.rewritten is not None else [])]
-        parts = [text for one in subjects for text in (one.graph.digest(), repr(one.writes))]
+        parts = [
+            text
+            for one in subjects
+            for text in (one.graph.digest(), repr(one.writes), repr(one.passes))
+        ]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -6,17 +6,18 @@ depend on where they ran.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.memory import peak_bytes
+from tvm_serenity.offchip.direct import check_unsplit
 from tvm_serenity.offchip.model import Model
 from tvm_serenity.offchip.order_search import SearchOptions
-from tvm_serenity.offchip.orders import ORDERS, Versions
-from tvm_serenity.offchip.policies import POLICIES, check_capacity, sweep
+from tvm_serenity.offchip.orders import ORDERS, SubjectOrder, Versions
+from tvm_serenity.offchip.policies import DIRECT, NAMES, check_capacity, need_under, sweep
 from tvm_serenity.offchip.storages import storages_of
 from tvm_serenity.offchip.trace import need_of, trace_of
 from tvm_serenity.search.deadline import limit_left, seconds_left, within
@@ -52,7 +53,9 @@ class Sweep:
 
     def __post_init__(self) -> None:
         _check_names("order", self.orders, ORDERS)
-        _check_names("policy", self.policies, POLICIES)
+        _check_names("policy", self.policies, NAMES)
+        if DIRECT in self.policies:
+            check_unsplit(self.model.memory, self.model.block_bytes)
         if not self.capacities:
             raise InputError("the sweep has no capacities; name at least one")
         for capacity in self.capacities:
@@ -95,9 +98,7 @@ class SweepPoint:
         if limit_left() == 0.0:
             raise TimeoutError
         with within(None, ORDER_SHARE):
-            ordered = ORDERS[self.order].find(
-                self.network, self.capacities[0], settings.model, settings.search
-            )
+            ordered = ordered_for(self.network, self.order, self.capacities[0], settings)
         trace = trace_of(ordered.subject, ordered.order, settings.model)
         peak = peak_bytes(ordered.subject.graph, ordered.order)
         return [
@@ -119,6 +120,15 @@ class SweepPoint:
         ]
 
 
+def ordered_for(network: Versions, order: str, capacity: int, settings: Sweep) -> SubjectOrder:
+    """Return a network in an order for a capacity, for at least the need of one op.
+
+    Below that, only ``direct`` runs; the order is then that of the need.
+    """
+    need, _ = need_of(storages_of(network.given, settings.model))
+    return ORDERS[order].find(network, max(capacity, need), settings.model, settings.search)
+
+
 def points_of(models: Mapping[str, Versions], settings: Sweep) -> list[SweepPoint]:
     """Return the points of a sweep, models first.
 
@@ -129,8 +139,10 @@ def points_of(models: Mapping[str, Versions], settings: Sweep) -> list[SweepPoin
     points = []
     for name, network in models.items():
         storages = storages_of(network.given, settings.model)
+        need = need_of(storages)
         try:
-            check_capacity(need_of(storages), min(settings.capacities))
+            for policy in settings.policies:
+                check_capacity(need_under(policy, need), min(settings.capacities))
         except InputError as error:
             raise InputError(f"{name}: {error}") from error
         for order in settings.orders:
@@ -177,7 +189,7 @@ def _rank_of(points: Sequence[SweepPoint]) -> Any:
     return rank
 
 
-def _check_names(kind: str, names: Sequence[str], known: Mapping[str, object]) -> None:
+def _check_names(kind: str, names: Sequence[str], known: Iterable[str]) -> None:
     if not names:
         raise InputError(f"the sweep names no {kind}; name at least one of {', '.join(known)}")
     for name in names:

@@ -1,4 +1,4 @@
-"""Replacement policies with one signature, and sweeps over capacities.
+"""Policies: what is evicted, or accessed in slow memory; and sweeps over capacities.
 
 =================  ============================================================  ==============
 policy             what is evicted                                               one pass for
@@ -10,7 +10,8 @@ policy             what is evicted                                              
 ``rr``             the block in the slot at a round-robin pointer                one capacity
 =================  ============================================================  ==============
 
-All policies know which blocks are dead, and drop them without a write at once.
+All policies know which blocks are dead, and drop them without a write at once. ``direct``
+(:mod:`tvm_serenity.offchip.direct`) searches which accesses are in slow memory.
 """
 
 import time
@@ -22,6 +23,8 @@ from types import ModuleType
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.offchip import reference
+from tvm_serenity.offchip.direct import direct_use
+from tvm_serenity.offchip.reference import Action
 from tvm_serenity.offchip.trace import Trace
 
 native: ModuleType | None
@@ -39,6 +42,8 @@ class Traffic:
 
     ``created_bytes`` became resident without a transfer (written on-chip first). All resident bytes
     are evicted or dropped: ``loaded_bytes + created_bytes == evicted_bytes + dropped_bytes``.
+    ``direct_read_bytes`` and ``direct_write_bytes``: in slow memory in place; ``read_bytes`` and
+    ``write_bytes`` include them.
     """
 
     capacity_bytes: int
@@ -49,6 +54,8 @@ class Traffic:
     created_bytes: int
     evicted_bytes: int
     dropped_bytes: int
+    direct_read_bytes: int = 0
+    direct_write_bytes: int = 0
 
     @property
     def total_bytes(self) -> int:
@@ -63,7 +70,7 @@ class Traffic:
     @property
     def loaded_bytes(self) -> int:
         """Bytes read into the on-chip memory, without streamed weights."""
-        return self.read_bytes - self.streamed_bytes
+        return self.read_bytes - self.streamed_bytes - self.direct_read_bytes
 
 
 Policy = Callable[[Trace, Sequence[int], float], list[Row]]
@@ -116,6 +123,33 @@ POLICIES: Mapping[str, Policy] = {
 }
 
 
+DIRECT = "direct"
+NAMES = (*POLICIES, DIRECT)
+"""All policies; ``direct`` evicts as well, but is no replacement policy of a cache."""
+
+
+def _direct(trace: Trace, capacities: Sequence[int], seconds: float) -> list[Traffic]:
+    """Return the traffic of ``direct``; no capacity is too small for it."""
+    end, found = time.monotonic() + seconds, []
+    for capacity in capacities:
+        use = direct_use(trace, capacity, max(0.0, end - time.monotonic()))
+        found.append(
+            Traffic(
+                capacity,
+                use.read_bytes + trace.streamed_bytes,
+                use.write_bytes,
+                trace.compulsory_bytes,
+                trace.streamed_bytes,
+                use.bytes_of(Action.CREATE),
+                use.bytes_of(Action.EVICT),
+                use.bytes_of(Action.DROP),
+                use.direct_read_bytes,
+                use.direct_write_bytes,
+            )
+        )
+    return found
+
+
 def sweep(
     trace: Trace, capacities: Sequence[int], policy: str = "belady", seconds: float = inf
 ) -> list[Traffic]:
@@ -125,10 +159,12 @@ def sweep(
     scratchpad, below the need of one op (the message names it). Raises :class:`TimeoutError` after
     ``seconds``.
     """
-    if policy not in POLICIES:
-        raise InputError(f"unknown policy {policy!r}; there are {', '.join(POLICIES)}")
+    check_policy(policy)
+    need = need_under(policy, trace.need_bytes)
     for capacity in capacities:
-        check_capacity(trace.need_bytes, capacity)
+        check_capacity(need, capacity)
+    if policy == DIRECT:
+        return _direct(trace, capacities, seconds)
     rows = POLICIES[policy](trace, capacities, seconds)
     return [
         Traffic(
@@ -148,6 +184,17 @@ def simulate(
 ) -> Traffic:
     """Return the traffic of ``trace`` in ``capacity_bytes``; errors are those of :func:`sweep`."""
     return sweep(trace, [capacity_bytes], policy, seconds)[0]
+
+
+def check_policy(policy: str) -> None:
+    """Raise :class:`InputError` if there is no policy of this name."""
+    if policy not in NAMES:
+        raise InputError(f"unknown policy {policy!r}; there are {', '.join(NAMES)}")
+
+
+def need_under(policy: str, needed: tuple[int, str]) -> tuple[int, str]:
+    """Return what a policy needs where others need ``needed``: nothing under ``direct``."""
+    return (1, "") if policy == DIRECT else needed
 
 
 def check_capacity(needed: tuple[int, str], capacity: int) -> None:

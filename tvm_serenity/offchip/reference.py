@@ -25,6 +25,7 @@ class Action(Enum):
     STORE = "store"
     EVICT = "evict"
     DROP = "drop"  # dead
+    DIRECT = "direct"  # accessed where it is, in slow memory
 
 
 class Decision(NamedTuple):

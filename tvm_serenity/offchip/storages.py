@@ -34,11 +34,13 @@ from tvm_serenity.offchip.model import MAX_BLOCKS, InputPlace, Memory, Model
 class Subject:
     """A graph, and the part of its output's storage that an op writes, if not all of it.
 
-    ``writes`` holds (op, first byte, last byte + 1).
+    ``writes`` holds (op, first byte, last byte + 1). ``passes`` holds (op, tensor, how often the op
+    goes over its bytes) of tensors that own their storage; once where nothing is said.
     """
 
     graph: Graph
     writes: tuple[tuple[int, int, int], ...] = ()
+    passes: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +80,11 @@ class Storages:
     def count_blocks(self) -> int:
         """The number of blocks."""
         return int(self.first[-1])
+
+    @cached_property
+    def block_tensor(self) -> Longs:
+        """The tensor that owns the storage of each block."""
+        return np.repeat(self.tensor, np.diff(self.first))
 
     @cached_property
     def size(self) -> Longs:

@@ -21,7 +21,9 @@ class Trace:
     ``size``: bytes moved per block; ``slot_bytes``: bytes occupied by a block (None: its size, up
     to a multiple of ``alignment_bytes``).
     ``home``: the content is off-chip at the start; ``kept``: it must be at the end. Groups end
-    before ``group_end``; a scratchpad holds a group at once, beside ``reserve`` bytes.
+    before ``group_end``; a scratchpad holds a group at once, beside ``reserve`` bytes, of which
+    ``workspace`` are accessed (None: all).
+    ``passes``: how often an operator goes over the bytes of an access (None: each once).
     ``streamed_bytes`` are weights, read past the on-chip memory. ``name_of_group`` names the op of
     a group in errors.
     """
@@ -37,6 +39,8 @@ class Trace:
     memory: Memory = Memory.CACHE
     streamed_bytes: int = 0
     alignment_bytes: int = 1
+    workspace: Longs | None = None
+    passes: Longs | None = None
     name_of_group: Callable[[int], str] = "".format
 
     @property
@@ -113,12 +117,28 @@ def trace_of_storages(storages: Storages, order: Sequence[int] | None = None) ->
         reserve=np.concatenate(
             [np.zeros(len(before), np.int64), np.repeat(model.aligned(accesses.reserve), groups)]
         ),
+        workspace=np.concatenate(
+            [np.zeros(len(before), np.int64), np.repeat(accesses.reserve, groups)]
+        ),
         slot_bytes=model.block_bytes,
         alignment_bytes=model.alignment_bytes,
         memory=model.memory,
         streamed_bytes=weight_bytes(graph) if model.weights is not Weights.NONE else 0,
+        passes=_passes(storages, order, len(before)),
         name_of_group=partial(_name_of, graph, order, accesses, len(before)),
     )
+
+
+def _passes(storages: Storages, order: Sequence[int], before: int) -> Longs | None:
+    """Return how often each access goes over its bytes, after ``before`` writes of inputs."""
+    known = {(op, tensor): times for op, tensor, times in storages.subject.passes}
+    if not known:
+        return None
+    accesses = storages.accesses.in_order(order)
+    ops = np.repeat(order, np.diff(accesses.begin)).tolist()
+    tensors = storages.block_tensor[accesses.block].tolist()
+    times = [known.get(pair, 1) for pair in zip(ops, tensors, strict=True)]
+    return np.array([1] * before + times, np.int64)
 
 
 def need_of(storages: Storages) -> tuple[int, str]:

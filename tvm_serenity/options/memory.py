@@ -166,7 +166,7 @@ class BuildMemory(InPlace, Rewriting):
       an input that dies. ``overlap``: output rows may overlap dead rows of the input. ``rewrite``:
       rules of ``SerenityRewrite`` ("all", names), or "".
     * ``fast_memory_bytes``: tensors are computed on in so much of the fast memory, and streamed
-      from and to the slower one.
+      from and to the slower one, or accessed there.
     * ``constants``: "flash", or "ram", which they are copied to at start-up, for slow flash.
     * ``arena_limit_bytes``: refuse a larger arena. ``stack_bytes``: stack to keep free.
       ``external_arena``: the caller passes the arena.
@@ -229,8 +229,8 @@ class BuildMemory(InPlace, Rewriting):
         None,
         Option(
             flag="--fast-memory",
-            help="Compute in at most this much of the board's fast memory, and copy tensors from "
-            "and to its slower memory (psram) between operators.",
+            help="Use at most this much of the board's fast memory: copy tensors from and to its "
+            "slower memory (psram), or access them there, whichever moves fewer bytes.",
             group=HelpGroup.MEMORY,
             unit=BYTES,
             least=1,

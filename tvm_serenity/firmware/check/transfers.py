@@ -18,15 +18,21 @@ from tvm_serenity.firmware.lifetimes import (
 from tvm_serenity.firmware.program import Program
 
 
-def check_program(program: Program, planned_bytes: int) -> None:
+def check_program(program: Program, copied_bytes: int, slow_bytes: int) -> None:
     """Raise :class:`CheckError` unless each event finds whole what it reads.
 
-    ``planned_bytes``: what the transfer plan copies between both memories.
+    ``copied_bytes``: what the transfer plan copies between both memories. ``slow_bytes``: of what
+    its operators access in slow memory, each tensor and workspace of an operator once.
     """
-    if program.transferred_bytes != planned_bytes:
+    if program.transferred_bytes != copied_bytes:
         raise CheckError(
             f"{program.name}: its transfers copy {program.transferred_bytes:,} bytes, the plan "
-            f"{planned_bytes:,}"
+            f"{copied_bytes:,}"
+        )
+    if (found := _in_slow_memory(program)) != slow_bytes:
+        raise CheckError(
+            f"{program.name}: its calls access {found:,} bytes in slow memory, those of the plan "
+            f"{slow_bytes:,}"
         )
     memory = _Memory(program)
     for tensor in program.inputs:
@@ -35,6 +41,19 @@ def check_program(program: Program, planned_bytes: int) -> None:
         memory.replay(event)
     for tensor in program.outputs:
         memory.read(tensor, f"{program.name}: the end")
+
+
+def _in_slow_memory(program: Program) -> int:
+    """Return the bytes that calls access in the memory of inputs and outputs, each call once."""
+    homes = {program.place(t).region for t in (*program.inputs, *program.outputs)}
+    total = 0
+    for event in events(program):
+        if event.transfer is None:
+            read, made = touched(program, event)
+            ranges = {bytes_of(program, t) for t in (*read, *made)}
+            accessed = [*ranges, *scratch_of(program, event)]
+            total += sum(one.stop - one.start for one in accessed if one.region in homes)
+    return total
 
 
 class _Memory:

@@ -242,7 +242,7 @@ def checked(made: Compiled) -> None:
     """Replay calls and transfers, and have bands and plans checked by the naive checkers."""
     if made.transfers is not None:
         check_transfers(made.transfers.graph, certificate(made.transfers))
-        check_program(made.program, made.transfers.total_bytes)
+        check_program(made.program, made.transfers.copied_bytes, made.transfers.touched_bytes)
     check(made.program)
     if made.chosen is not None:
         made.chosen.best.check()

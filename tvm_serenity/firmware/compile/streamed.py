@@ -1,7 +1,7 @@
 """A network that runs in fast memory of a given size, from and to a larger, slower memory.
 
-The order is searched for the least traffic, the transfers are those of a transfer plan
-(``offchip.transfers``), and tensors are at its addresses.
+The order is searched for the least traffic, the transfers are those of a transfer plan of policy
+``direct`` (``offchip.transfers``), and tensors are at its addresses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,8 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.firmware.transfer import Transfer
 from tvm_serenity.graph import Graph
 from tvm_serenity.memory import LiveRange, peak_bytes
-from tvm_serenity.offchip import SearchOptions, trace_of, traffic_order
+from tvm_serenity.offchip import Model, SearchOptions, Subject, simulate, trace_of, traffic_order
+from tvm_serenity.offchip.policies import DIRECT
 from tvm_serenity.offchip.transfers import (
     Compute,
     Copy,
@@ -54,8 +55,8 @@ def streamed(
 ) -> Compiled:
     """Return the program of ``module`` with transfers, in the fast memory that ``settings`` allow.
 
-    Raises :class:`InputError` for a board with one memory, a size beyond its fast memory, or an
-    operator that needs more.
+    Kernels access in slow memory what is cheaper there, or has no room. Raises :class:`InputError`
+    for a board with one memory, or a size beyond its fast memory.
     """
     assert settings.fast_memory_bytes is not None
     fast, slow = fast_and_slow(board, settings.stack_bytes)
@@ -67,19 +68,16 @@ def streamed(
         )
     graph = _named(kernels.graph())
     model = executable(kernels.alignment)
-    need, worst = trace_of(graph, model=model).need_bytes
-    if capacity < need:
-        raise InputError(
-            f"--fast-memory {capacity:,} bytes: op {worst!r} needs {need:,} at a time; give at "
-            "least that, or build in bands of rows without it"
-        )
+    passes = kernels.passes()
     with within(settings.time_limit_s):
         order = tuple(range(len(graph.ops)))
         if settings.order == BEST:
             settings.notify(f"ordering {len(order)} operators for little traffic")
-            order = traffic_order(graph, capacity, model, SEARCH).order
+            order = _best_order(graph, passes, capacity, model)
         ordered = graph.replace(ops=tuple(graph.ops[op] for op in order))
-        plan = transfer_plan(ordered, capacity, model=model, seconds=seconds_left())
+        place = {op: at for at, op in enumerate(order)}
+        subject = _subject(ordered, {(place[op], t): n for (op, t), n in passes.items()})
+        plan = transfer_plan(subject, capacity, policy=DIRECT, model=model, seconds=seconds_left())
     made = _StreamedMaker(graph, kernels, order, plan, fast.region.name, slow.region.name)
     assembled = made.assembled(identifier(name), module, kernels.region)
     fits = plan.slow_bytes <= slow.arena_bytes
@@ -100,12 +98,35 @@ def streamed(
     )
 
 
+def _subject(graph: Graph, passes: Mapping[tuple[int, int], int]) -> Subject:
+    """Return a graph with how often its operators go over tensors."""
+    return Subject(graph, passes=tuple((op, t, n) for (op, t), n in passes.items()))
+
+
+def _best_order(
+    graph: Graph, passes: Mapping[tuple[int, int], int], capacity: int, model: Model
+) -> tuple[int, ...]:
+    """Return the order of least bytes: the one searched for Belady's policy, or the given one.
+
+    The search is for a capacity in which each operator has all its tensors.
+    """
+    need, _ = trace_of(graph, model=model).need_bytes
+    given = tuple(range(len(graph.ops)))
+    searched = traffic_order(graph, max(need, capacity), model, SEARCH).order
+    subject = _subject(graph, passes)
+
+    def cost(order: tuple[int, ...]) -> int:
+        return simulate(trace_of(subject, order, model), capacity, DIRECT).total_bytes
+
+    return min((searched, given), key=cost)
+
+
 def about_transfers(made: Compiled) -> dict[str, Any] | None:
     """Return what JSON says of transfers; None for a program without a plan of them."""
     plan = made.transfers
     if plan is None:
         return None
-    fast, slow = made.program.arena_bytes
+    fast, slow = made.placed.arena_bytes
     return {
         "fast": fast,
         "slow": slow,
@@ -114,6 +135,8 @@ def about_transfers(made: Compiled) -> dict[str, Any] | None:
         "read_bytes": plan.read_bytes,
         "write_bytes": plan.write_bytes,
         "total_bytes": plan.total_bytes,
+        "copied_bytes": plan.copied_bytes,
+        "direct_bytes": plan.direct_bytes,
         "prefetched_bytes": plan.prefetched_bytes,
         "moved_bytes": plan.moved_bytes,
         "compulsory_bytes": plan.compulsory_bytes,
@@ -181,23 +204,26 @@ class _StreamedMaker(UnsplitMaker):
                 case Discard(tensor):
                     self.leave(tensor)
                 case Compute(op, addresses, workspace):
-                    self.computed(self.order[op], addresses, workspace)
-        return program_of(
-            self, name, module, region, inputs, outputs, self.arena_bytes, self.transfers
-        )
+                    place = (
+                        None
+                        if workspace is None
+                        else Place(self.slow if step.slow_workspace else self.fast, workspace)
+                    )
+                    self.computed(self.order[op], addresses, place)
+        used = {name: size for name, size in self.arena_bytes.items() if size}
+        return program_of(self, name, module, region, inputs, outputs, used, self.transfers)
 
-    def computed(self, op: int, addresses: Mapping[int, int], workspace: int | None) -> None:
-        """Make the step of an operator; what it writes stays from here on."""
+    def computed(self, op: int, addresses: Mapping[int, int], workspace: Place | None) -> None:
+        """Make the step of an operator; what it writes in fast memory stays from here on."""
         for root, address in addresses.items():
             if root not in self.resident:
                 self.stay(root, address)
         if workspace is not None:
             size = self.graph.ops[op].workspace_bytes
-            place = Place(self.fast, workspace)
-            self.scratch[op] = Scratch(place, size)
+            self.scratch[op] = Scratch(workspace, size)
             name = f"{self.graph.ops[op].name} workspace"
             now = len(self.steps)
-            self.ranges.append((LiveRange(name, size, now, now + 1, (), op), place))
+            self.ranges.append((LiveRange(name, size, now, now + 1, (), op), workspace))
         self.step(op)
         written = {self.graph.storage[t] for t in self.graph.ops[op].outputs}
         for root in written & addresses.keys():  # in place: the overwritten tensor is gone
@@ -240,8 +266,9 @@ class _StreamedMaker(UnsplitMaker):
         return self.entries[key]
 
     def tensor(self, tensor: int) -> int:
-        """Return the operand of a step."""
-        self.index[tensor] = self.at(tensor)
+        """Return the operand of a step, in fast memory or at home."""
+        is_fast = self.graph.storage[tensor] in self.resident
+        self.index[tensor] = self.at(tensor) if is_fast else self.home(tensor)
         return self.index[tensor]
 
     def copied(self, source: int, target: int) -> None:

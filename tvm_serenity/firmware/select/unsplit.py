@@ -23,6 +23,7 @@ from tvm_serenity.firmware.select.overlap import by_lines
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.graph import Graph, Op
 from tvm_serenity.kernels.opaque import opaque
+from tvm_serenity.kernels.passes import passes
 from tvm_serenity.kernels.shared_storage import in_place as taking_over
 from tvm_serenity.relax.read import BoundGraph
 from tvm_serenity.relax.rows_read import LayerKernel
@@ -92,6 +93,25 @@ class UnsplitKernels:
             ops.append(op)
         graph: Graph = replace(self.region.graph, ops=tuple(ops))
         return graph
+
+    def passes(self) -> dict[tuple[int, int], int]:
+        """Return how often operators go over tensors, by (operator, tensor that owns the storage).
+
+        Operators without a kernel are left out.
+        """
+        graph, found = self.region.graph, dict[tuple[int, int], int]()
+        for i, layer in enumerate(self.layers):
+            if layer is None:
+                continue
+            counts, op = passes(layer.whole), graph.ops[i]
+            made = op.outputs if op.view_of is None else ()  # else it overwrites an argument
+            results = zip(made, counts[len(counts) - len(made) :], strict=True)
+            read = zip(self.data(i), (counts[at] for at in layer.data), strict=True)
+            for tensor, count in (*read, *results):
+                if tensor is not None:
+                    pair = i, graph.storage[tensor]
+                    found[pair] = max(count, found.get(pair, 1))
+        return found
 
     def permissions(self) -> Permissions:
         """Return the inputs that each result may overlap, according to the chosen kernels."""

@@ -10,6 +10,7 @@ from tvm_serenity.offchip.transfers.plan import (
     Copy,
     Discard,
     Relocate,
+    SlowAccess,
     TransferPlan,
     certificate,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "Copy",
     "Discard",
     "Relocate",
+    "SlowAccess",
     "TransferPlan",
     "certificate",
     "check_transfers",

@@ -3,7 +3,7 @@
 The replay knows which tensor, and which version of it, each address range of both memories holds.
 A result is a new version; a copy carries the version of its source. So a transfer that is dropped,
 late, of another size or from a stale home, and a live tensor that was evicted without a store, are
-found where they first matter.
+found where they first matter. The same holds for operands that an operator accesses at their home.
 """
 
 import hashlib
@@ -26,12 +26,13 @@ class ConfirmedTransfers:
     slow_bytes: int
     read_bytes: int
     write_bytes: int
+    direct_bytes: int
     moved_bytes: int
     compulsory_bytes: int
 
     @property
     def total_bytes(self) -> int:
-        """Bytes between both memories."""
+        """Bytes between slow memory and fast memory or the core."""
         return self.read_bytes + self.write_bytes
 
 
@@ -90,6 +91,7 @@ class _Replay:
         self.ran: set[int] = set()
         self.order: list[int] = []
         self.copied = {"load": 0, "store": 0, "move": 0}
+        self.accessed = {"read": 0, "write": 0}  # in slow memory
         self.where = f"{graph.name}: the start"
 
     def confirmed(self) -> ConfirmedTransfers:
@@ -111,11 +113,14 @@ class _Replay:
             raise self.wrong("the operators that ran are not those of the order")
         for tensor in self.owners(self.graph.outputs):
             self.needs(self.slow, tensor, self.home(tensor))
-        self.compare("read_bytes", self.copied["load"])
-        self.compare("write_bytes", self.copied["store"])
+        read = self.copied["load"] + self.accessed["read"]
+        written = self.copied["store"] + self.accessed["write"]
+        self.compare("read_bytes", read)
+        self.compare("write_bytes", written)
+        self.compare("direct_bytes", sum(self.accessed.values()))
         self.compare("moved_bytes", self.copied["move"])
         self.compare("compulsory_bytes", self.compulsory())
-        total = self.copied["load"] + self.copied["store"]
+        total = read + written
         if not claims["compulsory_bytes"] <= claims["lower_bound_bytes"] <= total:
             raise self.wrong(
                 f"a lower bound of {claims['lower_bound_bytes']} bytes contradicts "
@@ -125,8 +130,9 @@ class _Replay:
             int(claims["capacity_bytes"]),
             self.fast.size_bytes,
             self.slow.size_bytes,
-            self.copied["load"],
-            self.copied["store"],
+            read,
+            written,
+            sum(self.accessed.values()),
             self.copied["move"],
             self.compulsory(),
         )
@@ -134,7 +140,7 @@ class _Replay:
     def step(self, step: Mapping[str, Any]) -> None:
         """Replay one step."""
         if step["do"] == "compute":
-            self.compute(int(step["op"]), step["at"], step["workspace"])
+            self.compute(int(step["op"]), step)
             return
         tensor = self.number[step["tensor"]]
         if step["do"] == "discard":
@@ -158,7 +164,7 @@ class _Replay:
             del self.fast.held[tensor]
             self.put(self.fast, tensor, int(step["to"]), held.version)
 
-    def compute(self, index: int, at: Mapping[str, int], workspace: int | None) -> None:
+    def compute(self, index: int, step: Mapping[str, Any]) -> None:
         """Replay an operator: operands whole and current, results on free bytes."""
         op = self.graph.ops[index]
         self.where += f" of op {op.name!r}"
@@ -168,28 +174,80 @@ class _Replay:
         self.order.append(index)
         if not self.works(index):
             return
-        address = {self.number[name]: int(place) for name, place in at.items()}
-        for tensor in self.owners(op.inputs):
-            if op.view_of is None or tensor != self.graph.storage[op.view_of]:
-                self.needs(self.fast, tensor, address[tensor])
+        address = {self.number[name]: int(place) for name, place in step["at"].items()}
+        slow = {self.number[name]: list(map(int, n)) for name, n in step["slow"].items()}
+        if both := address.keys() & slow.keys():
+            raise self.wrong(f"tensor {self.name(both.pop())} is in both memories")
+        adds = op.view_of is not None  # to what is there
+        root = None if op.view_of is None else self.graph.storage[op.view_of]
+        read = [t for t in self.owners(op.inputs) if t != root]
         results = self.owners(op.outputs if op.view_of is None else [op.view_of])
-        taken = {self.graph.storage[t] for t in op.in_place}
-        for tensor in results:
-            if op.view_of is not None:  # it adds to what is there
+        for tensor in [*read, *(results if adds else ())]:
+            if tensor in slow:
+                self.needs(self.slow, tensor, self.home(tensor))
+            else:
                 self.needs(self.fast, tensor, address[tensor])
+        if op.workspace_bytes:
+            self.workspace(step, [t for t in (*read, *results) if t in slow])
+        taken = {self.graph.storage[t] for t in op.in_place}
+        self.count(slow, [*read, *(results if adds else ())], results)
+        for tensor in results:
             self.version[tensor] += 1
+            if tensor in slow:
+                self.beside(tensor, [t for t in read if t in slow and t != tensor])
+                self.put(self.slow, tensor, self.home(tensor), self.version[tensor])
+                continue
             for other in taken & self.fast.held.keys():
                 one = self.fast.held[other]
                 same = one.start == address[tensor] and self.size(other) == self.size(tensor)
                 if same and other != tensor:
                     del self.fast.held[other]  # its bytes become the result's
             self.put(self.fast, tensor, address[tensor], self.version[tensor])
-        if op.workspace_bytes:
-            if workspace is None:
-                raise self.wrong("its workspace has no address")
-            span = self.span(self.fast, "its workspace", int(workspace), op.workspace_bytes)
+        if op.workspace_bytes and not step["slow_workspace"]:
+            span = self.span(self.fast, "its workspace", step["workspace"], op.workspace_bytes)
             if met := self.fast.met(*span):
                 raise self.wrong(f"its workspace overlaps tensor {self.name(met[0])}")
+
+    def count(
+        self, slow: Mapping[int, Sequence[int]], read: Sequence[int], results: Sequence[int]
+    ) -> None:
+        """Count what an operator accesses in slow memory; it reads and writes what it must."""
+        for tensor, (reads, writes) in slow.items():
+            if (reads > 0, writes > 0) != (tensor in read, tensor in results):
+                raise self.wrong(
+                    f"tensor {self.name(tensor)} is read {reads} and written {writes} times in "
+                    "slow memory, which the operator does not do"
+                )
+            self.accessed["read"] += self.size(tensor) * reads
+            self.accessed["write"] += self.size(tensor) * writes
+
+    def workspace(self, step: Mapping[str, Any], slow: Sequence[int]) -> None:
+        """Replay a workspace in slow memory: it overwrites what is there, but no operand."""
+        if step["workspace"] is None:
+            raise self.wrong("its workspace has no address")
+        if not step["slow_workspace"]:
+            return
+        size = self.graph.ops[step["op"]].workspace_bytes
+        begin, stop = self.span(self.slow, "its workspace", int(step["workspace"]), size)
+        for tensor in slow:
+            home = self.home(tensor)
+            if begin < home + self.size(tensor) and home < stop:
+                raise self.wrong(f"its workspace overlaps tensor {self.name(tensor)}")
+        for other in self.slow.met(begin, stop):
+            del self.slow.held[other]
+        self.accessed["read"] += size
+        self.accessed["write"] += size
+
+    def beside(self, result: int, read: Sequence[int]) -> None:
+        """Raise :class:`CheckError` if a result in slow memory overlaps what is read there."""
+        start = self.home(result)
+        for tensor in read:
+            home = self.home(tensor)
+            if start < home + self.size(tensor) and home < start + self.size(result):
+                raise self.wrong(
+                    f"tensor {self.name(result)} overwrites tensor {self.name(tensor)}, which is "
+                    "read"
+                )
 
     def works(self, index: int) -> bool:
         """Whether an operator accesses memory: no pure view, and not on constants alone."""

@@ -38,15 +38,27 @@ class Discard:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowAccess:
+    """An operator accesses a tensor at its home: how often it reads, and writes, all its bytes."""
+
+    tensor: int
+    reads: int
+    writes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Compute:
     """Operator ``op`` runs; ``addresses``: of the tensors that own the storages of its operands.
 
-    ``workspace``: the address of its workspace, None without one.
+    ``workspace``: the address of its workspace, None without one. ``slow``: the operands that are
+    in slow memory; ``slow_workspace``: whether the workspace is there.
     """
 
     op: int
     addresses: Mapping[int, int]
     workspace: int | None = None
+    slow: tuple[SlowAccess, ...] = ()
+    slow_workspace: bool = False
 
 
 Step = Copy | Relocate | Discard | Compute
@@ -58,7 +70,8 @@ class TransferPlan:
 
     ``homes``: the address in slow memory of each tensor that is ever there. ``fast_bytes`` and
     ``slow_bytes``: the sizes of both arenas. ``moved_bytes`` change their address within fast
-    memory; they are no traffic. ``lower_bound_bytes`` holds for every order and policy.
+    memory; they are no traffic. ``passes``: (operator, tensor, how often it goes over the tensor),
+    once where nothing is said. ``lower_bound_bytes`` holds for every order and policy.
     """
 
     graph: Graph
@@ -72,21 +85,53 @@ class TransferPlan:
     slow_bytes: int
     compulsory_bytes: int
     lower_bound_bytes: int
+    passes: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def read_bytes(self) -> int:
-        """Bytes from slow to fast memory."""
-        return self._copied(False)
+        """Bytes that are loaded, and those that operators read in slow memory."""
+        return self._copied(False) + self._accessed()[0]
 
     @property
     def write_bytes(self) -> int:
-        """Bytes from fast to slow memory."""
-        return self._copied(True)
+        """Bytes that are stored, and those that operators write in slow memory."""
+        return self._copied(True) + self._accessed()[1]
 
     @property
     def total_bytes(self) -> int:
-        """Bytes between both memories."""
+        """Bytes between slow memory and fast memory or the core."""
         return self.read_bytes + self.write_bytes
+
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes that are loaded or stored."""
+        return self._copied(False) + self._copied(True)
+
+    @property
+    def direct_bytes(self) -> int:
+        """Bytes that operators access in slow memory."""
+        return sum(self._accessed())
+
+    @property
+    def touched_bytes(self) -> int:
+        """Bytes of the tensors and workspaces in slow memory, those of each operator once."""
+        sizes, found = self.graph.tensors, 0
+        for step in self.steps:
+            if isinstance(step, Compute):
+                found += self.graph.ops[step.op].workspace_bytes * step.slow_workspace
+                found += sum(sizes[one.tensor].size_bytes for one in step.slow)
+        return found
+
+    def _accessed(self) -> tuple[int, int]:
+        """Bytes that operators read and write in slow memory; a workspace is written and read."""
+        read = written = 0
+        for step in self.steps:
+            if isinstance(step, Compute):
+                scratch = self.graph.ops[step.op].workspace_bytes * step.slow_workspace
+                sizes = [(self.graph.tensors[one.tensor].size_bytes, one) for one in step.slow]
+                read += scratch + sum(size * one.reads for size, one in sizes)
+                written += scratch + sum(size * one.writes for size, one in sizes)
+        return read, written
 
     @property
     def moved_bytes(self) -> int:
@@ -126,6 +171,7 @@ def certificate(plan: TransferPlan) -> dict[str, Any]:
         "slow_bytes": plan.slow_bytes,
         "read_bytes": plan.read_bytes,
         "write_bytes": plan.write_bytes,
+        "direct_bytes": plan.direct_bytes,
         "moved_bytes": plan.moved_bytes,
         "compulsory_bytes": plan.compulsory_bytes,
         "lower_bound_bytes": plan.lower_bound_bytes,
@@ -147,6 +193,12 @@ def _as_json(graph: Graph, names: list[str], step: Step) -> dict[str, Any]:
             return {"do": "move", "tensor": names[tensor], **ends, "bytes": size}
         case Discard(tensor):
             return {"do": "discard", "tensor": names[tensor]}
-        case Compute(op, addresses, workspace):
-            operands = {names[tensor]: address for tensor, address in addresses.items()}
-            return {"do": "compute", "op": op, "at": operands, "workspace": workspace}
+        case Compute(op, addresses, workspace, slow, slow_workspace):
+            return {
+                "do": "compute",
+                "op": op,
+                "at": {names[tensor]: address for tensor, address in addresses.items()},
+                "workspace": workspace,
+                "slow": {names[one.tensor]: [one.reads, one.writes] for one in slow},
+                "slow_workspace": slow_workspace,
+            }

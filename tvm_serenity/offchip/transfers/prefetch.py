@@ -19,19 +19,19 @@ def prefetched(graph: Graph, steps: Sequence[Step]) -> list[Step]:
     resident: dict[int, Span] = {}
     busy: list[Span] = []  # while the last operator ran
     place = -1  # of the last operator
-    stored = set[int]()  # since then
+    stored = set[int]()  # since then, or by that operator in slow memory
     for step in steps:
         at = len(made)
         match step:
-            case Compute(op, addresses, workspace):
-                place, stored = at, set()
+            case Compute(op, addresses, workspace, slow, slow_workspace):
+                place, stored = at, {one.tensor for one in slow if one.writes}
                 for tensor, address in addresses.items():
                     span = address, address + size[tensor]
                     # in place: the bytes of an operand become the result's
                     resident = {t: one for t, one in resident.items() if not _meet(one, span)}
                     resident[tensor] = span
                 busy = list(resident.values())
-                if workspace is not None:
+                if workspace is not None and not slow_workspace:
                     busy.append((workspace, workspace + graph.ops[op].workspace_bytes))
             case Copy(tensor, address, False):
                 span = address, address + size[tensor]

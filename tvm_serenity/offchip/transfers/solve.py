@@ -1,21 +1,37 @@
 """A policy's decisions as a transfer plan: residencies, addresses, homes, steps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.graph import Graph, Role
-from tvm_serenity.offchip.accesses import READ
+from tvm_serenity.offchip.accesses import READ, WRITE
 from tvm_serenity.offchip.bound import forced_bytes
+from tvm_serenity.offchip.direct import direct_use
 from tvm_serenity.offchip.model import InputPlace, Memory, Model, Weights
-from tvm_serenity.offchip.policies import POLICIES, check_capacity, simulate
-from tvm_serenity.offchip.reference import Action, decisions
-from tvm_serenity.offchip.storages import Storages, storages_of
+from tvm_serenity.offchip.policies import (
+    DIRECT,
+    POLICIES,
+    check_capacity,
+    check_policy,
+    need_under,
+    simulate,
+)
+from tvm_serenity.offchip.reference import Action, Decision, decisions
+from tvm_serenity.offchip.storages import Storages, Subject, storages_of
 from tvm_serenity.offchip.trace import Trace, storage_heads, trace_of_storages
 from tvm_serenity.offchip.transfers.addresses import Residency, addresses_of
-from tvm_serenity.offchip.transfers.plan import Compute, Copy, Discard, Relocate, Step, TransferPlan
+from tvm_serenity.offchip.transfers.plan import (
+    Compute,
+    Copy,
+    Discard,
+    Relocate,
+    SlowAccess,
+    Step,
+    TransferPlan,
+)
 from tvm_serenity.offchip.transfers.prefetch import prefetched
 from tvm_serenity.plan import Buffer, PlanOptions, plan
 
@@ -32,7 +48,7 @@ def executable(alignment_bytes: int = 1) -> Model:
 
 
 def transfer_plan(
-    graph: Graph,
+    subject: Graph | Subject,
     capacity_bytes: int,
     order: Sequence[int] | None = None,
     policy: str = "belady",
@@ -41,19 +57,22 @@ def transfer_plan(
 ) -> TransferPlan:
     """Return the plan that moves exactly the bytes that ``simulate`` counts.
 
+    ``subject``: a graph, perhaps with how often operators go over tensors, which ``direct`` counts.
     ``model``: of ``executable``. ``seconds``: the time limit of the lower bound. Raises
     :class:`InputError` for another model, for an unknown policy, or if an operator needs more than
-    the capacity.
+    the capacity (``direct`` has no need).
     """
     model = model or executable()
-    if policy not in POLICIES:
-        raise InputError(f"unknown policy {policy!r}; there are {', '.join(POLICIES)}")
+    check_policy(policy)
+    subject = Subject(subject) if isinstance(subject, Graph) else subject
+    graph = subject.graph
     _check(graph, model)
     order = tuple(range(len(graph.ops)) if order is None else order)
-    storages = storages_of(graph, model)
+    storages = storages_of(subject, model)
     trace = trace_of_storages(storages, order)
-    check_capacity(trace.need_bytes, capacity_bytes)
-    found = _Decided(storages, order, trace, capacity_bytes, policy).plan()
+    check_capacity(need_under(policy, trace.need_bytes), capacity_bytes)
+    decided, counted = _decisions(trace, capacity_bytes, policy)
+    found = _Decided(storages, order, trace, capacity_bytes, decided).plan()
     bound = trace.compulsory_bytes
     with suppress(TimeoutError):  # compulsory traffic is a bound as well
         bound += forced_bytes(storages, capacity_bytes, seconds)
@@ -69,12 +88,12 @@ def transfer_plan(
         slow_bytes=found.slow_bytes,
         compulsory_bytes=trace.compulsory_bytes,
         lower_bound_bytes=bound,
+        passes=subject.passes,
     )
-    counted = simulate(trace, capacity_bytes, policy)
-    if (made.read_bytes, made.write_bytes) != (counted.read_bytes, counted.write_bytes):
+    if (made.read_bytes, made.write_bytes) != counted:
         raise CheckError(
             f"{graph.name}: the plan reads {made.read_bytes:,} and writes {made.write_bytes:,} "
-            f"bytes, the simulation {counted.read_bytes:,} and {counted.write_bytes:,}"
+            f"bytes, the simulation {counted[0]:,} and {counted[1]:,}"
         )
     return made
 
@@ -127,7 +146,7 @@ class _Decided:
         order: tuple[int, ...],
         trace: Trace,
         capacity_bytes: int,
-        policy: str,
+        decided: Iterable[Decision],
     ) -> None:
         self.storages, self.order, self.capacity = storages, order, capacity_bytes
         self.graph, self.rooms = storages.graph, trace.room.tolist()
@@ -141,11 +160,12 @@ class _Decided:
         self.at: list[dict[int, int]] = [{} for _ in order]  # of each operator, by block
         self.scratch: dict[int, int] = {}
         came: dict[int, int] = {}
-        number = tuple(POLICIES).index(policy)
-        arrays = trace.block, trace.kind, trace.kept, trace.group_end, trace.reserve, trace.room
+        # of each operator, its blocks in slow memory; -1: its workspace
+        self.direct: list[set[int]] = [set() for _ in order]
+        self.passes = [1] * len(trace.block) if trace.passes is None else trace.passes.tolist()
         stored = False
         spans: dict[tuple[int, int], int] = {}
-        for group, action, block in decisions(*arrays, capacity_bytes, number):
+        for group, action, block in decided:
             place = groups[group]
             if action is Action.EVICT:
                 self.groups[place].evicted.append((block, stored))
@@ -153,6 +173,8 @@ class _Decided:
             elif action is Action.DROP:
                 self.groups[place].dropped.append((block, stored))
                 spans[block, came.pop(block)] = place + 1
+            elif action is Action.DIRECT:
+                self.direct[place].add(block)
             elif action is not Action.STORE:
                 came[block] = place
                 if action is Action.LOAD:
@@ -162,7 +184,7 @@ class _Decided:
             self.residencies.append(Residency(block, start, stop, self.rooms[block]))
         for place in range(len(order)):
             reserve = int(storages.model.aligned(self.accesses.reserve[place : place + 1])[0])
-            if reserve:
+            if reserve and -1 not in self.direct[place]:
                 self.scratch[place] = len(self.residencies)
                 self.residencies.append(Residency(-1, place, place + 1, reserve))
 
@@ -192,7 +214,13 @@ class _Decided:
             steps.append(self._compute(place, op, starts, placed.first, content, address))
             steps += self._left(group.dropped, content, address)
         steps = prefetched(self.graph, steps)
-        homes, slow = self._homes(steps, alignment)
+        homes, scratch, slow = self._homes(steps, alignment)
+        steps = [
+            replace(step, workspace=scratch[number])
+            if isinstance(step, Compute) and number in scratch
+            else step
+            for number, step in enumerate(steps)
+        ]
         return _Addressed(steps, homes, placed.arena_bytes, slow)
 
     def _left(
@@ -216,32 +244,44 @@ class _Decided:
     ) -> Compute:
         """Return the step of an operator; what it writes takes its block."""
         begin, end = self.accesses.begin[place : place + 2].tolist()
-        operands = dict[int, int]()
-        for storage, kind in zip(
+        operands, slow, direct = dict[int, int](), list[SlowAccess](), self.direct[place]
+        for storage, kind, passes in zip(
             self.accesses.block[begin:end].tolist(),
             self.accesses.kind[begin:end].tolist(),
+            self.passes[begin:end],
             strict=True,
         ):
             block = self.head[storage]
-            if block not in address:
-                address[block] = first[starts[block, place]]
             owner = int(self.storages.tensor[storage])
-            operands[owner] = address[block]
+            if block in direct:
+                slow.append(SlowAccess(owner, passes * (kind != WRITE), passes * (kind != READ)))
+            else:
+                if block not in address:
+                    address[block] = first[starts[block, place]]
+                operands[owner] = address[block]
             if kind != READ:
                 content[block] = owner
         scratch = self.scratch.get(place)
-        return Compute(op, operands, None if scratch is None else first[scratch])
+        workspace = None if scratch is None else first[scratch]
+        return Compute(op, operands, workspace, tuple(slow), -1 in direct)
 
-    def _homes(self, steps: Sequence[Step], alignment: int) -> tuple[dict[int, int], int]:
-        """Return the address in slow memory of each tensor that is ever there, and their arena."""
+    def _homes(
+        self, steps: Sequence[Step], alignment: int
+    ) -> tuple[dict[int, int], dict[int, int], int]:
+        """Return the addresses in slow memory, and their arena.
+
+        They are those of each tensor that is ever there, and of workspaces there, by step.
+        """
         graph, root = self.graph, self.graph.storage
         given = [root[t] for t in graph.inputs if graph.in_profile[t]]
         given = [t for t in dict.fromkeys(given) if graph.tensors[t].size_bytes]
         spans = {tensor: [0, 1] for tensor in given}
         for number, step in enumerate(steps):
-            if isinstance(step, Copy):
-                span = spans.setdefault(step.tensor, [number, number])
-                span[1] = number + 1
+            met = [step.tensor] if isinstance(step, Copy) else []
+            if isinstance(step, Compute):
+                met = [one.tensor for one in step.slow]
+            for tensor in met:
+                spans.setdefault(tensor, [number, number])[1] = number + 1
         for tensor in graph.outputs:
             if root[tensor] in spans:
                 spans[root[tensor]][1] = len(steps) + 1
@@ -249,5 +289,29 @@ class _Decided:
             Buffer(f"{t}", start, stop, graph.tensors[t].size_bytes, alignment)
             for t, (start, stop) in spans.items()
         ]
+        scratch = {
+            number: graph.ops[step.op].workspace_bytes
+            for number, step in enumerate(steps)
+            if isinstance(step, Compute) and step.slow_workspace
+        }
+        buffers += [
+            Buffer(f"workspace {number}", number, number + 1, size, alignment)
+            for number, size in scratch.items()
+        ]
         found = plan(buffers, options=PlanOptions(steps=HOME_STEPS, time_limit_s=None))
-        return dict(zip(spans, found.offsets, strict=True)), found.arena_bytes
+        homes = dict(zip(spans, found.offsets[: len(spans)], strict=True))
+        spaces = dict(zip(scratch, found.offsets[len(spans) :], strict=True))
+        return homes, spaces, found.arena_bytes
+
+
+def _decisions(
+    trace: Trace, capacity: int, policy: str
+) -> tuple[Iterable[Decision], tuple[int, int]]:
+    """Return what a policy decides, in order of time, and the bytes read and written by it."""
+    if policy == DIRECT:
+        use = direct_use(trace, capacity)
+        return use.decisions, (use.read_bytes, use.write_bytes)
+    arrays = trace.block, trace.kind, trace.kept, trace.group_end, trace.reserve, trace.room
+    counted = simulate(trace, capacity, policy)
+    decided = decisions(*arrays, capacity, tuple(POLICIES).index(policy))
+    return decided, (counted.read_bytes, counted.write_bytes)
