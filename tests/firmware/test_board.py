@@ -1,5 +1,6 @@
 """Firmware on emulated boards: every tensor, counts, and a plan that is wrong."""
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,49 @@ def test_an_overlapping_offset_is_found_by_the_check_and_by_the_trace(
     (wrong,) = third["steps"][2]["writes"]
     for where in ("host", "qemu"):
         assert found[where]["first_difference"] == third["tensors"][wrong]["name"]
+
+
+STACK_USER = """
+#include <stdint.h>
+#include "port.h"
+
+__attribute__((noinline)) static void use(uint32_t bytes)
+{
+    volatile uint8_t *const held = __builtin_alloca(bytes);
+    for (uint32_t i = 0; i < bytes; ++i) {
+        held[i] = 1;
+    }
+}
+
+int main(void)
+{
+    const uint32_t used[] = {0u, 1000u, 60000u, 100000u};
+    for (uint32_t i = 0; i < sizeof used / sizeof used[0]; ++i) {
+        use(used[i]);
+        port_report("stack", port_stack_used());
+    }
+    return 0;
+}
+"""
+
+
+def test_the_stack_is_measured_below_the_paint_too(tmp_path: Path) -> None:
+    """Start-up paints 64 KiB of a stack of 4 MiB; a deeper one is told as the whole stack."""
+    found = project(tmp_path, HELLO, "mps2-an386")
+    (found.folder / "main.c").write_text(STACK_USER)
+    make(found.folder, "build/firmware.elf")
+    run = ["qemu-system-arm", "-M", "mps2-an386", "-display", "none", "-monitor", "none"]
+    run += ["-semihosting-config", "enable=on,target=native", "-serial", "null"]
+    done = subprocess.run(
+        [*run, "-kernel", "build/firmware.elf"],
+        cwd=found.folder, capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    said = (done.stdout + done.stderr).split()
+    idle, small, large, beyond = (int(one) for one in said[1::2])
+    assert 0 < idle < 500
+    assert 1_000 <= small < idle + 1_100
+    assert 60_000 <= large < 61_000
+    assert beyond > 4_000_000
 
 
 def test_the_linker_refuses_what_does_not_fit(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cases import some
+from tests.cases import scaled, some
 from tests.cli.run import answer, serenity
 from tests.rows.nets import model, random_module
 from tvm_serenity.errors import CheckError, InputError
@@ -75,8 +75,8 @@ def test_rows_that_stay_are_the_same_numbers(
     drawn: list[tuple[Any, Any, list[SlidingStep]]],
 ) -> None:
     compared = differ = 0
-    for rows, _, found in drawn:
-        for one in found[:2]:
+    for rows, _, found in some(drawn, 20):
+        for one in found[: scaled(1, 2)]:
             moved = one.steady
             *early, after = windows(rows, moved.step, 1 + max(moved.periods))
             for f, shift in enumerate(moved.shifts):
@@ -92,7 +92,7 @@ def test_rows_that_stay_are_the_same_numbers(
                     not np.array_equal(after[f][:, y], before[f][:, y + shift]) for y in edges
                 )
     assert compared > 50
-    assert differ > 20  # rows that see padding are others: to keep them would be wrong
+    assert differ > scaled(8, 20)  # rows that see padding are others: to keep them would be wrong
 
 
 def test_a_step_that_leaves_something_out_is_found(

@@ -7,6 +7,8 @@ from tvm_serenity.firmware.program import Program
 
 VECTORS, CODE, CONSTANTS = ".vectors", ".text", ".rodata"
 """Sections in flash, the first at its start."""
+PAINTED_BYTES = 1 << 16
+"""The most that start-up paints below the top of the stack: a region of megabytes would cost millions of stores."""
 
 
 def linker_script(program: Program, board: Board, stack_bytes: int) -> str:
@@ -58,4 +60,5 @@ def _main_sections(main: str, sections: Sections) -> list[str]:
         f"bss_end = .; }} >{region}",
         "  stack_limit = ALIGN(8);",
         f"  stack_top = ORIGIN({region}) + LENGTH({region});",
+        f"  stack_painted = MAX(stack_limit, stack_top - {PAINTED_BYTES});",
     ]

@@ -9,6 +9,7 @@
 #define OPEN_WRITE 5u
 
 extern uint32_t stack_limit[];
+extern uint32_t stack_painted[];
 extern uint32_t stack_top[];
 
 static int32_t created = -1;
@@ -93,7 +94,11 @@ int32_t port_append(const void *data, uint32_t size)
 
 uint32_t port_stack_used(void)
 {
-    const uint32_t *word = stack_limit;
+    if (*stack_painted != 0xDEADBEEFu) {
+        /* The stack went beyond the paint: all of it may be used. */
+        return (uint32_t)((uintptr_t)stack_top - (uintptr_t)stack_limit);
+    }
+    const uint32_t *word = stack_painted;
     while (word < stack_top && *word == 0xDEADBEEFu) {
         ++word;
     }
