@@ -42,8 +42,8 @@ def shared() -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def _builds_are_made() -> Iterator[None]:
     """Take no project from an earlier run: tests plant faults, which no name of a build says."""
-    with pytest.MonkeyPatch.context() as patch, without_torch():
-        with suppress(MissingPartError):  # without TVM nothing is built
+    with pytest.MonkeyPatch.context() as patch:
+        with without_torch(), suppress(MissingPartError):  # without TVM nothing is built
             patch.setattr("tvm_serenity.firmware.kept.entries", lambda: None)
         yield
 

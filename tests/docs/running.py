@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import warnings
+from glob import glob
 from pathlib import Path
 
 from tests.cli.run import in_process, serenity
@@ -18,26 +19,44 @@ from tests.docs.pages import ROOT
 SHELL = """#!/bin/sh
 exec "{python}" -m tvm_serenity.cli "$@"
 """
-SPECIAL = frozenset("|&;<>()$`*?~{}'\"")
-"""Characters that only a shell understands; quoted words are left to it as well."""
+SPECIAL = frozenset("|&;<>()$`~{}[]\\'\"")
+"""Characters that only a shell understands."""
 
 
 def run_shell(text: str, folder: Path) -> str:
     """Return what the lines of a shell's block print in ``folder``."""
-    lines = text.replace("\\\n", " ").splitlines()
-    words = [shlex.split(line, comments=True) for line in lines]
-    plain = all(
-        not found or (found[0] == "serenity" and not SPECIAL & set(line.split(" #")[0]))
-        for line, found in zip(lines, words, strict=True)
-    )
-    if not plain:
-        return _in_a_shell(text, folder)
+    commands = []
+    for line in text.replace("\\\n", " ").splitlines():
+        words = _plain_words(line)
+        if words is None or (words and words[0] != ("serenity", False)):
+            return _in_a_shell(text, folder)
+        commands.append(words[1:])
     printed = ""
-    for found in filter(None, words):
-        done = serenity(*found[1:], cwd=folder, columns=300)
+    for words in filter(None, commands):
+        found = [name for word, wild in words for name in (_names(word, folder) if wild else [word])]
+        done = serenity(*found, cwd=folder, columns=300)
         assert done.returncode == 0, done.stderr
         printed += done.stdout
     return printed
+
+
+def _plain_words(line: str) -> list[tuple[str, bool]] | None:
+    """Return the words of a line, and whether each is a pattern of names; None: it needs a shell."""
+    words = []
+    for token in shlex.split(line, comments=True, posix=False):
+        quote, inside = token[0], token[1:-1]
+        if quote in "'\"" and token[-1] == quote and not {quote, "$", "`", "\\"} & set(inside):
+            words.append((inside, False))
+        elif SPECIAL & set(token):
+            return None
+        else:
+            words.append((token, bool({"*", "?"} & set(token))))
+    return words
+
+
+def _names(pattern: str, folder: Path) -> list[str]:
+    """Return the names of files that a shell puts for a pattern: itself where there are none."""
+    return sorted(glob(pattern, root_dir=folder)) or [pattern]
 
 
 def run_python(text: str, folder: Path) -> str:

@@ -81,14 +81,16 @@ def small_network(classifier: bool = False) -> bytes:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, block: Block) -> Path:
     """A folder with the files that snippets name."""
     onnx = pytest.importorskip("onnx")
     for name in ("model", "kws", "person"):
-        (tmp_path / f"{name}.tflite").write_bytes(small_network())
+        if name != "person" or name in block.text:
+            (tmp_path / f"{name}.tflite").write_bytes(small_network())
     image, scores = T((1, 64), "int8", 0.05, name="image"), T((1, 2), "int8", 0.05, name="scores")
     custom = tflite([image, scores], [Node("ethos-u", [0], [1], {})], [0], [1])
-    (tmp_path / "person_detect_vela.tflite").write_bytes(custom)
+    if "vela" in block.text:
+        (tmp_path / "person_detect_vela.tflite").write_bytes(custom)
     rng = np.random.default_rng(0)
     weights = [rng.standard_normal((40, 40)).astype(np.float32) for _ in range(3)]
     helper = onnx.helper
