@@ -33,7 +33,9 @@ def run_shell(text: str, folder: Path) -> str:
         commands.append(words[1:])
     printed = ""
     for words in filter(None, commands):
-        found = [name for word, wild in words for name in (_names(word, folder) if wild else [word])]
+        found = [
+            name for word, wild in words for name in (_names(word, folder) if wild else [word])
+        ]
         done = serenity(*found, cwd=folder, columns=300)
         assert done.returncode == 0, done.stderr
         printed += done.stdout
@@ -41,7 +43,7 @@ def run_shell(text: str, folder: Path) -> str:
 
 
 def _plain_words(line: str) -> list[tuple[str, bool]] | None:
-    """Return the words of a line, and whether each is a pattern of names; None: it needs a shell."""
+    """Return the words of a line, and which are patterns of names; None: it needs a shell."""
     words = []
     for token in shlex.split(line, comments=True, posix=False):
         quote, inside = token[0], token[1:-1]

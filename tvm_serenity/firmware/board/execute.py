@@ -3,7 +3,7 @@
 import struct
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,13 +11,14 @@ from pathlib import Path
 from tvm_serenity.architectures import Emulator
 from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.firmware.board.toolchain import architecture_of, identity, make, require
+from tvm_serenity.firmware.emit.programs import OUTPUT_TAG
 from tvm_serenity.system import cache
 
 ICOUNT_SHIFT = 6
 """One emulated instruction takes ``2**6`` ns of the emulated clock."""
 
 TIMEOUT_S = 300
-SAID, TRACE = "said.txt", "trace.bin"
+SAID, RESULTS = "said.txt", "results.bin"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ def host(
 
 def run_here(binary: Path, inputs: Sequence[bytes], output_count: int) -> Execution:
     """Return one run of a harness that was compiled for this machine."""
-    return _execution(_run([str(binary)], inputs, output_count), None)
+    (found,) = _executions(_run([str(binary)], [inputs]), output_count, None)
+    return found
 
 
 def qemu(
@@ -66,13 +68,13 @@ def qemu(
 def qemu_runs(
     directory: Path,
     machine: str,
-    runs: Iterable[Sequence[bytes]],
+    runs: Sequence[Sequence[bytes]],
     output_count: int,
     *,
     traced: bool = False,
     log: Sequence[str] = (),
-) -> Iterator[Execution]:
-    """Yield one run of the firmware in QEMU for each of several inputs."""
+) -> list[Execution]:
+    """Return the runs of the firmware on each of several inputs, in one start of QEMU."""
     emulator = architecture_of(directory).emulator
     require(emulator.program)
     make(directory, "harness")
@@ -84,13 +86,18 @@ def qemu_runs(
     hertz = emulator.machines[machine]
     command = [*emulated(emulator, machine), "-icount", f"shift={ICOUNT_SHIFT}"]
     started = [*command, "-kernel", str(elf), *log]
-    for inputs in runs:
-        if log:  # the log is read by another thread, so the run must not come from the cache
-            yield _execution(_run(started, inputs, output_count), hertz)
-            continue
-        entry = cache.key("qemu", identity(emulator.program), *command, elf.read_bytes(), *inputs)
-        left = cache.remembered(entry, partial(_run, started, inputs, output_count))
-        yield _execution(left, hertz)
+    if log:  # the log is read by another thread, so the run must not come from the cache
+        left = _run(started, runs)
+    else:
+        given = [len(runs).to_bytes(4, "little"), *(data for inputs in runs for data in inputs)]
+        entry = cache.key("qemu", identity(emulator.program), *command, elf.read_bytes(), *given)
+        left = cache.remembered(entry, partial(_run, started, runs))
+    found = _executions(left, output_count, hertz)
+    if len(found) != len(runs):
+        raise CheckError(
+            f"{emulator.program}: the harness ran on {len(found)} of {len(runs)} inputs"
+        )
+    return found
 
 
 def emulated(emulator: Emulator, machine: str) -> list[str]:
@@ -99,53 +106,66 @@ def emulated(emulator: Emulator, machine: str) -> list[str]:
     return [emulator.program, "-M", machine, *quiet, *emulator.options]
 
 
-def _run(command: Sequence[str], inputs: Sequence[bytes], output_count: int) -> bytes:
-    """Return the results of a run, its text, outputs and trace, as one archive."""
+def _run(command: Sequence[str], runs: Sequence[Sequence[bytes]]) -> bytes:
+    """Return the results of a program on all inputs, its text and its records, as one archive."""
     with tempfile.TemporaryDirectory(prefix="serenity.") as made:
         here = Path(made)
-        for i, data in enumerate(inputs):
-            (here / f"input{i}.bin").write_bytes(data)
+        for i, data in enumerate(zip(*runs, strict=True)):
+            (here / f"input{i}.bin").write_bytes(b"".join(data))
+        limit = TIMEOUT_S * len(runs)
         try:
             done = subprocess.run(
                 command,
                 cwd=here,
                 capture_output=True,
                 text=True,
-                timeout=TIMEOUT_S,
+                timeout=limit,
                 check=False,
                 stdin=subprocess.DEVNULL,
             )
         except subprocess.TimeoutExpired:
-            raise CheckError(f"{command[0]}: the run did not end within {TIMEOUT_S} s") from None
+            raise CheckError(f"{command[0]}: the run did not end within {limit} s") from None
         said = f"{done.stdout}\n{done.stderr}"
-        report = _report(said)
-        if done.returncode or report.get("status") != 0:
+        if done.returncode or not all(one.get("status") == 0 for one in _reports(said) or [{}]):
             raise CheckError(f"{Path(command[0]).name}: {_complaint(said, done.returncode)}")
         (here / SAID).write_text(said)
-        names = [SAID, *(f"output{i}.bin" for i in range(output_count))]
-        if (here / TRACE).exists():
-            names.append(TRACE)
-        return cache.pack({name: here / name for name in names})
+        return cache.pack({name: here / name for name in (SAID, RESULTS)})
 
 
-def _execution(left: bytes, hertz: int | None) -> Execution:
+def _executions(left: bytes, output_count: int, hertz: int | None) -> list[Execution]:
+    """Return the runs of a program that are in an archive of :func:`_run`."""
     files = cache.contents(left)
-    report = _report(files[SAID].decode())
-    outputs = tuple(files[f"output{i}.bin"] for i in range(len(files) - 1 - (TRACE in files)))
-    written = _records(files[TRACE]) if TRACE in files else ()
-    count = None
-    if hertz is not None:
-        count = round(report["ticks"] * 1e9 / hertz / 2**ICOUNT_SHIFT)
-    return Execution(outputs, written, count, report["stack"], report.get("transferred"))
+    records = _records(files[RESULTS])
+    found = []
+    for report in _reports(files[SAID].decode()):
+        trace: list[tuple[int, bytes]] = []
+        outputs: list[bytes] = []
+        while len(outputs) < output_count:
+            tag, data = next(records, (0, None))
+            if data is None:
+                raise CheckError(f"{RESULTS} of the harness ends before the outputs of a run")
+            if tag < OUTPUT_TAG:
+                trace.append((tag, data))
+            else:
+                outputs.append(data)
+        count = None
+        if hertz is not None:
+            count = round(report["ticks"] * 1e9 / hertz / 2**ICOUNT_SHIFT)
+        stack, moved = report["stack"], report.get("transferred")
+        found.append(Execution(tuple(outputs), tuple(trace), count, stack, moved))
+    return found
 
 
-def _report(text: str) -> dict[str, int]:
-    found = {}
+def _reports(text: str) -> list[dict[str, int]]:
+    """Return the numbers that each run reports; its ``status`` is the last."""
+    found: list[dict[str, int]] = [{}]
     for line in text.splitlines():
         name, _, value = line.partition(" ")
         if value.isdigit():
-            found[name] = int(value)
-    return found
+            found[-1][name] = int(value)
+            if name == "status":
+                found.append({})
+    return found[:-1]
 
 
 def _complaint(text: str, status: int) -> str:
@@ -153,10 +173,9 @@ def _complaint(text: str, status: int) -> str:
     return f"status {status}: {' '.join(lines)[:300] or 'nothing printed'}"
 
 
-def _records(data: bytes) -> tuple[tuple[int, bytes], ...]:
-    found, at = [], 0
+def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
     while at + 8 <= len(data):
-        tensor, size = struct.unpack_from("<II", data, at)
-        found.append((tensor, data[at + 8 : at + 8 + size]))
+        tag, size = struct.unpack_from("<II", data, at)
+        yield tag, data[at + 8 : at + 8 + size]
         at += 8 + size
-    return tuple(found)

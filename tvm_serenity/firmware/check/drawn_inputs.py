@@ -7,7 +7,7 @@ that 5 % of all inputs show with a probability of 99 %.
 
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,14 +85,20 @@ def in_qemu(project: Project, wanted: int | None) -> tuple[int, str]:
             f"{project.folder}: the installed numpy draws inputs that differ from those "
             "of the build; build the project again, or give --inputs 1"
         )
-    begun, done = _qemu_seconds(), 1
-    for seed, found in enumerate(_runs(project, runs[: (wanted or held) - 1]), start=1):
-        wrong = _wrong(project, seed, found)
-        done += 1
-        if wrong:
-            return done, wrong
-        if wanted is None and done >= LEAST_INPUTS and _qemu_seconds() - begun > QEMU_S:
-            break
+    begun, done, most = _qemu_seconds(), 1, wanted or held
+    while done < most:
+        spent = _qemu_seconds() - begun
+        together = LEAST_INPUTS - 1 if done == 1 else most
+        if wanted is None and done > 1:
+            if spent > QEMU_S:
+                break
+            if spent:
+                together = max(1, int((QEMU_S / spent - 1) * (done - 1)))
+        for found in _runs(project, runs[done - 1 : min(done - 1 + together, most - 1)]):
+            wrong = _wrong(project, done, found)
+            done += 1
+            if wrong:
+                return done, wrong
     return done, ""
 
 
@@ -102,8 +108,8 @@ def _qemu_seconds() -> float:
     return spent.children_user + spent.children_system
 
 
-def _runs(project: Project, runs: Sequence[Sequence[Array]]) -> Iterator[Execution]:
-    data = ([np.ascontiguousarray(a).tobytes() for a in inputs] for inputs in runs)
+def _runs(project: Project, runs: Sequence[Sequence[Array]]) -> list[Execution]:
+    data = [[np.ascontiguousarray(a).tobytes() for a in inputs] for inputs in runs]
     return qemu_runs(project.folder, project.metadata["qemu"], data, len(project.outputs))
 
 

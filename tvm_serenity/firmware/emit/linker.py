@@ -8,7 +8,7 @@ from tvm_serenity.firmware.program import Program
 VECTORS, CODE, CONSTANTS = ".vectors", ".text", ".rodata"
 """Sections in flash, the first at its start."""
 PAINTED_BYTES = 1 << 16
-"""The most that start-up paints below the top of the stack: a region of megabytes would cost millions of stores."""
+"""The most that start-up paints of the stack: megabytes would cost millions of stores."""
 
 
 def linker_script(program: Program, board: Board, stack_bytes: int) -> str:

@@ -8,9 +8,6 @@
 void port_puts(const char *text);
 void port_report(const char *name, uint64_t value);
 
-/* Read a whole file into memory, return the bytes read, or -1. */
-int32_t port_read(const char *file, void *data, uint32_t size);
-
 /* Read part of a file, from `offset` on; return the bytes read, or -1. */
 int32_t port_read_at(const char *file, uint32_t offset, void *data, uint32_t size);
 

@@ -55,11 +55,6 @@ void port_report(const char *name, uint64_t value)
     port_puts(at);
 }
 
-int32_t port_read(const char *file, void *data, uint32_t size)
-{
-    return port_read_at(file, 0, data, size);
-}
-
 int32_t port_read_at(const char *file, uint32_t offset, void *data, uint32_t size)
 {
     const int32_t handle = open_file(file, OPEN_READ);

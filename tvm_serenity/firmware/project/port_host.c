@@ -10,11 +10,6 @@ void port_puts(const char *text) { puts(text); }
 
 void port_report(const char *name, uint64_t value) { printf("%s %" PRIu64 "\n", name, value); }
 
-int32_t port_read(const char *file, void *data, uint32_t size)
-{
-    return port_read_at(file, 0, data, size);
-}
-
 int32_t port_read_at(const char *file, uint32_t offset, void *data, uint32_t size)
 {
     FILE *opened = fopen(file, "rb");

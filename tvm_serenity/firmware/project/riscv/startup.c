@@ -12,7 +12,7 @@ extern uint32_t data_start[];
 extern uint32_t data_end[];
 extern uint32_t bss_start[];
 extern uint32_t bss_end[];
-extern uint32_t stack_limit[];
+extern uint32_t stack_painted[];
 extern uint32_t stack_top[];
 
 int main(void);
@@ -85,7 +85,7 @@ __attribute__((used, noreturn)) void begin(void)
         *to++ = 0;
     }
     const uint32_t *const painted = (const uint32_t *)__builtin_frame_address(0) - 16;
-    for (to = stack_limit; to < painted;) {
+    for (to = stack_painted; to < painted;) {
         *to++ = 0xDEADBEEFu;
     }
     run();
