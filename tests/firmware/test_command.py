@@ -97,7 +97,7 @@ def test_what_does_not_fit_whole_is_built_in_a_way_that_does(tmp_path: Path) -> 
     assert way["fits"]
     assert way["strategy"].startswith("bands of")
     assert sum(built["arena_bytes"].values()) == way["arena_bytes"] < 5_000
-    found = serenity("verify", target, "--json")
+    found = serenity("verify", target, "--inputs", "4", "--json")
     assert found.returncode == 0, found.stderr
     refused = build(*limited, "--in-place", "--force", status=1)
     assert refused["rows"] is None
@@ -122,7 +122,7 @@ def test_what_writing_over_makes_fit_is_not_cut_into_rows(tmp_path: Path) -> Non
     assert way["strategy"] == "unsplit, in place, overlap"
     assert built["rows"] is None
     assert sum(built["arena_bytes"].values()) == way["arena_bytes"] < others[-1]["arena_bytes"]
-    found = serenity("verify", target, "--json")
+    found = serenity("verify", target, "--inputs", "4", "--json")
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout)["qemu"]["identical"]
 
@@ -180,7 +180,7 @@ def test_tensors_are_spread_over_two_memories(tmp_path: Path) -> None:
     board.write_text(TWO_MEMORIES)
     built = build(model(KWS), "--board", board, "-o", tmp_path / "kws")
     assert set(built["arena_bytes"]) == {"sram", "ccm"}
-    found = serenity("verify", tmp_path / "kws", "--json")
+    found = serenity("verify", tmp_path / "kws", "--inputs", "4", "--json")
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout)["qemu"]["identical"]
 

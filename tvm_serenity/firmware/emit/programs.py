@@ -201,7 +201,8 @@ def _read(program: Program, external: bool) -> str:
         size, at = program.tensors[t].size_bytes, caller.inside(program, "input", t, external)
         ends = _ends("run != 0u") if i == first else ""
         lines.append(
-            f'{{\n    const int32_t got = port_read_at("input{i}.bin", run * {size}u, {at}, {size});\n'
+            f'{{\n    const int32_t got = port_read_at("input{i}.bin", run * {size}u, '
+            f"{at}, {size});\n"
             f"{indent(ends, '    ')}    if (got != {size}) {{\n"
             f'        port_puts("input{i}.bin is missing or too short");\n'
             "        return 2;\n    }\n}\n"
