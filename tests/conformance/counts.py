@@ -90,6 +90,20 @@ def generate(
     return found
 
 
+def differs(strategy: SearchStrategy[Any], count: int, at: int) -> bool:
+    """Whether one of ``count`` cases of a seed is different; cases behind the first are not run."""
+    found: list[Verdict] = []
+
+    def compare(case: Any) -> Verdict:
+        verdict = found[0] if found else check(case)
+        if not found and verdict.status == DIFFERENT:
+            found.append(verdict)
+        return verdict
+
+    generate(strategy, count, at, compare)
+    return bool(found)
+
+
 def generate_all(
     strategies: Mapping[str, SearchStrategy[Any]],
     seconds: float,

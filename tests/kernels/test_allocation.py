@@ -62,7 +62,7 @@ def assert_no_allocation(code: str) -> None:
     assert stack_bytes(code) <= STACK_BYTES
 
 
-@pytest.mark.parametrize(("name", "cpu"), sampled(product(MODELS, CPUS), 4))
+@pytest.mark.parametrize(("name", "cpu"), sampled(product(MODELS, CPUS), 2))
 def test_vector_kernels_allocate_nothing(name: str, cpu: str, shared: Path) -> None:
     module = to_relax(shared / "models" / name)
     target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "mtriple": "x86_64-linux-gnu"})
@@ -87,7 +87,7 @@ def test_an_allocation_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "target"), sampled(product(MODELS, [tvm.target.Target("llvm"), native()]), 4)
+    ("name", "target"), sampled(product(MODELS, [tvm.target.Target("llvm"), native()]), 2)
 )
 def test_a_compiled_model_allocates_its_arena_and_its_results_alone(
     name: str, target: Any, shared: Path

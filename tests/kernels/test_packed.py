@@ -31,7 +31,7 @@ from tvm_serenity.runtime.weights import weight_bytes  # noqa: E402
 Array = npt.NDArray[Any]
 KWS = "mlperf_tiny/kws_dscnn_int8.tflite"
 QUICK = settings(
-    max_examples=scaled(8, 100),
+    max_examples=scaled(5, 100),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
@@ -226,7 +226,7 @@ def test_operators_are_those_of_litert(
 ) -> None:
     machine = partial(Machine, target=TARGETS[cpu])
     monkeypatch.setattr("tests.conformance.case.Machine", machine)
-    found = generate(STRATEGIES[kind], 24, 3)
+    found = generate(STRATEGIES[kind], scaled(10, 60), 3)
     integers = [v for case, v in found if case.note.startswith(("int8", "uint8"))]
     assert [v.reason for v in integers if v.status == DIFFERENT] == []
     assert EQUAL in {v.status for v in integers}

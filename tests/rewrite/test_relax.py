@@ -96,7 +96,7 @@ LAYOUTS = "NCHW", "NHWC"
 
 @pytest.mark.parametrize(
     ("name", "layout"),
-    [*sampled(product(ALONG_CHANNELS, LAYOUTS), 6), *sampled(product(ALONG_ROWS, LAYOUTS), 2)],
+    [*sampled(product(ALONG_CHANNELS, LAYOUTS), 4), *sampled(product(ALONG_ROWS, LAYOUTS), 2)],
 )
 def test_integers_stay_bit_identical_under_all_rules(name: str, layout: str) -> None:
     source = nets.module(nets.NETS[name], layout, "int8")
@@ -105,7 +105,7 @@ def test_integers_stay_bit_identical_under_all_rules(name: str, layout: str) -> 
     assert compare(execute(source, source).outputs, execute(planned, source).outputs)["identical"]
 
 
-@pytest.mark.parametrize("seed", sampled(range(16), 6))
+@pytest.mark.parametrize("seed", sampled(range(16), 4))
 def test_random_networks_keep_their_outputs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     layout, dtype = ("NCHW", "NHWC")[seed % 2], ("float32", "int8")[seed // 2 % 2]

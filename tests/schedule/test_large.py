@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tests.cases import cases
+from tests.cases import cases, scaled
 from tests.large_graphs import FAMILIES
 from tests.random_graphs import windowed_graph
 from tests.schedule.tampering import BRANCHES_TAMPERED, TAMPERED, is_rejected
@@ -25,9 +25,9 @@ def sparse(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("sparse")
-def test_200_certificates_are_accepted_and_200_tampered_ones_rejected() -> None:
+def test_certificates_are_accepted_and_tampered_ones_rejected() -> None:
     kinds = set()
-    for seed in cases(200):
+    for seed in cases(100, most=200):
         graph = windowed_graph(random.Random(seed), 120, 5 + seed % 8)
         written = json.dumps(certificate(graph, schedule(graph, "exact")))
         claims = json.loads(written)
@@ -44,7 +44,7 @@ def test_branches_are_settled_by_cuts_alone(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(climb, "CLIMB_OPS", ())
     monkeypatch.setattr(climb, "BRANCH_OPS", (20, 30, 40))
     branched = 0
-    for seed in cases(60):
+    for seed in cases(30, most=60):
         graph = windowed_graph(random.Random(seed), 120, 5 + seed % 8)
         found = schedule(graph, "exact", Options(steps=200_000))
         written = json.dumps(certificate(graph, found))
@@ -53,7 +53,7 @@ def test_branches_are_settled_by_cuts_alone(monkeypatch: pytest.MonkeyPatch) -> 
         assert check_certificate(graph, json.loads(written), states=0).bound_checked
         assert all(is_rejected(graph, written, tamper, 0) for tamper in BRANCHES_TAMPERED), seed
         branched += 1
-    assert branched > 2
+    assert branched > scaled(0, 2)
 
 
 @pytest.mark.parametrize("seed", cases(6))

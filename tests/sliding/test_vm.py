@@ -37,7 +37,7 @@ def test_windows_of_networks_drawn_at_random() -> None:
             assert len(found.windows) == 8
             ran += 1
             break
-        if ran >= scaled(6, 40):
+        if ran >= scaled(3, 40):
             return
     raise AssertionError(f"{ran} networks alone")
 
