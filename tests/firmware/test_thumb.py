@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cases import only_exhaustive
+from tests.cases import only_exhaustive, scaled
 from tests.firmware.library_form import library_form, library_forms
 from tests.firmware.projects import KWS, build, needs_board, needs_host, project
 from tests.firmware.test_dsp import Case, Machine, cases, compared, failed, forms
@@ -21,7 +21,7 @@ from tvm_serenity.kernels.convolution import Convolution
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.quantize.fixed import Multiplier
 
-LAYERS = 80
+LAYERS = scaled(50, 80)
 FIRST = 7000
 CHANNELS = 256
 EDGES = 9000

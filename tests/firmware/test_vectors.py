@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.cases import sampled
+from tests.cases import scaled as tier
 from tests.firmware.library_form import library_forms
 from tests.firmware.projects import HELLO, built, needs_board
 from tests.firmware.test_library import Drawn, computed, drawn, rows_under
@@ -266,7 +267,7 @@ def of_few_inputs(seed: int) -> Drawn:
     return Drawn(spec, weights, bias, (inputs,), computed(spec, weights, bias, (inputs,)))
 
 
-LAYERS = 60
+LAYERS = tier(36, 60)
 
 
 @needs_board
