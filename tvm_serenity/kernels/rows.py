@@ -50,11 +50,12 @@ class RowParam:
 
 @dataclass(frozen=True)
 class RowKernel:
-    """Kernels ``(slots..., other parameters..., row of the result)``.
+    """Kernels ``(slots..., complete tensors..., other parameters..., row of the result)``.
 
     ``variant_of[y]``: the kernel of row y. ``padding[p]``: the value of the padding row of
     parameter p, if it is read. ``numbered``: one kernel replaces more than ``MOST_VARIANTS``
-    variants, and takes the row number (one int32) as the parameter before the result.
+    variants, and takes the row number (one int32) as the parameter before the result. ``complete``:
+    the parameters of which each row of the result depends on all rows.
     """
 
     variants: tuple[Any, ...]
@@ -62,6 +63,7 @@ class RowKernel:
     slots: tuple[RowParam, ...]
     padding: dict[int, float]
     numbered: Any = None
+    complete: tuple[int, ...] = ()
 
 
 def has_rows(shape: Sequence[int]) -> bool:
@@ -153,11 +155,13 @@ class _Cut:
         self.row = row
         self.height = height
         self.data = data
+        self.complete: tuple[int, ...] = ()
         self.slots: list[tuple[int, Any, RowValues]] = []  # parameter, buffer, row read
         self.padding: dict[int, float] = {}
         self.guarded: set[int] = set()
 
     def kernel(self, body: tirx.Stmt) -> RowKernel:
+        self.complete = self._read_complete(body)
         body = unrolled(body, self._is_row_index)
         body = self._with_slots(body)
         body = mapped(body, tvm.ir.expr.Call, self._without_guard)
@@ -172,12 +176,13 @@ class _Cut:
                 f"it reads {rows} rows at a time; at most {MAX_SLOTS} are supported"
             )
         params = [self.slots[i][1] for i in order]
+        params += [self.function.params[p] for p in self.complete]
         params += [p for i, p in enumerate(self.function.params[:-1]) if i not in self.data]
         variants, variant_of = self._variants(body, [*params, out])
         slots = tuple(self._slot(i) for i in order)
         many = len(variants) > MOST_VARIANTS
         numbered = self._numbered(body, params, out) if many else None
-        return RowKernel(variants, variant_of, slots, self.padding, numbered)
+        return RowKernel(variants, variant_of, slots, self.padding, numbered, self.complete)
 
     def _numbered(self, body: tirx.Stmt, params: Sequence[Any], out: Any) -> Any:
         """Return the kernel that takes the row number."""
@@ -187,9 +192,26 @@ class _Cut:
         body = replaced(body, self.row, tirx.Cast(str(self.row.ty.dtype), read))
         return tirx.PrimFunc([*params, number, out], body).with_attr("tirx.noalias", True)
 
+    def _read_complete(self, body: tirx.Stmt) -> tuple[int, ...]:
+        """Return the parameters of which all rows are read for each row of the result.
+
+        None if no parameter is read row by row, because nothing would be computed in bands then.
+        """
+        by_row, complete = set(), set()
+        for load in parts(body, tvm.ir.expr.TensorLoad):
+            parameter = self._parameter(load.source)
+            if parameter is None or not has_rows(compat.buffer_shape(load.source)):
+                continue
+            variables = _variables(load.indices[1])
+            if any(v.same_as(self.row) for v in variables):
+                by_row.add(parameter)
+            elif variables:
+                complete.add(parameter)
+        return tuple(sorted(complete)) if by_row - complete else ()
+
     def _parameter(self, buffer: tirx.Var) -> int | None:
         for index in self.data:
-            if self.function.params[index].same_as(buffer):
+            if index not in self.complete and self.function.params[index].same_as(buffer):
                 return index
         return None
 

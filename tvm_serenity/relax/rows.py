@@ -140,6 +140,9 @@ class Emitter:
             self.shaped(self.read(layer, kernel, slot, y), param)
             for slot, param in zip(kernel.rows.slots, function.params, strict=False)
         ]
+        for parameter in kernel.rows.complete:
+            whole = self.full(layer.inputs[kernel.data.index(parameter)])
+            arguments.append(self.shaped(whole, function.params[len(arguments)]))
         arguments += [compat.constant(a) for a in kernel.constants]
         known = self.rows.network.features[made]
         if made not in self.rows.network.contiguous:

@@ -83,20 +83,25 @@ def read_rows(
     name: str,
     target: tvm.target.Target | None = None,
     uncut: Mapping[str, str] = MappingProxyType({}),
+    complete: bool = True,
 ) -> RowModule:
     """Return a Relax module, lowered if necessary, as a network by rows.
 
-    ``uncut``: names of kernels that stay unsplit, with reasons. Raises :class:`UnsupportedError`
+    ``uncut``: names of kernels that stay unsplit, with reasons. ``complete``: layers by rows may
+    read complete tensors, such as keys and values. Raises :class:`UnsupportedError`
     for state, control flow and symbolic shapes.
     """
     module = with_copied_constants(lowered(module, target))
     region = read_function(module, workspace=False, external_inputs=False, external_outputs=False)
-    return _Reader(module, region, uncut).read(name)
+    return _Reader(module, region, uncut, complete).read(name)
 
 
 class _Reader:
-    def __init__(self, module: tvm.IRModule, region: BoundGraph, uncut: Mapping[str, str]) -> None:
+    def __init__(
+        self, module: tvm.IRModule, region: BoundGraph, uncut: Mapping[str, str], complete: bool
+    ) -> None:
         self.module = module
+        self.complete = complete
         self.uncut = uncut
         self.region = region
         self.graph: Graph = region.graph
@@ -240,7 +245,10 @@ class _Reader:
             if variable.name_hint in self.uncut:
                 self.cut[key] = UnsupportedError(self.uncut[variable.name_hint])
             elif len(op.outputs) == 1:
-                self.cut[key] = kernel_by_rows(kernel, data, tables)
+                made = kernel_by_rows(kernel, data, tables)
+                if isinstance(made, RowKernel) and made.complete and not self.complete:
+                    made = UnsupportedError("each of its rows reads a complete tensor")
+                self.cut[key] = made
             else:
                 self.cut[key] = UnsupportedError("it has several results")
         return self.cut[key]
@@ -270,7 +278,9 @@ def kernel_by_rows(
         return reason
 
 
-def _need(kernel: RowKernel, parameter: int) -> Need:
+def _need(kernel: RowKernel, parameter: int) -> Need | None:
+    if parameter in kernel.complete:
+        return None
     slots = [slot.rows for slot in kernel.slots if slot.parameter == parameter]
     return tuple(_hull([rows[y] for rows in slots]) for y in range(len(kernel.variant_of)))
 

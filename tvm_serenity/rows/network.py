@@ -57,8 +57,8 @@ class Layer:
 
     @property
     def splits(self) -> bool:
-        """Whether the layer can run row by row."""
-        return all(need is not None for need in self.needs)
+        """Whether the layer can run row by row; it may read some of its inputs unsplit."""
+        return not self.needs or any(need is not None for need in self.needs)
 
 
 @dataclass(frozen=True)

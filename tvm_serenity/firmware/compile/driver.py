@@ -86,7 +86,8 @@ class NetworkCompiler:
 
     def _read(self) -> RowModule:
         ready = self.ready()
-        return read_rows(ready.plain, self.name, ready.target, self.uncut)
+        moving = self.settings.sliding is not None  # attention of a moving window is computed anew
+        return read_rows(ready.plain, self.name, ready.target, self.uncut, complete=not moving)
 
     def rows(self, overlap: bool = False) -> RowKernels:
         """Return the kernels of the network by rows.

@@ -2,16 +2,20 @@
 
 from functools import lru_cache
 
-from tvm_serenity.firmware.program import Row
+from tvm_serenity.firmware.program import Data, Row
 from tvm_serenity.relax.rows_read import LayerKernel
 from tvm_serenity.rows.network import Layer, Network
 
 
-def slots_of(network: Network, layer: Layer, kernel: LayerKernel) -> list[Row]:
-    """Return the input rows of a layer as functions of the row that it computes."""
+def slots_of(network: Network, layer: Layer, kernel: LayerKernel) -> list[Row | Data]:
+    """Return the input rows of a layer as functions of the row that it computes.
+
+    Inputs that each row needs completely come after them.
+    """
     assert kernel.rows is not None
     pairs = ((layer.inputs[kernel.data.index(s.parameter)], s.rows) for s in kernel.rows.slots)
-    return [slot_of(f, rows, network.rows(f)) for f, rows in pairs]
+    complete = (layer.inputs[kernel.data.index(p)] for p in kernel.rows.complete)
+    return [*(slot_of(f, rows, network.rows(f)) for f, rows in pairs), *map(Data, complete)]
 
 
 @lru_cache(maxsize=4096)

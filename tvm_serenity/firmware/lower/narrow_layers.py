@@ -27,7 +27,7 @@ def _passed(kernel: LayerKernel) -> list[Array | None]:
     """Return the constants by parameter position of the layer's kernels, None for others."""
     passed: list[Array | None] = list(kernel.constants)
     if kernel.rows is not None:
-        return [*[None] * len(kernel.rows.slots), *passed]
+        return [*[None] * (len(kernel.rows.slots) + len(kernel.rows.complete)), *passed]
     if opaque(kernel.whole) is not None:
         return []
     for position in kernel.data:
