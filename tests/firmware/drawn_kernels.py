@@ -24,6 +24,7 @@ CORES = {
     "cortex-m3": Extensions(thumb=2, name="cortex-m3"),
     "cortex-m4": Extensions(dsp=True, name="cortex-m4"),
     "cortex-m55": Extensions(vectors=True, name="cortex-m55"),
+    "rv32imc": Extensions(name="rv32imc"),
 }
 
 

@@ -28,7 +28,10 @@ CORES = {
     "cortex-m3": Extensions(thumb=2, name="cortex-m3"),
     "cortex-m4": Extensions(dsp=True, name="cortex-m4"),
     "cortex-m55": Extensions(vectors=True, name="cortex-m55"),
+    "rv32imc": Extensions(name="rv32imc"),
 }
+COUNTED = ("cortex-m55", "rv32imc")
+"""Cores whose kernels are priced in instructions."""
 FIRST, LAYERS = 2_000_000, 40
 LOST, FASTEST = 0.02, 0.85
 """Of what the fastest kernels take, on average; and how many choices are the fastest."""
@@ -60,7 +63,7 @@ def lost(core: str, prices: Callable[[Any], Any]) -> list[float]:
 
 
 def parts(core: str) -> None:
-    if core != "cortex-m55":
+    if core not in COUNTED:
         for part in ("unicorn", "capstone", "tvm_serenity._cycles"):
             pytest.importorskip(part)
 
@@ -89,7 +92,7 @@ def test_a_wrong_price_is_seen() -> None:
 def test_every_core_has_prices(core: str) -> None:
     prices = prices_for(CORES[core])
     assert prices is not None
-    assert prices.unit == ("instructions" if core == "cortex-m55" else "cycles")
+    assert prices.unit == ("instructions" if core in COUNTED else "cycles")
     for kind, row in prices.rows.items():
         assert min(row) >= 0, kind
         assert max(row) > 0, kind
@@ -99,10 +102,7 @@ def test_every_core_has_prices(core: str) -> None:
 def test_cores_without_prices_have_those_of_one_like_them() -> None:
     for name in names():
         has = Extensions.of(board(name).core)
-        if has.isa == Isa.C:
-            assert has == PLAIN, name
-            continue
-        like = "cortex-m55" if has.vectors else "cortex-m4" if has.dsp else ""
+        like = {Isa.MVE: "cortex-m55", Isa.DSP: "cortex-m4", Isa.C: "rv32imc"}.get(has.isa, "")
         assert has.name == (like or {1: "cortex-m0plus", 2: "cortex-m3"}[has.thumb]), name
         assert prices_for(has) is prices_of(has.name) is not None
     assert prices_for(PLAIN) is None
