@@ -23,7 +23,7 @@ from tvm_serenity.firmware.board.toolchain import have
 from tvm_serenity.firmware.emit.origin import LICENSED
 from tvm_serenity.firmware.emit.project import write_files
 from tvm_serenity.firmware.formats.library import CONTRACT, FLAGS
-from tvm_serenity.options.output import FORMATS, SOURCES_ONLY
+from tvm_serenity.options.output import SOURCES, SOURCES_ONLY
 
 pytestmark = [needs_board, pytest.mark.skipif(not have("cmake"), reason="needs CMake")]
 
@@ -168,7 +168,7 @@ GUESTS = {
 
 
 def test_every_format_is_a_guest_here() -> None:
-    assert {*GUESTS, "project", "mlf"} == set(FORMATS)
+    assert {*GUESTS, "project", "mlf"} == set(SOURCES)
 
 
 @pytest.mark.parametrize("name", GUESTS)

@@ -13,6 +13,7 @@ import pytest
 from tvm.script.ir_builder import tirx as T  # noqa: N812
 
 from tests.firmware.projects import needs_board, needs_host
+from tvm_serenity.firmware.integers import plain
 from tvm_serenity.firmware.kernels.sources import text
 from tvm_serenity.firmware.lower.flatten import flattened
 from tvm_serenity.firmware.lower.statements import write
@@ -82,7 +83,7 @@ def kernel(kind: str) -> str:
     made = write(kind, flattened({kind: written(arguments, body)})[kind]).kernel
     assert not made.support
     params = ", ".join(f"{'const ' * p.readonly}{p.dtype}_t *{p.name}" for p in made.params)
-    return f"static void net_{kind}({params})\n{{\n{made.body}\n}}\n"
+    return f"static void net_{kind}({params})\n{{\n{plain(made.body)}\n}}\n"
 
 
 def files(folder: Path, change: Change | None = None, kernels: str = "") -> None:

@@ -43,6 +43,7 @@ MADE = {
     "esp-idf": ["idf_component.yml", "CMakeLists.txt", "include/net_model.h", "src/net_model.c"],
     "platformio": ["library.json", "include/net_model.h", "src/net_model.c"],
     "arduino": ["library.properties", "src/net.h", "src/net_model.c", "examples/net/net.ino"],
+    "blob": ["net.blob", "net_blob.h", "net_blob.c", "net_kernels.c", "kernel_set.json"],
 }
 
 
@@ -55,7 +56,7 @@ def written(name: str, directory: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     if name != "mlf":
-        return directory / ("" if name == "sources" else "src")
+        return directory / ("" if name in ("sources", "blob") else "src")
     with tarfile.open(fileobj=io.BytesIO(made["net.tar"])) as tar:
         assert {"./metadata.json", "./codegen/host/src/net_model.c"} <= set(tar.getnames())
         tar.extractall(directory, filter="data")

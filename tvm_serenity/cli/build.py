@@ -160,6 +160,31 @@ def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
     return rows
 
 
+def _as_data(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the cost of a model as data, beside a project of the model; none of other formats."""
+    known = facts["blob"]
+    if known is None:
+        return {}
+    new = len(known["new_kernels"])
+    rows = {
+        "blob": f"{known['blob_bytes']:,} bytes with {known['constant_bytes']:,} of constants; "
+        f"outputs as the project's on {known['compared_inputs']} inputs",
+        "kernel set": f"{known['kernel_set']} kernels, {new} of them new; the model uses "
+        f"{known['kernels']}",
+    }
+    if known["set_code_bytes"] is not None:
+        rows["set code"] = (
+            f"{known['set_code_bytes']:,} bytes with the loader; the code of the project takes "
+            f"{known['project_code_bytes']:,}"
+        )
+    if known["instructions"] is not None:
+        more = 100 * (known["instructions"] / known["project_instructions"] - 1)
+        rows["time"] = (
+            f"{known['instructions']:,} instructions in QEMU, {more:.2f} % more than the project"
+        )
+    return rows
+
+
 def _streamed(facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the transfers of a network that is streamed through fast memory; none of others."""
     found = facts["transfers"]
@@ -204,6 +229,7 @@ def _built(project: "Project") -> dict[str, str]:
     facts = project.facts
     rows = {**_regions(facts), **_streamed(facts), **_banded(facts), **_tried(facts)}
     rows["kernels"] = f"{facts['kernels']}, called in {facts['steps']:,} steps"
+    rows |= _as_data(facts)
     if facts["kept_float"]:
         rows["float kernels"] = "; ".join(facts["kept_float"])
     if skipped := channels_text(facts["channels"]):

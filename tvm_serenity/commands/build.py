@@ -15,6 +15,7 @@ from tvm_serenity.fitting.goal import FitGoal
 from tvm_serenity.options.board import CpuOption
 from tvm_serenity.options.goal import SearchedOrSet
 from tvm_serenity.options.option import flags_of, options_of, searched, values_of
+from tvm_serenity.options.output import DATA
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.system.times import milliseconds_text
 
@@ -48,7 +49,7 @@ class BuildOptions(Settings, SearchedOrSet, CpuOption):
 
         Raises :class:`InputError` if an option is a goal, and another one leaves a single build.
         """
-        single = flags_of(self, _SINGLE)
+        single = flags_of(self, (*_SINGLE, *["format"] * (self.format in DATA)))
         if self.minimise == OFF or single:
             sizes = () if self.cpu is not None else ("flash_bytes",)  # of a chip, also its size
             wanted = ("minimise",) if self.minimise != OFF else ()
@@ -77,8 +78,9 @@ def build(
     ``board``: None for the chip of ``options.cpu``.
     The search minimises ``options.minimise`` among the builds that fit the memories of the board
     and keep all limits; options fix the choices that they name. With ``minimise="off"``, for
-    incremental inference, for tensors streamed through fast memory and for kernels compiled by
-    LLVM, there is no search: the result is that of ``firmware.build`` with the same options.
+    incremental inference, for tensors streamed through fast memory, for a model as data and for
+    kernels compiled by LLVM, there is no search: the result is that of ``firmware.build`` with the
+    same options.
     ``facts["search"]`` describes the search; None without one.
 
     Raises the errors of ``firmware.build``, and :class:`FitError` if no build keeps the limits.

@@ -41,6 +41,7 @@ from tvm_serenity.firmware.emit.project import (
     replaced,
     write_files,
 )
+from tvm_serenity.firmware.formats import facts as form_facts
 from tvm_serenity.firmware.formats import files
 from tvm_serenity.firmware.kept import kept
 from tvm_serenity.firmware.program import Array
@@ -163,8 +164,11 @@ class _Work:
         """Write, measure and check the project in ``folder``; return it."""
         if not constants_fit(self.board, self.made.program.constant_bytes):
             self.checked_fit(None)
+        form = self.settings.format
+        if form != PROJECT:  # what the form does not take is refused before what takes long
+            files(self.made.program, self.layout({}), form)
         with tempfile.TemporaryDirectory(prefix="serenity.") as aside:
-            place = folder if self.settings.format == PROJECT else Path(aside)
+            place = folder if form == PROJECT else Path(aside)
             texts = project(self.made.program, self.layout({}))
             write_files(texts, place)
             facts = self.fitting(place)
@@ -177,18 +181,16 @@ class _Work:
                 image.linked(place, self.made.program)
                 if self.settings.check:
                     loaded_constants.check(place, self.made.program)
-        if self.settings.format != PROJECT:
-            texts = files(self.made.program, layout, self.settings.format)
-            write_files(texts, folder)
-        else:
-            texts |= self.extras(layout, reference)
-        return Project(
-            None if self.settings.output is None else Path(self.settings.output),
-            metadata(self.made.program, layout),
-            reference,
-            texts,
-            {**facts, "check": {**report.json(), "text": report.text()}},
-        )
+        texts |= self.extras(layout, reference)
+        facts["check"] = {**report.json(), "text": report.text()}
+        output = None if self.settings.output is None else Path(self.settings.output)
+        made = Project(output, metadata(self.made.program, layout), reference, texts, facts)
+        if form == PROJECT:
+            return made
+        texts = files(self.made.program, layout, form)
+        own = form_facts(self.made.program, layout, form, texts, made)
+        write_files(texts, folder)
+        return replace(made, files=texts, facts={**facts, **own})
 
     def layout(self, more: Mapping[str, Any]) -> Layout:
         """Return the layout of the project, with further metadata ``more``."""
@@ -202,7 +204,14 @@ class _Work:
             "loose": self.origin.loose,
         }
         s = self.settings
-        return Layout(self.board, s.stack_bytes, s.external_arena, {**about, **more})
+        return Layout(
+            self.board,
+            s.stack_bytes,
+            s.external_arena,
+            {**about, **more},
+            s.kernel_set,
+            s.extend,
+        )
 
     def command(self) -> str | None:
         """Return the command of the build, without folders; None for a module in memory."""
@@ -214,6 +223,8 @@ class _Work:
         words = ["serenity", "build", model, "--board", self.board.name, "--minimise", OFF]
         if settings.labels is not None:
             settings = replace(settings, labels=Path(settings.labels).name)
+        if settings.kernel_set is not None:
+            settings = replace(settings, kernel_set=Path(settings.kernel_set).name)
         words += ["--name", self.made.program.name, *flags_of(settings, names)]
         return shlex.join([*words, "-o", self.made.program.name])
 
@@ -297,6 +308,7 @@ class _Work:
                 }
                 for line in found.lines
             ],
+            "blob": None,
             "peak": [{"name": r.name, "size_bytes": r.size_bytes} for r in found.peak],
             "boards": [],
         }

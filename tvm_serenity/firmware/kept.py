@@ -3,7 +3,7 @@
 An entry is decided by the file's bytes and name, board, options, and the versions of this package,
 of the packages that it computes with, and of the tools it runs; it holds what the build returned.
 What has no file, or failed, is no entry. Nor is a build whose searches had a time limit of the
-user's: a second run may find more.
+user's: a second run may find more, nor one for a kernel set, which is read from its folder.
 """
 
 import io
@@ -71,7 +71,7 @@ def kept(
     read of it.
     """
     held = entries()
-    if held is None or settings.time_limit_s is not None:
+    if held is None or settings.time_limit_s is not None or settings.kernel_set is not None:
         return build(model)
     model = _read(model, settings)
     origin = _origin(model)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from tvm_serenity.options.option import Conflict, Option, OptionGroup, option
+from tvm_serenity.options.option import Conflict, Need, Option, OptionGroup, option
 from tvm_serenity.options.rows import not_in_steps
+from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.system.plots import check_plot
 
 PROJECT = "project"
@@ -16,12 +17,14 @@ class OutputFormat:
 
     ``use``: what a user does next with the folder OUTPUT of the network NAME. ``own_arena``: it has
     one static arena, and callers cannot pass another. ``sources_only``: it takes no object files.
+    ``data``: the model is data for kernels that many models share.
     """
 
     name: str
     use: str
     own_arena: bool = False
     sources_only: bool = False
+    data: bool = False
 
 
 OUTPUT_FORMATS = (
@@ -42,10 +45,18 @@ OUTPUT_FORMATS = (
     OutputFormat(
         "arduino", "arduino-cli compile --library {output}", own_arena=True, sources_only=True
     ),
+    OutputFormat(
+        "blob",
+        "load {output}/{name}.blob with the kernel set; docs/how-to/blob.md",
+        sources_only=True,
+        data=True,
+    ),
 )
 FORMATS = tuple(one.name for one in OUTPUT_FORMATS)
 OWN_ARENA = tuple(one.name for one in OUTPUT_FORMATS if one.own_arena)
 SOURCES_ONLY = tuple(one.name for one in OUTPUT_FORMATS if one.sources_only)
+DATA = tuple(one.name for one in OUTPUT_FORMATS if one.data)
+SOURCES = tuple(one.name for one in OUTPUT_FORMATS if not one.data)
 
 OUTPUT = Option(flag="--output", short="-o", help="Write the result to this file.", metavar="FILE")
 PLOT = Option(
@@ -84,6 +95,8 @@ class BuildOutput(NamePrefix, Directory):
       those that a ``.tflite`` file holds.
     * ``format``: one of ``FORMATS``; ``output``: the directory to write, None for none; ``force``:
       replace its content.
+    * ``kernel_set``: the directory of the kernel set that runs a blob, None for one of its own;
+      ``extend``: write that set with the kernels that it lacks.
     """
 
     labels: str | Path | None = option(
@@ -103,7 +116,33 @@ class BuildOutput(NamePrefix, Directory):
             conflicts=(
                 *not_in_steps("incremental inference is written as a project"),
                 Conflict("codegen", "the format consists of sources alone", mine=SOURCES_ONLY),
+                Conflict("rows", "its calls compute whole tensors", unless=(OFF,), mine=DATA),
+                Conflict("stream_input", "its calls compute whole tensors", mine=DATA),
+                Conflict("recompute", "its calls compute whole tensors", mine=DATA),
+                Conflict("constants", "kernels read constants from the blob", mine=DATA),
+                Conflict("external_arena", "its loader always takes an arena", mine=DATA),
+                Conflict("opaque", "its kernels are those of the set", mine=DATA),
+                Conflict("labels", "it has no labels", mine=DATA),
             ),
+        ),
+    )
+    kernel_set: str | Path | None = option(
+        None,
+        Option(
+            flag="--kernels",
+            help="Write only a blob, for the kernel set in this directory, and refuse a model "
+            "whose kernels the set lacks.",
+            metavar="DIR",
+            conflicts=(Conflict("format", "only a blob has a kernel set", values=SOURCES),),
+        ),
+    )
+    extend: bool = option(
+        False,
+        Option(
+            flag="--extend",
+            help="Write a kernel set that has those of --kernels and all that the model needs; "
+            "it also runs the blobs of the earlier set.",
+            needs=(Need("kernel_set", "it is the set to extend"),),
         ),
     )
 

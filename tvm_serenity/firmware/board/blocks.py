@@ -68,7 +68,7 @@ def block_counts(project: Project, board: Board) -> BlockCounts:
         reader.start()
         try:
             options = ("-d", "exec,in_asm,nochain", "-D", str(pipe))
-            qemu(project.folder, board.qemu, inputs, len(project.outputs), log=options)
+            qemu(project.folder, board.qemu, inputs, len(project.outputs), options=options)
         finally:
             os.close(kept_open)
             reader.join()

@@ -58,10 +58,12 @@ def qemu(
     output_count: int,
     *,
     traced: bool = False,
-    log: Sequence[str] = (),
+    options: Sequence[str] = (),
 ) -> Execution:
-    """Return one run of the firmware on QEMU's ``machine``; ``log``: QEMU options for a log."""
-    (found,) = qemu_runs(directory, machine, [inputs], output_count, traced=traced, log=log)
+    """Return one run of the firmware on QEMU's ``machine``; ``options``: further ones of QEMU, for
+    files that it reads or writes.
+    """
+    (found,) = qemu_runs(directory, machine, [inputs], output_count, traced=traced, options=options)
     return found
 
 
@@ -72,7 +74,7 @@ def qemu_runs(
     output_count: int,
     *,
     traced: bool = False,
-    log: Sequence[str] = (),
+    options: Sequence[str] = (),
 ) -> list[Execution]:
     """Return the runs of the firmware on each of several inputs, in one start of QEMU."""
     emulator = architecture_of(directory).emulator
@@ -85,8 +87,8 @@ def qemu_runs(
         )
     hertz = emulator.machines[machine]
     command = [*emulated(emulator, machine), "-icount", f"shift={ICOUNT_SHIFT}"]
-    started = [*command, "-kernel", str(elf), *log]
-    if log:  # the log is read by another thread, so the run must not come from the cache
+    started = [*command, "-kernel", str(elf), *options]
+    if options:  # these files are not part of what the cache knows
         left = _run(started, runs)
     else:
         given = [len(runs).to_bytes(4, "little"), *(data for inputs in runs for data in inputs)]

@@ -34,12 +34,18 @@ METADATA = "metadata.json"
 
 @dataclass(frozen=True)
 class Layout:
-    """The board and memory of a project; ``metadata`` is added to ``metadata.json``."""
+    """The board and memory of a project; ``metadata`` is added to ``metadata.json``.
+
+    ``kernel_set``: the folder of the kernel set that runs a blob, None for one of its own;
+    ``extend``: add the kernels that this set lacks.
+    """
 
     board: Board
     stack_bytes: int = STACK_BYTES
     external_arena: bool = False
     metadata: Mapping[str, Any] | None = None
+    kernel_set: str | Path | None = None
+    extend: bool = False
 
 
 def project(program: Program, layout: Layout) -> Files:

@@ -11,6 +11,7 @@ from tvm_serenity.firmware.emit.c import (
     prototype,
     symbol,
 )
+from tvm_serenity.firmware.integers import plain
 from tvm_serenity.firmware.kernels.sources import texts
 from tvm_serenity.firmware.program import Program
 
@@ -45,7 +46,7 @@ def kernels_source(program: Program) -> str:
             + "\n#include <math.h>\n"
             "#include <stddef.h>\n#include <string.h>\n",
             *texts(file for kernel in written for file in kernel.support),
-            *(f"{prototype(program, k)}\n{{\n{k.body.rstrip()}\n}}\n" for k in written),
+            *(f"{prototype(program, k)}\n{{\n{plain(k.body).rstrip()}\n}}\n" for k in written),
         ]
     )
 

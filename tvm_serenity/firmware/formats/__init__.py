@@ -1,12 +1,18 @@
 """The forms a program is written in.
 
 A form is one file here, whose ``written`` returns the files, and one entry of ``OUTPUT_FORMATS``.
+If it is more than an arrangement of the project's sources, its ``described`` compares it with the
+project and returns its facts.
 """
 
 from importlib import import_module
+from typing import Any
 
 from tvm_serenity.firmware.emit.project import Files, Layout
 from tvm_serenity.firmware.program import Program
+from tvm_serenity.firmware.result import Project
+
+Facts = dict[str, Any]
 
 
 def files(program: Program, layout: Layout, name: str) -> Files:
@@ -14,3 +20,13 @@ def files(program: Program, layout: Layout, name: str) -> Files:
     module = import_module(f"{__name__}.{name.replace('-', '_')}")
     found: Files = module.written(program, layout)
     return found
+
+
+def facts(program: Program, layout: Layout, name: str, made: Files, project: Project) -> Facts:
+    """Return the facts of the files ``made`` that the form ``name`` alone has.
+
+    A form that has such facts compares its files with ``project``, which is written as a project.
+    """
+    module = import_module(f"{__name__}.{name.replace('-', '_')}")
+    describe = getattr(module, "described", None)
+    return {} if describe is None else {name: describe(program, layout, made, project)}

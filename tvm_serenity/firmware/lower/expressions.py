@@ -13,6 +13,7 @@ from tvm.ir.expr import Call, TensorLoad
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.c_names import C_TYPES
+from tvm_serenity.firmware.integers import integer, literal, plain, real
 
 _INFIX = {
     tirx.Add: "+",
@@ -64,6 +65,11 @@ _EXACT = {"nearbyint", "round", "trunc", "floor", "ceil", "fabs", "sqrt", "fmod"
 APPROXIMATED = frozenset(_MATH) - _EXACT | {"sigmoid", "rsqrt"}
 """Functions that libraries round differently."""
 
+UNROLLED = 8
+"""Windows and register tiles of up to this size are literals, so that compilers unroll them."""
+LARGEST_SCALE = 1e30
+"""Floats above it, and multiples of a half, are limits and rounding, the same in every model."""
+
 
 def dtype_of(expr: tirx.Expr) -> str:
     """Return numpy's name of an expression's type."""
@@ -78,20 +84,17 @@ def c_type(dtype: str, where: str) -> str:
     return C_TYPES[dtype]
 
 
-def literal(value: float, dtype: str) -> str:
-    """Return a number as an exact C literal."""
+def number(value: float, dtype: str, marked: bool) -> str:
+    """Return a number as an exact C literal; ``marked``: as a mark, if models differ in it."""
     if dtype.startswith("float"):
-        return _real(float(value), dtype)
-    value = int(value)
-    if dtype == "int64":
-        return "INT64_MIN" if value == -(1 << 63) else f"INT64_C({value})"
-    if dtype == "int32":
-        return "INT32_MIN" if value == -(1 << 31) else f"{value}"
-    if dtype in ("uint32", "uint64"):
-        return f"UINT{dtype[4:]}_C({value})"
+        text = _real(float(value), dtype)
+        scale = dtype == "float32" and 2 * value % 1 != 0 and abs(value) < LARGEST_SCALE
+        return real(float(value), text) if marked and scale else text
     if dtype == "bool":
         return "true" if value else "false"
-    return f"{value}"
+    if not marked or 0 <= value <= UNROLLED:
+        return literal(int(value), dtype)
+    return integer(int(value), dtype, one=True)
 
 
 def _real(value: float, dtype: str) -> str:
@@ -108,25 +111,39 @@ class Expressions:
     """Writes TIR expressions of the kernel named ``where`` as C.
 
     ``name`` returns the C name of a variable or buffer; ``is_scalar``: whether a buffer is a local
-    variable.
+    variable. ``fixed_shapes``: numbers of the shape (in indices, loops and comparisons) are
+    literals, so that compilers know them; other numbers are marked.
     """
 
     def __init__(
-        self, where: str, name: Callable[[Any], str], is_scalar: Callable[[Any], bool]
+        self,
+        where: str,
+        name: Callable[[Any], str],
+        is_scalar: Callable[[Any], bool],
+        fixed_shapes: bool,
     ) -> None:
         self.where = where
         self.name = name
         self.is_scalar = is_scalar
+        self.fixed_shapes = fixed_shapes
+        self.marked = True
 
     def __call__(self, e: tirx.Expr) -> str:
         """Return ``e`` as a C expression that needs no parentheses around it."""
         return self._written(e)
 
+    def of_shape(self, e: tirx.Expr) -> str:
+        """Return ``e``, whose numbers are those of the shape."""
+        marked, self.marked = self.marked, not self.fixed_shapes and self.marked
+        text = self(e)
+        self.marked = marked
+        return text
+
     def _written(self, e: tirx.Expr) -> str:
         kind = type(e)
         if kind in (tirx.IntImm, tirx.FloatImm):
-            text = literal(e.value, dtype_of(e))
-            return f"({text})" if text.startswith("-") else text
+            text = number(e.value, dtype_of(e), self.marked)
+            return f"({text})" if plain(text).startswith("-") else text
         if isinstance(e, tirx.Var):
             return self.name(e)
         if kind is TensorLoad:
@@ -136,7 +153,7 @@ class Expressions:
         if kind in _INFIX:
             return self._infix(e, _INFIX[kind])
         if kind in _COMPARE:
-            return f"({self(e.a)} {_COMPARE[kind]} {self(e.b)})"
+            return f"({self.of_shape(e.a)} {_COMPARE[kind]} {self.of_shape(e.b)})"
         if kind is tirx.LShift:
             return self._shift_left(e, [e.a, e.b])
         if kind is tirx.BitwiseNot:
@@ -158,7 +175,7 @@ class Expressions:
         if self.is_scalar(e.source):
             return self.name(e.source)
         (index,) = e.indices
-        return f"{self.name(e.source)}[{bare(self(index))}]"
+        return f"{self.name(e.source)}[{bare(self.of_shape(index))}]"
 
     def _cast(self, e: tirx.Expr) -> str:
         dtype = dtype_of(e)

@@ -9,6 +9,7 @@ from tvm.ir.expr import TensorLoad
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.c_names import KEYWORDS, LIBRARY
+from tvm_serenity.firmware.integers import INTEGERS, integer
 from tvm_serenity.firmware.lower.expressions import Expressions, bare, c_type
 from tvm_serenity.firmware.lower.user_functions import calling
 from tvm_serenity.firmware.program import Kernel, Param
@@ -54,12 +55,15 @@ class _Writer:
         self.body = function.body
         self.params = list(function.params)
         self.names: dict[Any, str] = {}
-        self.taken: set[str] = {"workspace"}
+        self.taken: set[str] = {"workspace", INTEGERS}
         self.scalars: set[Any] = set()
         self.base: dict[Any, Any] = {}
         self.used: set[Any] = set()
         self.stored: set[Any] = set()
-        self.expression = Expressions(where, self.name, lambda b: b in self.scalars)
+        of_floats = any(compat.buffer_dtype(p).startswith("float") for p in self.params)
+        self.expression = Expressions(
+            where, self.name, lambda b: b in self.scalars, fixed_shapes=of_floats
+        )
         self.workspace_bytes = 0
         self.offsets: dict[Any, int] = {}
         self._collect(alignment)
@@ -129,13 +133,14 @@ class _Writer:
         if kind is tirx.BufferStore:
             return [f"{pad}{self._target(s)} = {bare(self.expression(s.value))};"]
         if kind is tirx.Bind:
-            value = bare(self.expression(s.value))
-            ctype = c_type(str(_dtype(s.var)), self.where)
+            loads = parts(s.value, TensorLoad)
+            write = self.expression if loads else self.expression.of_shape
+            value, ctype = bare(write(s.value)), c_type(str(_dtype(s.var)), self.where)
             return [f"{pad}const {ctype} {self.declare(s.var)} = {value};"]
         if kind is tirx.For:
             return self._loop(s, pad, depth)
         if kind is tirx.IfThenElse:
-            lines = [f"{pad}if ({bare(self.expression(s.condition))}) {{"]
+            lines = [f"{pad}if ({bare(self.expression.of_shape(s.condition))}) {{"]
             lines += self._block(s.then_case, depth)
             if s.else_case is not None:
                 lines += [f"{pad}}} else {{", *self._block(s.else_case, depth)]
@@ -164,7 +169,7 @@ class _Writer:
     def _loop(self, s: tirx.For, pad: str, depth: int) -> list[str]:
         taken, names = set(self.taken), dict(self.names)
         ctype = c_type(str(_dtype(s.loop_var)), self.where)
-        start, extent = self.expression(s.min), self.expression(s.extent)
+        start, extent = self.expression.of_shape(s.min), self.expression.of_shape(s.extent)
         stop = extent if start == "0" else f"{start} + {extent}"
         var = self.declare(s.loop_var)
         lines = [f"{pad}for ({ctype} {var} = {start}; {var} < {stop}; ++{var}) {{"]
@@ -176,7 +181,11 @@ class _Writer:
         ctype = c_type(compat.buffer_dtype(buffer), self.where)
         name = self.declare(buffer)
         if buffer in self.offsets:
-            at = f"workspace + {self.offsets[buffer]}" if self.offsets[buffer] else "workspace"
+            at = (
+                f"workspace + {integer(self.offsets[buffer])}"
+                if self.offsets[buffer]
+                else "workspace"
+            )
             return [f"{pad}{ctype} *const {name} = ({ctype} *)(void *)({at});"]
         if buffer in self.scalars:
             return [f"{pad}{ctype} {name} = 0;"]  # a sum may start under a condition
@@ -194,7 +203,7 @@ class _Writer:
         if s.buffer in self.scalars:
             return self.name(s.buffer)
         (index,) = s.indices
-        return f"{self.name(s.buffer)}[{bare(self.expression(index))}]"
+        return f"{self.name(s.buffer)}[{bare(self.expression.of_shape(index))}]"
 
 
 def _data_owner(data: tirx.Expr) -> Any:
@@ -218,8 +227,8 @@ def _dtype(var: tirx.Var) -> str:
 
 def _elements(buffer: tirx.Var) -> int:
     count = 1
-    for extent in compat.buffer_shape(buffer):
-        count *= extent
+    for size in compat.buffer_shape(buffer):
+        count *= size
     return count
 
 

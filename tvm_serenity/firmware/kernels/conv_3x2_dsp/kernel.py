@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from tvm_serenity.firmware.integers import STATIC, extent, integer
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.pack import BLOCK
 from tvm_serenity.firmware.kernels.parts import layer as limits
@@ -58,15 +59,15 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     flat = "true" if layer.plain and not ragged else "false"
     aligned = len(rows) == 1 or not ragged
     lined = "true" if aligned and spec.dilation[1] == 1 else "false"
-    held = f"int16_t wide[{wide_bytes // 2}] __attribute__((aligned(8)));"
+    held = f"int16_t wide[{extent(wide_bytes // 2)}] __attribute__((aligned(8)));"
     three = f"three_{'positive' if layer.clamps_at_zero else 'windows'}_{dtype}"
     zero = "o" if outside else "NULL"
     line = f"widen_{'line' if len(rows) == 1 else 'pieces'}_{dtype}"
-    values = f"{tail}, {flat}, {lined}, {onwards}, {line}, {three}"
+    values = f"{integer(tail)}, {flat}, {lined}, {integer(onwards)}, {line}, {three}"
     lines = [
-        f"static const convolution_{dtype} c = {convolution_fields(layer)};",
+        f"{STATIC} convolution_{dtype} c = {convolution_fields(layer)};",
         held if on_stack else "int16_t *const wide = (int16_t *)(void *)workspace;",
-        f"static const tripled_{dtype} how = {{{values}}};",
+        f"{STATIC} tripled_{dtype} how = {{{values}}};",
         f"const triples_{dtype} t = {{&c, &how, w, {zero}, wide}};",
     ]
     functions = (f"convolve_triples_{dtype}", f"convolve_triples_lines_{dtype}")

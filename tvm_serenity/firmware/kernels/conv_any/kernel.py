@@ -1,5 +1,6 @@
 """Convolutions on every core, two windows and two outputs at a time; weights of 4 or 8 bits."""
 
+from tvm_serenity.firmware.integers import STATIC, extent
 from tvm_serenity.firmware.isa import ANY
 from tvm_serenity.firmware.kernels.pack import paired, paired_nibbles
 from tvm_serenity.firmware.kernels.parts.calls import (
@@ -60,9 +61,9 @@ def convolution(name: str, layer: RoundedConvolution) -> Kernel:
     gathered, declared = columns(layer, 2 * layer.depth * layer.gathers)
     held = "o" if layer.outside else "NULL"
     lines = [
-        f"static const convolution_{dtype} c = {fields};",
+        f"{STATIC} convolution_{dtype} c = {fields};",
         *declared,
-        f"run_{dtype} runs[{most_runs(layer)}];",
+        f"run_{dtype} runs[{extent(most_runs(layer))}];",
         f"const with_{dtype} with = {{w, b, m, r, {held}, {gathered}, runs}};",
     ]
     functions = (f"convolve_{layer.name}", f"convolve_lines_{layer.name}")

@@ -4,6 +4,7 @@ Windows of one pixel are read in place. Others are copied (im2col), as many at a
 hold.
 """
 
+from tvm_serenity.firmware.integers import STATIC, integer
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts.calls import (
     Called,
@@ -71,14 +72,14 @@ def convolution(name: str, layer: RoundedConvolution) -> Kernel:
     dtype, most = layer.spec.dtype, windows(layer)
     gathered, declared = columns(layer, most * layer.depth)
     lines = [
-        f"static const convolution_{dtype} c = {convolution_fields(layer)};",
+        f"{STATIC} convolution_{dtype} c = {convolution_fields(layer)};",
         *declared,
         f"const with_{dtype} with = {{w, b, m, r, NULL, {gathered}, NULL}};",
     ]
     called = Called(
         f"convolve_strips_{layer.name}",
         f"convolve_lines_strips_{layer.name}",
-        f"&c, &with, {_sum(layer)}, {most}",
+        f"&c, &with, {_sum(layer)}, {integer(most)}",
         1,
         "(uint8_t *)out",
     )

@@ -1,5 +1,6 @@
 """Convolutions with vectors: four outputs of up to three windows at a time."""
 
+from tvm_serenity.firmware.integers import STATIC, extent
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.pack import in_groups
 from tvm_serenity.firmware.kernels.parts.calls import (
@@ -61,9 +62,9 @@ def convolution(name: str, layer: RoundedConvolution) -> Kernel:
     gathered, declared = columns(layer, 2 * layer.depth * layer.gathers)
     held = "o" if layer.outside else "NULL"
     lines = [
-        f"static const convolution_{dtype} c = {convolution_fields(layer)};",
+        f"{STATIC} convolution_{dtype} c = {convolution_fields(layer)};",
         *declared,
-        f"group_run_{layer.name} runs[{most_runs(layer) + 1}];",
+        f"group_run_{layer.name} runs[{extent(most_runs(layer) + 1)}];",
         f"const with_{dtype} with = {{w, b, m, r, {held}, {gathered}, NULL}};",
     ]
     called = Called(

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from tvm_serenity.firmware.integers import STATIC, extent, integer
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.pack import BLOCK
 from tvm_serenity.firmware.kernels.parts import layer as limits
@@ -47,10 +48,10 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     wide = 2 * inputs <= limits.STACK_BYTES and inputs * spec.channels >= WIDENED_PRODUCTS
     buffer = f"wide, quads_{rounding}_wide_{dtype}" if wide else f"NULL, quads_{rounding}_{dtype}"
     lines = [
-        f"static const requantisation to = {target(layer)};",
-        f"const int32_t outputs = {spec.channels};",
-        *[f"int16_t wide[{inputs}] __attribute__((aligned(8)));"] * wide,
-        f"dense_quads_{dtype}(x0, w, q, out, {inputs}, outputs, &to, {buffer});",
+        f"{STATIC} requantisation to = {target(layer)};",
+        f"const int32_t outputs = {integer(spec.channels)};",
+        *[f"int16_t wide[{extent(inputs)}] __attribute__((aligned(8)));"] * wide,
+        f"dense_quads_{dtype}(x0, w, q, out, {integer(inputs)}, outputs, &to, {buffer});",
     ]
     shape = Shape(["x0"], [("w", "int32"), ("q", "int32")])
     return [KernelCall(written(name, layer, "dense_dsp/kernel.h", shape, lines), pack(layer))]

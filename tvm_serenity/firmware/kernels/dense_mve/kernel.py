@@ -1,5 +1,6 @@
 """Layers of one window, such as dense layers, with vectors: four outputs of 32 inputs at a time."""
 
+from tvm_serenity.firmware.integers import STATIC
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts.calls import Shape, initialiser, written
 from tvm_serenity.firmware.kernels.parts.counts import TYPES, RegisterTile, case_of_type, of_windows
@@ -48,7 +49,7 @@ def dense(name: str, layer: RoundedConvolution) -> Kernel:
     if layer.rounding.once_small:
         suffix = "_once"
     lines = [
-        f"static const dense_{layer.name} d = {initialiser(fields)};",
+        f"{STATIC} dense_{layer.name} d = {initialiser(fields)};",
         f"make_dense{suffix}_{layer.name}(&d, x0, w, b, (uint8_t *)out);",
     ]
     shape = Shape(["x0"], [("w", "int8"), ("b", "int32")])

@@ -7,6 +7,7 @@ rows of few pixels and many channels, and windows that share few inputs. For oth
 
 import numpy as np
 
+from tvm_serenity.firmware.integers import STATIC
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts import epilogue, planes
 from tvm_serenity.firmware.kernels.parts.calls import Shape, initialiser, lines_fields, written
@@ -30,14 +31,14 @@ def refuses(layer: RoundedConvolution) -> str:
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return the call for ``layer``."""
     spec, dtype = layer.spec, layer.spec.dtype
-    lines = [f"static const direct_{dtype} d = {initialiser(_fields(layer))};"]
+    lines = [f"{STATIC} direct_{dtype} d = {initialiser(_fields(layer))};"]
     if layer.by_rows:
         names = ["x0", "x1", "x2"]
         lines.append(f"const {dtype}_t *const rows[] = {{x0, x1, x2}};")
         lines.append(f"depthwise_direct_{dtype}(&d, rows, q, o, out);")
     else:
         names = ["x0"]
-        lines.append(f"static const lines_{dtype} l = {lines_fields(spec)};")
+        lines.append(f"{STATIC} lines_{dtype} l = {lines_fields(spec)};")
         lines.append(f"depthwise_direct_lines_{dtype}(&d, &l, x0, q, o, out);")
     shape = Shape(names, [("q", "int32"), ("o", dtype)])
     kernel = written(name, layer, "depthwise_3x3_in_place_dsp/kernel.h", shape, lines)

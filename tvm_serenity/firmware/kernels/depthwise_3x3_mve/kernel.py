@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tvm_serenity.firmware.integers import STATIC
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts.calls import (
     Shape,
@@ -76,7 +77,7 @@ def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
     names, lines = line_by_line(
         layer, "depthwise_3x3_line", f"&d, depthwise_3x3{positive}_{layer.name}", "w, b, o"
     )
-    first = f"static const depthwise_{layer.name} d = {initialiser(fields)};"
+    first = f"{STATIC} depthwise_{layer.name} d = {initialiser(fields)};"
     takes = [("w", "int8"), ("b", "int32"), ("o", spec.dtype)]
     return written(name, layer, "depthwise_3x3_mve/kernel.h", Shape(names, takes), [first, *lines])
 

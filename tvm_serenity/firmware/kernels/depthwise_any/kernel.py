@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from tvm_serenity.firmware.integers import STATIC
 from tvm_serenity.firmware.isa import ANY
 from tvm_serenity.firmware.kernels.pack import nibbles
 from tvm_serenity.firmware.kernels.parts.calls import (
@@ -63,7 +64,7 @@ def depthwise(name: str, layer: RoundedConvolution) -> Kernel:
         "to": target(layer),
     }
     names, lines = line_by_line(layer, "depthwise_line", "&d", "w, b, m, r, o")
-    first = f"static const depthwise_{layer.name} d = {initialiser(fields)};"
+    first = f"{STATIC} depthwise_{layer.name} d = {initialiser(fields)};"
     takes = [("w", "int8"), ("b", "int32"), ("m", "int32"), ("r", "int8"), ("o", spec.dtype)]
     return written(name, layer, "depthwise_any/kernel.h", Shape(names, takes), [first, *lines])
 

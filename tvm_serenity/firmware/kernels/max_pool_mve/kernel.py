@@ -1,5 +1,6 @@
 """Max pools with vectors, sixteen channels of a pixel at a time."""
 
+from tvm_serenity.firmware.integers import STATIC, extent
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts.calls import initialiser
 from tvm_serenity.firmware.kernels.parts.counts import TYPES
@@ -25,13 +26,13 @@ def calls_of(name: str, layer: PlainLayer) -> list[KernelCall]:
     """Return the call for ``layer``."""
     spec, rows = layer.spec, layer.spec.window[0]
     dtype, names = spec.dtype, [f"x{i}" for i in range(rows if layer.by_rows else 1)]
-    lines = [f"static const max_pool_{dtype} p = {initialiser(_fields(layer))};"]
+    lines = [f"{STATIC} max_pool_{dtype} p = {initialiser(_fields(layer))};"]
     if layer.by_rows:
         lines.append(f"const {dtype}_t *const rows[] = {{{', '.join(names)}}};")
         lines.append(f"max_pool_line_{dtype}(&p, rows, out);")
     else:
-        lines.append(f"static const lines_{dtype} l = {initialiser(_lines(layer))};")
-        lines.append(f"const {dtype}_t *rows[{rows}];")
+        lines.append(f"{STATIC} lines_{dtype} l = {initialiser(_lines(layer))};")
+        lines.append(f"const {dtype}_t *rows[{extent(rows)}];")
         lines.append(f"max_pool_lines_{dtype}(&p, &l, x0, out, rows);")
     params = [*(Param(at, dtype, True) for at in names), Param("out", dtype, False)]
     body = "".join(f"    {line}\n" for line in lines)

@@ -1,5 +1,6 @@
 """Means of all pixels for the DSP extension, four channels at a time."""
 
+from tvm_serenity.firmware.integers import STATIC
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts.calls import initialiser
 from tvm_serenity.firmware.kernels.parts.counts import TYPES
@@ -40,7 +41,7 @@ def calls_of(name: str, layer: PlainLayer) -> list[KernelCall]:
     _, height, width, channels = spec.shape
     fields = {"pixels": height * width, "channels": channels, "low": spec.low, "high": spec.high}
     body = (
-        f"    static const averages_{spec.dtype} a = {initialiser(fields)};\n"
+        f"    {STATIC} averages_{spec.dtype} a = {initialiser(fields)};\n"
         f"    average_{spec.dtype}(&a, x, out);\n"
     )
     params = (Param("x", spec.dtype, True), Param("out", spec.dtype, False))

@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
+from tvm_serenity.firmware.integers import STATIC, extent, integer
 from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
 from tvm_serenity.firmware.program import Kernel, LibraryFile, Param
 from tvm_serenity.kernels.records import Convolution
 
+CHANNELS = "uint16"
+"""The type of the channels of a piece in a ``convolution``."""
 COUNT = "n"
 """The last parameter of row kernels that compute several consecutive rows: their number."""
 WORDS = "__attribute__((aligned(4)))"
@@ -22,7 +26,7 @@ def convolution_fields(layer: RoundedConvolution, read: str = "") -> str:
     """Return the C initialiser of a ``convolution``; ``read``: the function that reads windows."""
     spec = layer.spec
     fields = {
-        "pieces": len(spec.pieces),
+        "pieces": str(len(spec.pieces)),
         **geometry(spec),
         **({"width": NO_BORDER, "out_width": NO_BORDER} if layer.plain else {}),
         "out_channels": spec.channels,
@@ -30,7 +34,7 @@ def convolution_fields(layer: RoundedConvolution, read: str = "") -> str:
         "input_zero": spec.input_zero,
         "to": target(layer),
         **({"read": read} if read else {}),
-        "channels": f"{{{', '.join(str(shape[3]) for shape in spec.pieces)}}}",
+        "channels": f"{{{', '.join(integer(shape[3], CHANNELS) for shape in spec.pieces)}}}",
     }
     return initialiser(fields)
 
@@ -56,18 +60,18 @@ def calls(layer: RoundedConvolution, called: Called) -> tuple[list[str], list[st
     spec, ctype = layer.spec, f"{layer.spec.dtype}_t"
     if layer.by_rows or layer.plain:
         names = [f"x{i}" for i in range(layer.sources)]
-        pixels = str(spec.output_shape[1] * spec.output_shape[2])
+        pixels = integer(spec.output_shape[1] * spec.output_shape[2])
         if layer.by_rows:
-            pixels = str(spec.output_shape[2]) + (" * (int32_t)*n" if layer.plain else "")
+            pixels = integer(spec.output_shape[2]) + (" * (int32_t)*n" if layer.plain else "")
         return names, [
             f"const {ctype} *const rows[] = {{{', '.join(names)}}};",
             f"{called.function}({called.given}, rows, {called.out}, {pixels});",
         ]
     names = [f"x{i}" for i in range(len(spec.pieces))]
     return names, [
-        f"static const lines_{spec.dtype} l = {lines_fields(spec)};",
+        f"{STATIC} lines_{spec.dtype} l = {lines_fields(spec)};",
         f"const {ctype} *const pieces[] = {{{', '.join(names)}}};",
-        f"const {ctype} *rows[{called.rows or called.together * layer.sources}];",
+        f"const {ctype} *rows[{extent(called.rows or called.together * layer.sources)}];",
         f"{called.lines}({called.given}, &l, pieces, {called.out}, rows);",
     ]
 
@@ -87,8 +91,8 @@ def line_by_line(
             f"{function}_{layer.name}({given}, rows, {numbers}, (uint8_t *)out);",
         ]
     return ["x0"], [
-        f"static const lines_{dtype} l = {lines_fields(layer.spec)};",
-        f"const {dtype}_t *rows[{rows}];",
+        f"{STATIC} lines_{dtype} l = {lines_fields(layer.spec)};",
+        f"const {dtype}_t *rows[{extent(rows)}];",
         f"{function}s_{layer.name}({given}, &l, x0, {numbers}, (uint8_t *)out, rows);",
     ]
 
@@ -148,12 +152,14 @@ def lines_fields(spec: Convolution) -> str:
 def target(layer: RoundedConvolution) -> str:
     """Return the C initialiser of a ``requantisation``."""
     r, rounding = layer.spec.requantise, layer.rounding
-    return f"{{{r.zero_point}, {r.low}, {r.high}, {rounding.name}, {rounding.step}}}"
+    numbers = ", ".join(map(integer, (r.zero_point, r.low, r.high)))
+    return f"{{{numbers}, {rounding.name}, {integer(rounding.step)}}}"
 
 
 def initialiser(fields: dict[str, Any]) -> str:
-    """Return the C initialiser of a structure with ``fields``."""
-    rows = "".join(f"        .{name} = {value},\n" for name, value in fields.items())
+    """Return the C initialiser of a structure with ``fields``; integers are marked."""
+    written = {n: integer(int(v)) if isinstance(v, Integral) else v for n, v in fields.items()}
+    rows = "".join(f"        .{name} = {value},\n" for name, value in written.items())
     return f"{{\n{rows}    }}"
 
 
@@ -180,7 +186,7 @@ def columns(layer: RoundedConvolution, size: int) -> tuple[str, list[str]]:
         return "NULL", []
     ctype = f"{layer.spec.dtype}_t"
     if layer.by_rows:
-        return "columns", [f"{ctype} columns[{size}] {WORDS};"]
+        return "columns", [f"{ctype} columns[{extent(size)}] {WORDS};"]
     return f"({ctype} *)(void *)workspace", []
 
 

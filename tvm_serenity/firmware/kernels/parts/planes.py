@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tvm_serenity.firmware.integers import STATIC, extent
 from tvm_serenity.firmware.kernels.pack import BLOCK
 from tvm_serenity.firmware.kernels.parts import epilogue
 from tvm_serenity.firmware.kernels.parts.calls import Shape, initialiser, written
@@ -60,8 +61,8 @@ def _call(name: str, layer: RoundedConvolution, making: Lines, rows: int) -> Ker
     names = ["x0", "x1", "x2"] if layer.by_rows else ["x0"]
     given = "NULL, rows" if layer.by_rows else "x0, NULL"
     lines = [
-        f"static const planes_{dtype} p = {initialiser(_fields(layer, making, rows))};",
-        f"int16_t plane[{rows * pitch}] __attribute__((aligned(8)));"
+        f"{STATIC} planes_{dtype} p = {initialiser(_fields(layer, making, rows))};",
+        f"int16_t plane[{extent(rows * pitch)}] __attribute__((aligned(8)));"
         if on_stack
         else "int16_t *const plane = (int16_t *)(void *)workspace;",
         *[f"const {dtype}_t *const rows[] = {{x0, x1, x2}};"] * layer.by_rows,

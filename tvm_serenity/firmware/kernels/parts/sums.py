@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 
+from tvm_serenity.firmware.integers import STATIC, integer
 from tvm_serenity.firmware.kernels.parts.calls import initialiser
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions
@@ -32,8 +33,8 @@ def call(
     params = [Param(at, pair.sources[0].dtype, True) for at in ("a", "b")]
     params.append(Param("out", pair.result.dtype, False))
     body = (
-        f"    static const {function} s = {initialiser(dict(fields))};\n"
-        f"    add_{function}(&s, a, b, (uint8_t *)out, {count});\n"
+        f"    {STATIC} {function} s = {initialiser(dict(fields))};\n"
+        f"    add_{function}(&s, a, b, (uint8_t *)out, {integer(count)});\n"
     )
     return [KernelCall(Kernel(name, tuple(params), body, (file,)), ())]
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tvm_serenity.firmware.integers import STATIC, extent
 from tvm_serenity.firmware.kernels.parts import calls as written_calls
 from tvm_serenity.firmware.kernels.parts import layer as limits
 from tvm_serenity.firmware.kernels.parts.calls import Called, Shape
@@ -38,17 +39,17 @@ def by_windows(name: str, layer: RoundedConvolution, core: Making) -> KernelCall
     columns, declared = "NULL", []
     if column_bytes and layer.by_rows:
         columns = "columns"
-        declared = [f"{dtype}_t columns[{column_bytes}] {written_calls.WORDS};"]
+        declared = [f"{dtype}_t columns[{extent(column_bytes)}] {written_calls.WORDS};"]
     elif column_bytes:
         columns = f"({dtype}_t *)(void *)workspace"
     runs = written_calls.most_runs(layer)
     fields = written_calls.convolution_fields(layer, written_calls.reader(layer))
     zero = "o" if layer.outside else "NULL"
     lines = [
-        f"static const convolution_{dtype} c = {fields};",
+        f"{STATIC} convolution_{dtype} c = {fields};",
         *declared,
-        f"run_{dtype} runs[{runs}];",
-        f"stretch_{dtype} stretches[{runs}];",
+        f"run_{dtype} runs[{extent(runs)}];",
+        f"stretch_{dtype} stretches[{extent(runs)}];",
         f"const with_{dtype} with = {{NULL, NULL, NULL, NULL, {zero}, {columns}, runs}};",
         f"const twos_{dtype} t = {{&c, w, q, &with, stretches, &making_{dtype}_{core.name}}};",
     ]

@@ -1,0 +1,1 @@
+"""A model as data: a checksummed blob that a kernel set, compiled once, loads and runs."""
