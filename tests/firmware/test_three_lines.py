@@ -77,7 +77,7 @@ def test_layers_of_three_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
             ('"vdup.8 q1, %[zero]', '"vdup.8 q1, %[count]'),
             ('"add r2, %[x]', '"adds r2, #0'),
         ],
-        3,
+        2,
         tuples=True,
     ),
 )

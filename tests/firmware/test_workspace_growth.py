@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import sampled
 from tests.firmware.projects import needs_host
 from tvm_serenity import firmware
 from tvm_serenity.boards import board
@@ -87,7 +88,7 @@ def test_workspace_above_its_room_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @needs_host
-@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("how", sampled(WAYS, 2))
 def test_every_byte_is_the_same(how: dict[str, Any]) -> None:
     settings = Settings(name="net", workspace="grow", time_limit_s=2, **how)
     project = firmware.build(module(), BOARD, settings)

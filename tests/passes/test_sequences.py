@@ -7,6 +7,7 @@ import pytest
 from tvm import relax
 from tvm.relax import op
 
+from tests.cases import scaled
 from tests.passes import random_sequences
 from tests.passes.test_channels_last import calls, results
 from tvm_serenity import compat
@@ -15,7 +16,7 @@ from tvm_serenity.passes import SerenityChannelsLast
 from tvm_serenity.relax.pipeline import Steps, prepared
 from tvm_serenity.relax.read import module_graph
 
-SEEDS = 6
+SEEDS = scaled(4, 12)
 ONE_AXIS = [f"relax.nn.{name}1d" for name in ("conv", "max_pool", "avg_pool")]
 
 

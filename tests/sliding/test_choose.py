@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases, scaled
 from tests.cli.run import answer, serenity
 from tests.rows.nets import model, random_module
 from tests.sliding.test_steady import read
@@ -44,7 +45,7 @@ def test_points_are_least_on_networks_drawn_at_random() -> None:
     from tvm_serenity.relax.rows_reads import operations
 
     points = proved = chained = 0
-    for seed in range(40):
+    for seed in cases(16, most=40):
         rows, reads = read(random_module(seed, quantised=bool(seed % 3)))
         counts = operations(rows)
         for step in (1, 2):
@@ -70,9 +71,9 @@ def test_points_are_least_on_networks_drawn_at_random() -> None:
             assert within_bytes(found, found[-1].step.arena_bytes) is found[-1]
             assert within_bytes(found, found[-1].step.arena_bytes - 1) is None
             points += len(found)
-    assert points >= 25
-    assert proved > 50
-    assert chained > 10
+    assert points >= scaled(10, 25)
+    assert proved > scaled(20, 50)
+    assert chained > scaled(3, 10)
 
 
 def test_the_curve_of_a_keyword_spotter() -> None:
