@@ -27,6 +27,7 @@ from tests.frontends.models import (
     small_tflite,
     tflite_model,
 )
+from tests.llvm import TARGET
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.frontends._flatbuffer import root_table
 from tvm_serenity.frontends._tflite_schema import ModelField, SubgraphField, TensorField
@@ -60,7 +61,7 @@ ONNX = [
 
 
 def run(mod: Any, inputs: list[Array]) -> list[Array]:
-    machine = relax.VirtualMachine(tvm.compile(mod, "llvm"), tvm.cpu())
+    machine = relax.VirtualMachine(tvm.compile(mod, tvm.target.Target(TARGET)), tvm.cpu())
     result = machine["main"](*map(tvm.runtime.tensor, inputs))
     values = [result] if hasattr(result, "numpy") else list(result)
     return [value.numpy() for value in values]

@@ -6,6 +6,7 @@ import pytest
 import tvm
 from tvm import relax
 
+from tests.llvm import TARGET
 from tests.passes import nets
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.memory import peak_bytes
@@ -19,7 +20,10 @@ from tvm_serenity.validation.network_inputs import random_inputs
 
 
 def execute(module: Any, source: Any, pipeline: Any = "default") -> Run:
-    return run(tvm.compile(module, "llvm", relax_pipeline=pipeline), random_inputs(source))
+    return run(
+        tvm.compile(module, tvm.target.Target(TARGET), relax_pipeline=pipeline),
+        random_inputs(source),
+    )
 
 
 @pytest.mark.parametrize("name", nets.NETS)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.writer import Array
+from tests.llvm import TARGET
 
 tvm = pytest.importorskip("tvm")
 from tvm import relax  # noqa: E402
@@ -33,7 +34,7 @@ def reference_of(data: bytes, keep: bool = False) -> ReferenceRuntime:
 class Machine:
     """A module with integer kernels on the Relax VM, state by state."""
 
-    def __init__(self, module: Any, target: Any = "llvm") -> None:
+    def __init__(self, module: Any, target: Any = TARGET) -> None:
         executable = tvm.compile(
             module, tvm.target.Target(target), relax_pipeline=serenity_pipeline(validate=False)
         )

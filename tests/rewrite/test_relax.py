@@ -10,6 +10,7 @@ from tvm import relax, te, tirx
 from tvm.relax import op
 
 from tests.cases import sampled
+from tests.llvm import TARGET
 from tests.passes import nets as pass_nets
 from tests.rewrite import nets
 from tvm_serenity import zoo
@@ -26,7 +27,10 @@ from tvm_serenity.validation.network_inputs import random_inputs
 
 
 def execute(module: Any, source: Any, pipeline: Any = "default") -> Run:
-    return run(tvm.compile(module, "llvm", relax_pipeline=pipeline), random_inputs(source))
+    return run(
+        tvm.compile(module, tvm.target.Target(TARGET), relax_pipeline=pipeline),
+        random_inputs(source),
+    )
 
 
 def error(left: Run, right: Run) -> float:

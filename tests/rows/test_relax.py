@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.llvm import TARGET
 from tests.rows.nets import random_module
 
 
@@ -13,7 +14,9 @@ def run(module: Any, inputs: Any, pipeline: Any) -> Any:
 
     from tvm_serenity.runtime.vm import run as run_once
 
-    return run_once(tvm.compile(module, target="llvm", relax_pipeline=pipeline), inputs)
+    return run_once(
+        tvm.compile(module, target=tvm.target.Target(TARGET), relax_pipeline=pipeline), inputs
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1])

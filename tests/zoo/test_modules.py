@@ -8,6 +8,7 @@ import tvm
 from tvm import IRModule, relax
 
 from tests.cases import sampled
+from tests.llvm import TARGET
 from tests.zoo.reading import bindings, constants
 from tvm_serenity import zoo
 
@@ -47,7 +48,7 @@ def run(module: IRModule, layout: str) -> Any:
         c, h, w = rest if layout == "NCHW" else (rest[2], *rest[:2])
         array = rng.standard_normal((n, c, h, w)).astype("float32")
         arrays.append(array if layout == "NCHW" else array.transpose(0, 2, 3, 1).copy())
-    vm = relax.VirtualMachine(tvm.compile(module, "llvm"), tvm.cpu())
+    vm = relax.VirtualMachine(tvm.compile(module, tvm.target.Target(TARGET)), tvm.cpu())
     return vm["main"](*map(tvm.runtime.tensor, arrays)).numpy()
 
 
