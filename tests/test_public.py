@@ -27,6 +27,7 @@ SURFACE = WITHOUT_TVM | {
     "SerenityQuantize",
     "SerenityRewrite",
     "SerenitySchedule",
+    "SerenityTokenImages",
     "SerenityTokensFirst",
 }
 

@@ -116,11 +116,12 @@ def build(module: Any, name: str = "net", *, tuned: bool = True) -> Built:
 
     from tvm_serenity.firmware.select.rows import row_kernels
     from tvm_serenity.firmware.validate.reference import made_by_tvm
-    from tvm_serenity.relax.pipeline import prepared
+    from tvm_serenity.relax.pipeline import Steps, prepared
     from tvm_serenity.relax.rows_read import read_rows
     from tvm_serenity.validation.network_inputs import random_inputs
 
-    rows = read_rows(prepared(module, target="llvm").plain, name)
+    ready = prepared(module, Steps(layout="last", tokens=True), "llvm")
+    rows = read_rows(ready.plain, name)
     inputs = random_inputs(rows.lowered, 1)
     made, outputs = made_by_tvm(rows.library, rows.lowered, rows.region, inputs)
     arrays = {f: made[t] for f, t in enumerate(rows.tensor_of) if t in made}

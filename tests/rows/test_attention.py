@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.builder import Net
+from tests.conformance.networks.sequences import attention
 from tests.conformance.quantise import integer_file, ranges
 from tests.quantize.running import REFERENCE
 from tests.rows.nets import Built, Host, build, needs_host, program, streaming, unchecked
@@ -66,6 +67,24 @@ def products(built: Built) -> list[Any]:
     """The layers that read a complete tensor and rows of another one."""
     layers = built.kernels.network.layers
     return [one for one in layers if None in one.needs and one.splits]
+
+
+@needs_host
+def test_a_transformer_of_dense_layers_and_normalisations(tmp_path: Path) -> None:
+    net = attention()
+    path = tmp_path / "net.tflite"
+    path.write_bytes(integer_file(net, ranges(net, REFERENCE)))
+    built = build(to_relax(path))
+    network = built.kernels.network
+    assert [one for one in network.unsplit if "its result" not in one] == []
+    assert network.rows(network.inputs[0]) == 8  # the tokens of a sequence [1, 8, 6]
+    found = streaming(built, heights_of(network, 1))
+    widest = max(f.row_bytes for f in network.features)
+    assert found.arena_bytes <= 3 * 8 * 12 + 4 * widest  # unsplit: 512
+    made = program(built, found)
+    run = Host(tmp_path).run(made, built.inputs)
+    assert not differing(built, made, run)
+    assert run.outputs == expected(path, built.inputs)
 
 
 @needs_host

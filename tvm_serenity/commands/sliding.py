@@ -62,7 +62,8 @@ def sliding(model: str, options: RowsOptions, tell: Progress) -> SlidingResult:
 
     module, ram = opened.module(), options.ram_bytes
     first = first_values(module["main"])
-    rows = read_rows(prepared(module, Steps(layout="last"), "llvm").plain, model, complete=False)
+    ready = prepared(module, Steps(layout="last", tokens=True), "llvm")
+    rows = read_rows(ready.plain, model, complete=False)
     reads = row_reads(rows)
     with within(options.time_limit_s), tell(f"a step of {model}") as line:
         limits, counts = Limits.within(options.time_limit_s, line), operations(rows)

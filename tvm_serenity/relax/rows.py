@@ -68,9 +68,10 @@ class Emitter:
         """The module whose ``main`` calls rows in order."""
         network, banded = self.rows.network, self.found.banded
         params = [relax.Var(p.name, p.ty) for p in self.function.params]
-        self.whole.update(zip(network.inputs, params, strict=True))
         with self.builder.function("main", params):
             with self.builder.dataflow():
+                for feature, param in zip(network.inputs, params, strict=True):
+                    self.whole[feature] = self.in_shape(param, network.features[feature].shape)
                 for op in self.found.schedule.order:
                     self.call(banded.calls[op])
                 result = self.builder.emit_output(self.whole[network.outputs[0]])
@@ -173,8 +174,11 @@ class Emitter:
 
     def shaped(self, value: relax.Expr, param: relax.Var) -> Any:
         """Return a tensor in the shape of a kernel's parameter."""
-        shape = compat.buffer_shape(param)
-        if compat.static_shape(value.ty, "row") == tuple(shape):
+        return self.in_shape(value, compat.buffer_shape(param))
+
+    def in_shape(self, value: relax.Expr, shape: Sequence[int]) -> Any:
+        """Return a tensor in another shape."""
+        if compat.static_shape(value.ty, "tensor") == tuple(shape):
             return value
         return self.builder.emit(relax.op.reshape(value, shape))
 

@@ -109,6 +109,16 @@ class _Reader:
         self.tables: dict[Any, tuple[int, ...]] = {}
         self.alias: dict[int, int] = {}
         self.sums: list[Feature] = []
+        self.shapes = [t.shape or () for t in self.graph.tensors]
+        self.shapes = [self.shape_of(t) for t in range(len(self.shapes))]
+
+    def shape_of(self, tensor: int) -> tuple[int, ...]:
+        """Return the shape of a tensor; of an input that is read as an image, the image's."""
+        readers = [op for op in self.graph.ops if tensor in op.inputs]
+        seen = {self.shapes[op.outputs[0]] for op in readers if op.view_of == tensor}
+        is_image = tensor in self.graph.inputs and all(op.view_of == tensor for op in readers)
+        shape = seen.pop() if len(seen) == 1 and is_image else ()
+        return shape if has_rows(shape) else self.shapes[tensor]
 
     def read(self, name: str) -> RowModule:
         graph = self.graph
@@ -138,14 +148,13 @@ class _Reader:
         return RowModule(network, tuple(kernels), tensor_of, results, self.region, self.module)
 
     def feature(self, tensor: int) -> Feature:
-        known = self.graph.tensors[tensor]
-        shape = known.shape or ()
-        height = shape[1] if has_rows(shape) else 1
+        known, shape = self.graph.tensors[tensor], self.shapes[tensor]
+        height = self.height(tensor)
         item = np.dtype(known.dtype).itemsize
         return Feature(known.name, height, known.size_bytes // height, item, shape, known.dtype)
 
     def height(self, tensor: int) -> int:
-        shape = self.graph.tensors[tensor].shape or ()
+        shape = self.shapes[tensor]
         return shape[1] if has_rows(shape) else 1
 
     def layers(

@@ -28,7 +28,7 @@ SAME_VALUES = ("relax.reshape", "relax.clip")
 class Known:
     """The interface of an input or output; ``initial``: the first value of a state.
 
-    ``shape``: of an output, which may be another one than that of the kernel's result which it is.
+    ``shape``: it may be another one than that of the tensor which kernels read or write.
     ``labels``: of the elements of an output.
     """
 
@@ -79,7 +79,8 @@ def interface(module: tvm.IRModule) -> Interface:
     given = []
     for i, (name, param) in enumerate(zip(names, function.params, strict=True)):
         state = initial[i - first] if i >= first else None
-        given.append(Known(name, next(scales, None) or _input(param, bindings), state))
+        scale = next(scales, None) or _input(param, bindings)
+        given.append(Known(name, scale, state, compat.static_shape(param.ty, name)))
     made = list(_names(function, OUTPUTS, results))[: len(results) - len(initial)]
     made += [f"{name}_next" for name in names[first:]]
     scales, labels = _scales(function, OUTPUT_SCALES), labels_of(function)

@@ -43,6 +43,7 @@ def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
     steps = Steps(
         quantized=settings.quantized,
         layout="last",
+        tokens=True,
         channels=settings.channels,
         rewrite=settings.rewrite,
         time_limit_s=settings.time_limit_s,
