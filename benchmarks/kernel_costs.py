@@ -32,7 +32,7 @@ from tvm_serenity.firmware.board.execute import ICOUNT_SHIFT, emulated
 from tvm_serenity.firmware.board.fit import flash_of
 from tvm_serenity.firmware.emit.buildfiles import flags, linked
 from tvm_serenity.firmware.emit.linker import linker_script
-from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source, support
+from tvm_serenity.firmware.emit.sources import board_port, kernels_header, kernels_source
 from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.kernels import all_kernels
 from tvm_serenity.firmware.kernels.candidates import Layer, unpriced
@@ -335,9 +335,8 @@ def program(drawn: Sequence[Sample], target: Board, folder: Path) -> None:
     }
     head = "".join(f"#define {name} {value}\n" for name, value in define.items())
     (folder / "main.c").write_text(head + MAIN % "\n".join(lines))
-    own = [f"{target.architecture}/{name}" for name in architecture(target.architecture).files]
-    for name in ("port.h", "port_board.c", "semihosting.h", *own):
-        (folder / Path(name).name).write_text(support(name))
+    for name, text in board_port(target.architecture).items():
+        (folder / name).write_text(text)
     near = replace(target, regions=(flash_of(target), ram))
     (folder / "link.ld").write_text(linker_script(written, near, 4096))
     command = f"{target.compiler} {flags(target)} {FLAGS} {linked(target)} -T link.ld -o all.elf"
@@ -359,7 +358,7 @@ def counted(target: Board, folder: Path, count: int) -> list[tuple[int, int]]:
         )
         spent = {part.name: part for part in found.operators}
         return [(spent[n].instructions, round(sum(spent[n].cycles) / 2)) for n in names]
-    emulator = architecture(target.architecture).emulator
+    emulator = architecture(target.architecture).toolchain.emulator
     assert target.qemu is not None
     command = [*emulated(emulator, target.qemu), "-icount", f"shift={ICOUNT_SHIFT}"]
     ran = subprocess.run(
@@ -430,7 +429,12 @@ def functions(made: LibraryCall, target: Board) -> dict[str, int]:
         command = f"{target.compiler} {flags(target)} {FLAGS} -c net_kernels.c -o k.o"
         subprocess.run(command.split(), cwd=folder, check=True)
         listed = subprocess.run(
-            [f"{architecture(target.architecture).prefix}nm", "--print-size", "--size-sort", "k.o"],
+            [
+                f"{architecture(target.architecture).toolchain.prefix}nm",
+                "--print-size",
+                "--size-sort",
+                "k.o",
+            ],
             cwd=folder,
             capture_output=True,
             text=True,

@@ -88,8 +88,9 @@ class Board:
 
     @property
     def compiler(self) -> str:
-        """The C compiler."""
-        return architecture(self.architecture).compiler
+        """The C compiler; "" if only the user has one."""
+        known = architecture(self.architecture).known_toolchain
+        return "" if known is None else known.compiler
 
     @property
     def ram_bytes(self) -> int:

@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from tvm_serenity.architectures import ARCHITECTURES
+from tvm_serenity.architectures import ARCHITECTURES, TOOLCHAINS
 from tvm_serenity.errors import InputError, ParseError
 from tvm_serenity.system.files import read_text
 from tvm_serenity.system.toml_table import TomlTable
@@ -118,23 +118,25 @@ def core_model(spec: str, beside: Path | None = None) -> CoreModel:
         raise top.error("the table 'isa' is missing; it lists the instruction sets")
     isa.only(*CoreIsa.__dataclass_fields__, "architecture", "cycles", "qemu", "without")
     name = top.text("name")
-    full = _full_core(isa, name)
+    family = isa.choice("architecture", tuple(ARCHITECTURES))
+    full = _full_core(isa, name, family)
     return CoreModel(
         name=name,
         title=top.text("title"),
         source=top.text("source"),
-        architecture=isa.choice("architecture", tuple(ARCHITECTURES)),
+        architecture=family,
         cycles=isa.text("cycles", spec if "pipeline" in top.data else ""),
         qemu=isa.text("qemu", "") or None,
         variants=(full, *(_without(t, full) for t in isa.tables("without"))),
     )
 
 
-def _full_core(isa: TomlTable, name: str) -> CoreIsa:
+def _full_core(isa: TomlTable, name: str, family: str) -> CoreIsa:
+    optional = () if family in TOOLCHAINS else ("",)
     return CoreIsa(
         instructions=_names(isa, INSTRUCTIONS),
-        gcc=isa.text("gcc"),
-        llvm_triple=isa.text("llvm_triple"),
+        gcc=isa.text("gcc", *optional),
+        llvm_triple=isa.text("llvm_triple", *optional),
         llvm_cpu=isa.text("llvm_cpu", name),
         llvm_attributes=_texts(isa, "llvm_attributes", ()),
         prices=isa.text("prices", ""),

@@ -10,7 +10,7 @@ from tvm_serenity.cores import core_model
 from tvm_serenity.firmware.board import execute
 from tvm_serenity.firmware.emit.buildfiles import flags, linked
 from tvm_serenity.firmware.emit.linker import linker_script
-from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source, support
+from tvm_serenity.firmware.emit.sources import board_port, kernels_header, kernels_source
 from tvm_serenity.firmware.program import Program
 
 FLAGS = "-O2 -std=gnu11 -Wall -Wextra -Werror"
@@ -32,9 +32,8 @@ def machine(core: str) -> Board:
 def said(target: Board, program: Program, main: str, folder: Path) -> str:
     """What ``main``, which calls the kernels of ``program``, prints in QEMU."""
     family = architecture(target.architecture)
-    own = [f"{family.name}/{name}" for name in family.files]
-    for name in ("port.h", "port_board.c", "semihosting.h", *own):
-        (folder / Path(name).name).write_text(support(name))
+    for name, text in board_port(target.architecture).items():
+        (folder / name).write_text(text)
     (folder / "net_kernels.h").write_text(kernels_header(program))
     (folder / "net_kernels.c").write_text(kernels_source(program))
     (folder / "main.c").write_text(main)
@@ -44,7 +43,7 @@ def said(target: Board, program: Program, main: str, folder: Path) -> str:
     done = subprocess.run([*command.split(), *files], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert target.qemu is not None
-    run = [*execute.emulated(family.emulator, target.qemu), "-kernel", "all.elf"]
+    run = [*execute.emulated(family.toolchain.emulator, target.qemu), "-kernel", "all.elf"]
     ran = subprocess.run(run, cwd=folder, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout + ran.stderr

@@ -28,7 +28,7 @@ needs_board = pytest.mark.skipif(
 )
 needs_riscv = pytest.mark.skipif(
     not have("make", *architecture("riscv").tools),
-    reason=f"apt-get install {' '.join(architecture('riscv').packages.values())}",
+    reason=f"apt-get install {' '.join(architecture('riscv').toolchain.packages.values())}",
 )
 needs_host = pytest.mark.skipif(not have("make", "cc"), reason="needs make and a C compiler")
 

@@ -84,7 +84,7 @@ def test_models_are_swapped_in_an_application_that_stays(
     assert "--labels labels.txt" in found.metadata["command"]
     shutil.copy(APPLICATION, found.folder / "main.c")
     make(found.folder, "build/firmware.elf")
-    run = emulated(architecture("arm").emulator, "mps2-an386")
+    run = emulated(architecture("arm").toolchain.emulator, "mps2-an386")
     run += ["-kernel", "build/firmware.elf"]
     check_class(found, run, labels)
 

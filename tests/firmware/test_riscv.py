@@ -16,6 +16,7 @@ pytestmark = needs_riscv
 BOARD = "rv32imc:16K:128K"
 HARNESS = """
 #include "port.h"
+#include "port_files.h"
 static volatile uint32_t set = 7;
 static volatile uint32_t zero;
 int main(void)

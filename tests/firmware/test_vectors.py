@@ -13,8 +13,7 @@ from tests.cases import scaled as tier
 from tests.firmware.library_form import library_forms
 from tests.firmware.projects import HELLO, built, needs_board
 from tests.firmware.test_library import Drawn, computed, drawn, rows_under
-from tvm_serenity.architectures import architecture
-from tvm_serenity.firmware.emit.sources import kernels_header, kernels_source
+from tvm_serenity.firmware.emit.sources import board_port, kernels_header, kernels_source
 from tvm_serenity.firmware.isa import Extensions
 from tvm_serenity.firmware.kernels.candidates import candidates
 from tvm_serenity.firmware.kernels.parts.calls import COUNT
@@ -76,13 +75,7 @@ class Calls:
     def run(self, folder: Path, mutant: tuple[str, str] = ("", "")) -> list[str]:
         """Return what the program says is wrong; ``mutant``: a text of the library, and another."""
         project = built(HELLO, BOARD).files
-        for name in (
-            "link.ld",
-            "port.h",
-            "port_board.c",
-            "semihosting.h",
-            *architecture("arm").files,
-        ):
+        for name in ("link.ld", *board_port("arm")):
             (folder / name).write_bytes(project[name])
         program = Program("net", tuple(self.kernels.values()), (), (), (), (), (), (), {})
         (folder / "net_kernels.h").write_text(kernels_header(program))

@@ -1,15 +1,15 @@
 """Architectures: what the cores of a family share, a file for each family.
 
-    architecture("arm").compiler    # "arm-none-eabi-gcc"
+    architecture("arm").toolchain.compiler    # "arm-none-eabi-gcc"
 
 A core's file (``tvm_serenity.cores``) names its architecture.
 """
 
 from importlib import import_module
 
-from tvm_serenity.architectures.record import Architecture, Emulator, Sections
+from tvm_serenity.architectures.record import Architecture, Emulator, Sections, Toolchain
 
-MODULES = ("arm", "riscv")
+MODULES = ("arm", "riscv", "generic")
 """The files of this package that each declare ``ARCHITECTURE``, under their names."""
 
 ARCHITECTURES: dict[str, Architecture] = {
@@ -17,7 +17,23 @@ ARCHITECTURES: dict[str, Architecture] = {
 }
 """The architectures by name."""
 
-__all__ = ["ARCHITECTURES", "MODULES", "Architecture", "Emulator", "Sections", "architecture"]
+TOOLCHAINS: dict[str, Toolchain] = {
+    name: one.known_toolchain
+    for name, one in ARCHITECTURES.items()
+    if one.known_toolchain is not None
+}
+"""The known toolchains, by the name of their architecture."""
+
+__all__ = [
+    "ARCHITECTURES",
+    "MODULES",
+    "TOOLCHAINS",
+    "Architecture",
+    "Emulator",
+    "Sections",
+    "Toolchain",
+    "architecture",
+]
 
 
 def architecture(name: str) -> Architecture:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tvm_serenity.errors import UnsupportedError
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sections:
@@ -36,25 +38,20 @@ class Emulator:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Architecture:
-    """A family of cores.
+class Toolchain:
+    """The compiler, linker and emulator of an architecture.
 
-    ``name``: also the folder of its files in ``firmware/project``. ``elf_machine``: its number in
-    ELF files. ``prefix``: how the names of its compiler and linker begin. ``packages``: maps each
-    tool to its Debian packages. ``compiled`` and ``linked``: flags for every core, to compile
-    and to link, and to link only. ``files``: its own files of a project, of which ``startup.c`` is
-    compiled and the others are included.
+    ``elf_machine``: the architecture's number in ELF files. ``prefix``: how the names of compiler
+    and linker begin. ``packages``: maps each tool to its Debian packages. ``compiled`` and
+    ``linked``: flags for every core, to compile and to link, and to link only.
     """
 
-    name: str
-    title: str
     elf_machine: int
     prefix: str
     packages: Mapping[str, str]
     compiled: str
     linked: str
     sections: Sections
-    files: tuple[str, ...]
     emulator: Emulator
 
     @property
@@ -62,7 +59,32 @@ class Architecture:
         """The C compiler."""
         return f"{self.prefix}gcc"
 
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture:
+    """A family of cores.
+
+    ``name``: also the folder of its files in ``firmware/project``. ``known_toolchain``: None if the
+    user alone has a compiler. ``files``: its own files of a project, of which ``startup.c`` is
+    compiled and the others are included.
+    """
+
+    name: str
+    title: str
+    known_toolchain: Toolchain | None
+    files: tuple[str, ...]
+
+    @property
+    def toolchain(self) -> Toolchain:
+        """The toolchain; raises :class:`UnsupportedError` if none is known."""
+        if self.known_toolchain is None:
+            raise UnsupportedError(
+                f"{self.title}: no compiler and no emulator is known for it; run the project on "
+                "the host (--host), and compile its sources with your compiler"
+            )
+        return self.known_toolchain
+
     @property
     def tools(self) -> tuple[str, ...]:
         """All programs that build and run firmware of the architecture."""
-        return tuple(self.packages)
+        return () if self.known_toolchain is None else tuple(self.known_toolchain.packages)

@@ -106,7 +106,7 @@ def _show(target: Board) -> None:
     rows = {
         "core": f"{target.core.name} at {target.core.clock_mhz} MHz",
         "instructions": ", ".join(target.core.instructions),
-        target.compiler: target.gcc,
+        target.compiler or "compiler": target.gcc or "-",
         "source": target.source,
         "unsourced": ", ".join(target.unsourced) or "-",
         "QEMU": target.qemu or "-",

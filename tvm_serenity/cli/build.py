@@ -235,7 +235,10 @@ def _built(project: "Project") -> dict[str, str]:
     if skipped := channels_text(facts["channels"]):
         rows["channels"] = skipped
     family = project.metadata["architecture"]
-    if not image.linkable(family):
-        rows["not compiled"] = f"apt-get install {PACKAGES[architecture(family).compiler]}"
+    known = architecture(family).known_toolchain
+    if known is None:
+        rows["not compiled"] = f"no compiler is known for {architecture(family).title}"
+    elif not image.linkable(family):
+        rows["not compiled"] = f"apt-get install {PACKAGES[known.compiler]}"
     rows["checks"] = facts["check"]["text"]
     return rows

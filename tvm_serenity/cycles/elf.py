@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tvm_serenity.architectures import ARCHITECTURES
+from tvm_serenity.architectures import ARCHITECTURES, TOOLCHAINS
 from tvm_serenity.errors import InputError
 
 HEADER, PROGRAM, SECTION, SYMBOL = "<16sHHIIIIIHHHHHH", "<8I", "<10I", "<IIIBBH"
@@ -97,7 +97,7 @@ def _read(path: str, data: bytes) -> LinkedProgram:
         raise InputError(f"{path}: the file is not an ELF file")
     head = struct.unpack_from(HEADER, data)
     ident, kind, machine, _, entry, programs, sections = head[:7]
-    known = {a.elf_machine: a.title for a in ARCHITECTURES.values()}
+    known = {one.elf_machine: ARCHITECTURES[name].title for name, one in TOOLCHAINS.items()}
     if ident[4] != 1 or ident[5] != 1 or machine not in known or kind != EXECUTABLE:
         raise InputError(
             f"{path}: the file is not a linked 32-bit program for {' or '.join(known.values())}"

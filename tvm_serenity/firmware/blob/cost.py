@@ -56,7 +56,7 @@ def instructions(
     Raises :class:`WrongResultError` if an output of the blob differs from the project's.
     """
     board = layout.board
-    emulator = architecture(board.architecture).emulator.program
+    emulator = architecture(board.architecture).toolchain.emulator.program
     if board.qemu is None or not have(emulator, "make") or len(image) > slot(board).size_bytes:
         return None
     if not project.reference:

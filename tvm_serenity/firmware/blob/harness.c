@@ -3,6 +3,7 @@
 #include "$N_blob.h"
 
 #include "port.h"
+#include "port_files.h"
 
 static uint8_t arena[$U_ARENA_BYTES] __attribute__((section(".bss.arena_$R")))
 __attribute__((aligned($U_ARENA_ALIGNMENT)));

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tvm_serenity.architectures import architecture
 from tvm_serenity.boards import Board, MemoryRegion
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.blob.kernel_set import KernelSet
@@ -15,7 +14,7 @@ from tvm_serenity.firmware.emit.buildfiles import COMMON, flags, linked
 from tvm_serenity.firmware.emit.linker import linker_script
 from tvm_serenity.firmware.emit.programs import OUTPUT_TAG
 from tvm_serenity.firmware.emit.project import METADATA, write_files
-from tvm_serenity.firmware.emit.sources import support
+from tvm_serenity.firmware.emit.sources import board_port
 from tvm_serenity.firmware.program import Program
 
 BLOB = "slot.blob"
@@ -42,8 +41,7 @@ def write_harness(
         **set_files(known),
         "harness.c": harness_source(known, region),
         "link.ld": linker_script(placed, board, stack_bytes),
-        **{name: support(name) for name in ("port.h", "port_board.c", "semihosting.h")},
-        **{name: support(f"{family}/{name}") for name in architecture(family).files},
+        **board_port(family),
         METADATA: json.dumps({"architecture": family}),
     }
     sources = " ".join(name for name in texts if name.endswith(".c"))

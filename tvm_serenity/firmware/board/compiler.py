@@ -11,8 +11,10 @@ from tvm_serenity.firmware.board.toolchain import cross_compiler, environment, h
 def check_compiler(board: Board) -> None:
     """Raise :class:`UnsupportedError` if the installed C compiler does not support the core.
 
-    The error quotes the compiler. A missing compiler is no error.
+    The error quotes the compiler. A missing or unknown compiler is no error.
     """
+    if not board.compiler:
+        return
     command = cross_compiler(board.compiler)
     if not have(command[0]):
         return

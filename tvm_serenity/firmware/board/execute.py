@@ -77,7 +77,7 @@ def qemu_runs(
     options: Sequence[str] = (),
 ) -> list[Execution]:
     """Return the runs of the firmware on each of several inputs, in one start of QEMU."""
-    emulator = architecture_of(directory).emulator
+    emulator = architecture_of(directory).toolchain.emulator
     require(emulator.program)
     make(directory, "harness")
     elf = (directory / "build" / ("trace.elf" if traced else "harness.elf")).resolve()

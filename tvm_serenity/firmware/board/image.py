@@ -20,7 +20,8 @@ APART, WIDER = 0x1000_0000, 0x0800_0000
 
 def linkable(family: str) -> bool:
     """Return whether the tools that link an image for an architecture are installed."""
-    return have("make", architecture(family).compiler)
+    known = architecture(family).known_toolchain
+    return known is not None and have("make", known.compiler)
 
 
 def measured(directory: Path, program: Program, board: Board, stack_bytes: int) -> int:

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from tvm_serenity.architectures import ARCHITECTURES
+from tvm_serenity.architectures import TOOLCHAINS
 from tvm_serenity.cycles.elf import program
 from tvm_serenity.firmware.emit.linker import CODE, CONSTANTS, VECTORS
 
-UNWINDING = tuple(name for a in ARCHITECTURES.values() for name in a.sections.more)
+UNWINDING = tuple(name for one in TOOLCHAINS.values() for name in one.sections.more)
 FLASH = (VECTORS, CODE, CONSTANTS, *UNWINDING)
 """Sections in flash; the initial values of data follow them."""
 

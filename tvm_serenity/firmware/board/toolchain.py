@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tvm_serenity.architectures import ARCHITECTURES, Architecture, architecture
+from tvm_serenity.architectures import TOOLCHAINS, Architecture, architecture
 from tvm_serenity.errors import CheckError, InputError, MissingPartError
 from tvm_serenity.system import cache
 
@@ -23,7 +23,7 @@ PACKAGES = {
     "make": "make",
     "cc": "gcc",
     "clang": "clang",
-    **{tool: names for a in ARCHITECTURES.values() for tool, names in a.packages.items()},
+    **{tool: names for one in TOOLCHAINS.values() for tool, names in one.packages.items()},
 }
 """The Debian package of each tool."""
 
@@ -67,7 +67,7 @@ def make(directory: Path, *goals: str, variables: Sequence[str] = ()) -> None:
         raise InputError(
             f"{directory}: not a firmware project (no Makefile); make one with serenity build"
         )
-    compiler = "cc" if set(goals) <= {"host"} else architecture_of(directory).compiler
+    compiler = "cc" if set(goals) <= {"host"} else architecture_of(directory).toolchain.compiler
     require("make", compiler)
     kept = cache.opened()
     name = None if kept is None else _entry(directory, compiler, (*goals, *variables))

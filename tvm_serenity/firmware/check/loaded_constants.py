@@ -33,8 +33,10 @@ def check(directory: Path, program: Program) -> None:
     if not program.users:  # without the user's functions no image can be linked
         check_constants(directory / FIRMWARE, program)
     project = load(directory)
-    emulator = architecture(project.metadata["architecture"]).emulator.program
-    if not program.copied or program.users or not project.metadata["qemu"] or not have(emulator):
+    if not program.copied or program.users or not project.metadata["qemu"]:
+        return
+    emulator = architecture(project.metadata["architecture"]).toolchain.emulator
+    if not have(emulator.program):
         return
     ran = run_qemu(project, project.reference_inputs(), traced=True)
     off = difference(project, ran.trace)

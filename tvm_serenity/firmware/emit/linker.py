@@ -14,7 +14,7 @@ PAINTED_BYTES = 1 << 16
 def linker_script(program: Program, board: Board, stack_bytes: int) -> str:
     """Return the linker script; linking fails if the program exceeds the board's memory."""
     flash = max((r for r in board.regions if r.kind == "flash"), key=lambda r: r.size_bytes)
-    sections = architecture(board.architecture).sections
+    sections = architecture(board.architecture).toolchain.sections
     room = rooms_with(board, stack_bytes, program.arena_bytes)
     main = room[0].region
     lines = [f"/* {program.name} on {board.name}: {board.title}. */", "MEMORY", "{"]

@@ -8,8 +8,8 @@ from tvm_serenity.firmware.emit.transfers import counting_port
 from tvm_serenity.firmware.program import Program
 
 
-def example(program: Program, external: bool) -> str:
-    """Return ``main.c``: one run on an input of zeros."""
+def example(program: Program, external: bool, timed: bool) -> str:
+    """Return ``main.c``: one run on an input of zeros; ``timed``: it prints the clock's ticks."""
     steps = "Fill the inputs, run, read the outputs."
     if program.fed is not None:
         steps = "Feed rows as they arrive, then read the outputs."
@@ -21,7 +21,9 @@ def example(program: Program, external: bool) -> str:
             caller.memory(program, external),
             _row(program),
             "int main(void)\n{\n"
+            + "    port_clock_start();\n    const uint64_t before = port_clock();\n" * timed
             + (_runs(program, external) if program.fed is None else _feeds(program, external))
+            + '    port_report("ticks", port_clock() - before);\n' * timed
             + f'    port_puts("{program.name} has run");\n    return 0;\n}}\n',
         ]
     )
@@ -90,7 +92,7 @@ def harness(program: Program, external: bool) -> str:
     return join(
         [
             f"/* {program.name}: run on each input in input<i>.bin, write results.bin, report. */\n"
-            f"{_includes(program)}",
+            f'{_includes(program)}#include "port_files.h"\n',
             caller.memory(program, external),
             _row(program),
             _windows(program),

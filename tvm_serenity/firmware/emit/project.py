@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tvm_serenity.architectures import architecture
 from tvm_serenity.boards import Board
 from tvm_serenity.errors import CheckError, InputError
 from tvm_serenity.firmware.emit import (
@@ -52,21 +51,29 @@ def project(program: Program, layout: Layout) -> Files:
     """Return the files of a project by name."""
     board, external = layout.board, layout.external_arena
     text = {
-        "main.c": programs.example(program, external),
+        "main.c": programs.example(program, external, timed=not board.compiler),
         "harness.c": programs.harness(program, external),
-        "link.ld": linker.linker_script(program, board, layout.stack_bytes),
         "Makefile": buildfiles.makefile(program, board),
         "CMakeLists.txt": buildfiles.cmake_lists(program, board),
-        "toolchain.cmake": buildfiles.toolchain_file(board),
         METADATA: metadata_json(program, layout),
     }
-    for name in ("port.h", "port_board.c", "port_host.c", "semihosting.h"):
+    for name in ("port.h", "port_files.h", "port_host.c"):
         text[name] = sources.support(name)
-    for name in architecture(board.architecture).files:
-        text[name] = sources.support(f"{board.architecture}/{name}")
+    if board.compiler:
+        text |= _board_files(layout, program)
     files = with_licence({n: t.encode() for n, t in text.items()})
     legal = about_origin(program.name, layout.metadata or {})
     return {**network(program, layout), **files, **legal}
+
+
+def _board_files(layout: Layout, program: Program) -> dict[str, str]:
+    """Return the files that start, link and run the programs on the board."""
+    board = layout.board
+    return {
+        "link.ld": linker.linker_script(program, board, layout.stack_bytes),
+        "toolchain.cmake": buildfiles.toolchain_file(board),
+        **sources.board_port(board.architecture),
+    }
 
 
 def network(program: Program, layout: Layout) -> Files:

@@ -2,6 +2,7 @@
 
 from importlib import resources
 
+from tvm_serenity.architectures import architecture
 from tvm_serenity.firmware.emit.c import (
     C_TYPES,
     array_definition,
@@ -20,6 +21,13 @@ def support(name: str) -> str:
     """Return the text of a file that is the same in every project."""
     path = resources.files("tvm_serenity.firmware") / "project" / name
     return path.read_text(encoding="utf-8")
+
+
+def board_port(family: str) -> dict[str, str]:
+    """Return the files by name that start programs on cores of an architecture and print there."""
+    own = {name: f"{family}/{name}" for name in architecture(family).files}
+    shared = {name: name for name in ("port.h", "port_files.h", "port_board.c", "semihosting.h")}
+    return {name: support(path) for name, path in (shared | own).items()}
 
 
 def kernels_header(program: Program) -> str:

@@ -48,6 +48,11 @@ def llvm_target(board: Board) -> dict[str, Any]:
 
 def check_core(board: Board) -> None:
     """Raise :class:`UnsupportedError` if TVM's LLVM does not support the core of ``board``."""
+    if not board.llvm_triple:
+        raise UnsupportedError(
+            f"--codegen llvm: LLVM has no target for {board.core.name}, the core of {board.name}; "
+            "build with --codegen c"
+        )
     target = tvm.target.Target({"kind": "llvm", "mtriple": board.llvm_triple})
     known = {str(name) for name in tvm.get_global_func("target.llvm_get_cpu_archlist")(target)}
     if board.llvm_cpu not in known:

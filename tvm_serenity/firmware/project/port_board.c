@@ -1,6 +1,7 @@
 /* The port for a board under a debugger or QEMU: semihosting, the core's clock, the painted stack. */
 #include "clock.h"
 #include "port.h"
+#include "port_files.h"
 #include "semihosting.h"
 
 #include <stddef.h>

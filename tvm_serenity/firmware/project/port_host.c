@@ -1,5 +1,6 @@
 /* The port for a host: files and standard output. */
 #include "port.h"
+#include "port_files.h"
 
 #include <inttypes.h>
 #include <stdio.h>

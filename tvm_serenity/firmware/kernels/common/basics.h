@@ -1,6 +1,13 @@
 #pragma once
 /* Small functions that generated kernels share. */
+#include <limits.h>
 #include <stdint.h>
+#if CHAR_BIT != 8 || INT_MAX != 2147483647
+#error "the network needs bytes of 8 bits and int of 32 bits: compile it for a core of 32 bits or more"
+#endif
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the network needs a little-endian core: its constants are packed in that byte order"
+#endif
 #if defined(__ARM_FEATURE_MVE)
 #include <arm_mve.h>
 #endif
