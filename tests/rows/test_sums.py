@@ -21,14 +21,14 @@ def module(height: int, width: int) -> Any:
     from tvm import relax
 
     builder = relax.BlockBuilder()
-    x = relax.Var("x", relax.TensorType((1, width + 11, height, 2), "float32"))
+    x = relax.Var("x", relax.TensorType((1, width + 62, height, 2), "float32"))
     with builder.function("main", [x]):
         with builder.dataflow():
             scaled = relax.op.multiply(x, relax.const(2.0, "float32"))
             turned = builder.emit(relax.op.permute_dims(scaled, [0, 2, 1, 3]))
             halved = relax.op.multiply(turned, relax.const(0.5, "float32"))
             out = builder.emit_output(relax.op.nn.relu(halved))
-            pool = relax.op.nn.avg_pool2d(turned, (height, width + 11), layout="NHWC")
+            pool = relax.op.nn.avg_pool2d(turned, (height, width + 62), layout="NHWC")
             mean = builder.emit_output(pool)
         builder.emit_func_output(relax.Tuple([out, mean]))
     return builder.get()

@@ -19,6 +19,7 @@ from tvm_serenity.frontends._tflite_schema import (
 )
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.graph import Graph, Op, Role
+from tvm_serenity.graph.row_axes import row_axes, upright
 from tvm_serenity.operators import Seen, operator
 from tvm_serenity.operators.needs import Need, everything
 from tvm_serenity.rows.network import (
@@ -111,13 +112,15 @@ class _Reader:
         self.tensors = tensors
         self.operators = operators
         self.buffers = model.tables(ModelField.BUFFERS)
+        self.axes = row_axes(graph)
+        known = zip(graph.tensors, self.axes, strict=True)
+        self.shapes = tuple(upright(tensor.shape or (), axis) for tensor, axis in known)
         self.alias: dict[int, int] = {}
         self.sums: list[Feature] = []
 
     def height(self, tensor: int) -> int:
         """Return the rows of a tensor; one if it has none."""
-        shape = self.graph.tensors[tensor].shape
-        return shape[1] if shape is not None and len(shape) == 4 and shape[0] == 1 else 1
+        return 1 if self.axes[tensor] is None else self.shapes[tensor][1]
 
     def feature(self, tensor: int) -> Feature:
         known, height = self.graph.tensors[tensor], self.height(tensor)
@@ -126,7 +129,7 @@ class _Reader:
             height,
             known.size_bytes // height,
             ITEM_BYTES.get(known.dtype, 8),
-            known.shape or (),
+            self.shapes[tensor],
             known.dtype,
         )
 
@@ -193,6 +196,8 @@ class _Reader:
             kind=op.kind,
             height=height,
             sources=[self.height(t) for t in inputs],
+            axis=self.axes[op.outputs[0]],
+            axes=[self.axes[t] for t in inputs],
             outputs=len(op.outputs),
             shapes=[self.graph.tensors[t].shape or () for t in op.inputs],
             options=_NoOptions(op.kind) if options is None else options,

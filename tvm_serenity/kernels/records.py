@@ -357,6 +357,24 @@ class Dense:
     weight_zero: int
     requantise: Requantise
 
+    @property
+    def pointwise(self) -> Convolution:
+        """The same layer as a 1x1 convolution of one row, with a pixel for each input."""
+        return Convolution(
+            "NHWC",
+            ((1, 1, self.rows, self.inputs),),
+            self.dtype,
+            (1, 1, self.inputs, self.units),
+            self.weight_dtype,
+            (1, 1),
+            (0, 0, 0, 0),
+            (1, 1),
+            1,
+            0,
+            self.weight_zero,
+            self.requantise,
+        )
+
 
 @dataclass(frozen=True)
 class Gate:

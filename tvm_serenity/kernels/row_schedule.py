@@ -86,9 +86,13 @@ def _make_before(
 ) -> None:
     """Compute the inputs of ``result`` one pixel at a time.
 
-    Raises :class:`ValueError` if the result has no pixels; TVM raises if it is impossible.
+    Raises :class:`ValueError` if the result has no pixels or is a sum; TVM raises if it is
+    impossible.
     """
-    _, _, loop, _ = schedule.get_loops(result)
+    spatial, reducing = kinds_of_loops(schedule, result)
+    if reducing:
+        raise ValueError("the result is a sum")
+    *_, loop, _ = spatial
     for block in reversed(stages):
         schedule.compute_at(block, loop, preserve_unit_loops=True)
     for block in stages:
@@ -99,7 +103,8 @@ def _bytes_a_pixel(
     schedule: s_tir.Schedule, stages: list[Any], result: s_tir.schedule.SBlockRV
 ) -> int:
     """Return the bytes that the stages compute per pixel of the result."""
-    pixels = math.prod(int(schedule.get(loop).extent) for loop in schedule.get_loops(result)[:3])
+    spatial, _ = kinds_of_loops(schedule, result)
+    pixels = math.prod(int(schedule.get(loop).extent) for loop in spatial[:-1])
     buffers = [region.source for b in stages for region in schedule.get(b).writes]
     types = [np.dtype(compat.buffer_dtype(buffer)) for buffer in buffers]
     sizes = [math.prod(compat.buffer_shape(buffer)) for buffer in buffers]

@@ -31,7 +31,7 @@ from tvm_serenity.kernels.row_loops import (
     unrolled,
 )
 
-MAX_SLOTS = 10
+MAX_SLOTS = 64
 """The most rows that a kernel may read at a time: each is a pointer parameter."""
 MOST_VARIANTS = 8
 """The most variants; beyond it, one kernel takes the row number."""

@@ -21,11 +21,12 @@ def described(kernel: tirx.PrimFunc, spec: Any) -> Any:
     finish = getattr(spec, "requantise", None)
     if finish is not None and finish.per_channel:
         spec = replace(spec, requantise=replace(finish, multiplier=None))
-    return kernel.with_attr(SPEC, json.dumps(_encoded(spec)))
+    return kernel.with_attr(SPEC, json.dumps(encoded(spec)))
 
 
-def _encoded(value: Any) -> Any:
+def encoded(value: Any) -> Any:
+    """Return a record, or a part of one, as JSON stores it."""
     if is_dataclass(value) and not isinstance(value, type):
-        found = {f.name: _encoded(getattr(value, f.name)) for f in fields(value)}
+        found = {f.name: encoded(getattr(value, f.name)) for f in fields(value)}
         return {KIND: type(value).__name__, **found}
-    return [_encoded(part) for part in value] if isinstance(value, tuple) else value
+    return [encoded(part) for part in value] if isinstance(value, tuple) else value

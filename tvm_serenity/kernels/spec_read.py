@@ -8,7 +8,7 @@ gives the frozen dataclass: ``Convolution``, ``Dense``, ``Sum``, ``Product``, ``
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from tvm_serenity.kernels.records import (
     Sum,
     WindowSums,
 )
-from tvm_serenity.kernels.spec import KIND, SPEC
+from tvm_serenity.kernels.spec import KIND, SPEC, encoded
 from tvm_serenity.kernels.svdf import FilterSum
 from tvm_serenity.quantize.fixed import Multiplier, multiplier
 from tvm_serenity.quantize.params import Affine
@@ -81,6 +81,17 @@ def spec_of(kernel: tirx.PrimFunc, arguments: Sequence[Any] = ()) -> Any:
     if finish is None or finish.multiplier is not None:
         return spec
     return replace(spec, requantise=replace(finish, multiplier=_from(finish.rounding, arguments)))
+
+
+def with_changed_spec(kernel: tirx.PrimFunc, change: Callable[[Any], Any]) -> tirx.PrimFunc:
+    """Return ``kernel`` with ``change`` of its record; without one, if that is None.
+
+    Multipliers among the arguments are None in the record that ``change`` gets.
+    """
+    made = change(_decoded(json.loads(str(kernel.attrs[SPEC]))))
+    if made is None:
+        return kernel.without_attr(SPEC)
+    return kernel.with_attr(SPEC, json.dumps(encoded(made)))
 
 
 def _from(rounding: str, arguments: Sequence[Any]) -> Multiplier:

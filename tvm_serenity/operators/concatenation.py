@@ -90,7 +90,7 @@ def _reference(op: Concatenation, *arrays: Array) -> Array:
 
 
 def _by_rows(op: Seen) -> tuple[Need, ...]:
-    if op.options.i32(_AXIS) % 4 != 1:
+    if op.axis is None or op.options.i32(_AXIS) % len(op.shapes[0]) != op.axis:
         return tuple(rowwise(op.height, source) for source in op.sources)
     return stacked(op.height, op.sources)
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Convolution, WindowSums
-from tvm_serenity.operators.needs import SAME, Need, Seen, filter_height, windowed
+from tvm_serenity.operators.needs import SAME, Need, Seen, filter_rows, windowed
 from tvm_serenity.operators.scene import Array, Calls, Expr, Scene, four
 from tvm_serenity.operators.weighted import (
     WeightedLayer,
@@ -64,7 +64,9 @@ class Weighted:
 
 def by_rows(op: Seen, fields: Fields) -> tuple[Need, ...]:
     """Return the rows that a convolution needs."""
-    return windowed(op, filter_height(op, WEIGHTS), op.options.i32(fields.dilation_h, 1))
+    options = op.options
+    down, across = (options.i32(f, 1) for f in (fields.dilation_h, fields.dilation_w))
+    return windowed(op, filter_rows(op, WEIGHTS), op.along(down, across))
 
 
 def read(scene: Scene, fields: Fields) -> Weighted | None:

@@ -12,11 +12,13 @@ from tvm_serenity.kernels.dynamic_records import DynamicDense
 from tvm_serenity.kernels.records import Dense, Requantise
 from tvm_serenity.operators import dynamic_range as dynamic
 from tvm_serenity.operators.extents import Extents
+from tvm_serenity.operators.needs import Need, Seen, rowwise
 from tvm_serenity.operators.parts import (
     IntegerMeaning,
     LayerFacts,
     OnTheFly,
     PlainMeaning,
+    Rows,
     ShapeMeaning,
     Storage,
     Sums,
@@ -200,6 +202,13 @@ def _shape(seen: Extents) -> Shape | None:
     return (math.prod(seen.shapes[_SOURCE]) // width, units)
 
 
+def _by_rows(op: Seen) -> tuple[Need, ...]:
+    """Return the rows that a dense layer of each row needs, such as one of each step of time."""
+    if op.height == 1 or list(op.sources) != [op.height]:
+        raise UnsupportedError(f"{op.kind} is computed row by row only if it keeps the rows")
+    return (rowwise(op.height, op.height),)
+
+
 OPERATORS = (
     Operator(
         kinds=("FULLY_CONNECTED",),
@@ -207,6 +216,7 @@ OPERATORS = (
         relax=("matmul",),
         layer=LayerFacts(sums=Sums(_SOURCE, _WEIGHTS, _BIAS)),
         library="convolution",
+        rows=Rows(needs=_by_rows),
         storage=Storage(scratch=no_scratch),
         numbers=PlainMeaning(form=_plain, stored=True),
         integers=IntegerMeaning(

@@ -20,7 +20,9 @@ _AXES, _KEEP = 1, 0
 
 
 def _by_rows(op: Seen) -> tuple[Need, ...]:
-    if not {1, 2} <= {axis % 4 for axis in op.constant(_AXES)}:
+    shape, axis = op.shapes[0], op.axes[0]
+    others = {a for a in range(len(shape) - 1) if a == axis or shape[a] > 1}
+    if axis is None or not others <= {a % len(shape) for a in op.constant(_AXES)}:
         raise UnsupportedError("MEAN over these axes is not computed row by row")
     return (everything(op.height, op.sources[0]),)
 

@@ -14,7 +14,7 @@ Need = tuple[Range, ...]
 
 SAME = 0
 """``Padding.SAME`` in an operator's options."""
-_PADDING, _STRIDE_H = 0, 2
+_PADDING, _STRIDE_W, _STRIDE_H = 0, 1, 2
 """Option fields common to all operators with a window."""
 
 
@@ -22,19 +22,30 @@ _PADDING, _STRIDE_H = 0, 2
 class Seen:
     """An operator of a file, as row streaming needs it.
 
-    ``height``: rows of its outputs. ``sources``: rows of its inputs that are not constants, in NHWC
-    with batch 1; 1 for tensors without rows. ``shapes``: the shapes of all inputs. ``constant(i)``:
-    the integers of input ``i``, if it is a constant. ``outputs``: the number of outputs.
+    ``height``: rows of its outputs. ``sources``: rows of its inputs that are not constants; 1 for
+    tensors without rows. ``axis``: the axis of the first output's rows, ``axes``: those of
+    ``sources``; None for tensors without rows (``graph.row_axes``). ``shapes``: the shapes of all
+    inputs. ``constant(i)``: the integers of input ``i``, if it is a constant. ``outputs``: the
+    number of outputs.
     """
 
     name: str
     kind: str
     height: int
     sources: Sequence[int]
+    axis: int | None
+    axes: Sequence[int | None]
     outputs: int
     shapes: Sequence[Shape]
     options: OptionsTable
     constant: Callable[[int], Sequence[int]]
+
+    def along(self, height: int, width: int) -> int:
+        """Return the value for the axis of rows, of those for an image's height and width."""
+        others = {a for a, n in zip(self.axes, self.sources, strict=True) if n > 1} - {self.axis}
+        if self.axis not in (1, 2) or others:
+            raise UnsupportedError(f"{self.kind} is computed row by row along one axis of an image")
+        return height if self.axis == 1 else width
 
 
 def window(
@@ -89,17 +100,22 @@ def on_elements(op: "Seen") -> tuple[Need, ...]:
     return tuple(rowwise(op.height, source) for source in op.sources)
 
 
-def filter_height(op: "Seen", operand: int) -> int:
-    """Return the height of a filter stored as (..., height, width, channels)."""
+def filter_rows(op: "Seen", operand: int) -> int:
+    """Return the rows of a filter stored as (..., height, width, channels)."""
     shape = op.shapes[operand] if operand < len(op.shapes) else ()
     if len(shape) != 4:
         raise InputError(f"{op.name}: its filter has shape {list(shape)}; expected four axes")
-    return shape[1]
+    return op.along(shape[1], shape[2])
+
+
+def row_stride(op: "Seen") -> int:
+    """Return the stride along the rows of an operator whose options begin with padding."""
+    return op.along(op.options.i32(_STRIDE_H), op.options.i32(_STRIDE_W))
 
 
 def windowed(op: "Seen", size: int, dilation: int = 1) -> tuple[Need, ...]:
     """Return the needs of an operator whose options begin with padding and strides."""
-    stride, source = op.options.i32(_STRIDE_H), op.sources[0]
+    stride, source = row_stride(op), op.sources[0]
     if stride < 1 or size < 1 or dilation < 1:
         raise InputError(
             f"{op.name}: stride {stride}, filter height {size} and dilation {dilation} must "

@@ -17,9 +17,9 @@ _EXACT = 2**53
 
 def _by_rows(op: Seen) -> tuple[Need, ...]:
     amounts = op.constant(_AMOUNTS)
-    if len(amounts) != 8:
-        raise UnsupportedError(f"{op.kind} is computed row by row for four axes only")
-    return (shifted(op.height, op.sources[0], amounts[2]),)
+    if op.axis is None or len(amounts) != 2 * len(op.shapes[0]):
+        raise UnsupportedError(f"{op.kind} by amounts that are not in the file")
+    return (shifted(op.height, op.sources[0], amounts[2 * op.axis]),)
 
 
 def _far(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr | None:

@@ -16,7 +16,16 @@ from tvm_serenity.kernels.dynamic_records import DynamicTransposed
 from tvm_serenity.kernels.records import TransposedConvolution
 from tvm_serenity.operators import dynamic_transposed as dynamic
 from tvm_serenity.operators.dynamic_range import bias_of, limits_of, weights_of
-from tvm_serenity.operators.needs import SAME, Need, Range, Seen, clipped, filter_height, rowwise
+from tvm_serenity.operators.needs import (
+    SAME,
+    Need,
+    Range,
+    Seen,
+    clipped,
+    filter_rows,
+    row_stride,
+    rowwise,
+)
 from tvm_serenity.operators.parts import (
     IntegerMeaning,
     LayerFacts,
@@ -190,7 +199,7 @@ def _by_rows(op: Seen) -> tuple[Need, ...]:
 
     Row ``y`` needs inputs ``i`` with ``0 <= y + before - i * stride < size``.
     """
-    size, stride = filter_height(op, _WEIGHTS), op.options.i32(_STRIDE_H)
+    size, stride = filter_rows(op, _WEIGHTS), row_stride(op)
     if stride < 1:
         raise UnsupportedError(f"its stride {stride} must be at least 1")
     before = cut_before(op.height, size, stride, op.options.u8(_PADDING) == SAME)

@@ -32,7 +32,7 @@ class Windows:
 
 def pooled_by_rows(op: Seen) -> tuple[Need, ...]:
     """Return the rows that a pool needs."""
-    return windowed(op, op.options.i32(_FILTER_H))
+    return windowed(op, op.along(op.options.i32(_FILTER_H), op.options.i32(_FILTER_W)))
 
 
 def read_windows(scene: Scene) -> Windows:

@@ -74,7 +74,9 @@ class Emitter:
                     self.whole[feature] = self.in_shape(param, network.features[feature].shape)
                 for op in self.found.schedule.order:
                     self.call(banded.calls[op])
-                result = self.builder.emit_output(self.whole[network.outputs[0]])
+                (made,) = network.outputs
+                stored = self.in_shape(self.whole[made], self.rows.shape(made))
+                result = self.builder.emit_output(stored)
             self.builder.emit_func_output(result)
         return relax.transform.CanonicalizeBindings()(self.builder.finalize())
 
@@ -107,7 +109,10 @@ class Emitter:
             arguments.insert(position, self.shaped(self.full(feature), param))
         features = self.rows.network.features
         types = [
-            relax.TensorType(features[made].shape, features[made].dtype) for made in layer.outputs
+            relax.TensorType(compat.buffer_shape(param), features[made].dtype)
+            for param, made in zip(
+                kernel.whole.params[-len(layer.outputs) :], layer.outputs, strict=True
+            )
         ]
         variable = self.builder.add_func(_bare(kernel.whole), f"{kernel.name}_row")
         single = len(types) == 1
@@ -115,7 +120,7 @@ class Emitter:
         made = self.builder.emit(call)
         for index, feature in enumerate(layer.outputs):
             part = made if single else self.builder.emit(relax.TupleGetItem(made, index))
-            self.whole[feature] = part
+            self.whole[feature] = self.in_shape(part, features[feature].shape)
 
     def full(self, feature: int) -> Any:
         """Return an unsplit tensor."""

@@ -18,10 +18,12 @@ from tvm import relax, tirx
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.graph import Graph, Op, Role
+from tvm_serenity.graph.row_axes import row_axes, upright
 from tvm_serenity.kernels.lean import lean, may_change
 from tvm_serenity.kernels.row_schedule import scheduled
 from tvm_serenity.kernels.row_sums import RowSums, row_sums
 from tvm_serenity.kernels.rows import RowKernel, RowParam, has_rows, row_kernel, row_tables
+from tvm_serenity.kernels.upright import stood_up
 from tvm_serenity.operators.needs import Need, Range, everything
 from tvm_serenity.relax.compiled import compiled_here
 from tvm_serenity.relax.copied_results import with_copied_constants
@@ -72,6 +74,14 @@ class RowModule:
     region: BoundGraph
     lowered: tvm.IRModule
 
+    def shape(self, feature: int) -> tuple[int, ...]:
+        """Return the shape of an input or output in the module; features stand upright."""
+        tensor = self.tensor_of[feature]
+        if feature in self.results:
+            tensor = self.region.results[self.results.index(feature)]
+        stored = None if tensor is None else self.region.graph.tensors[tensor].shape
+        return self.network.features[feature].shape if stored is None else stored
+
     @cached_property
     def library(self) -> tvm.runtime.Module:
         """``lowered``, compiled for this machine."""
@@ -105,12 +115,14 @@ class _Reader:
         self.uncut = uncut
         self.region = region
         self.graph: Graph = region.graph
+        axes = zip(self.graph.tensors, row_axes(self.graph), strict=True)
+        self.shapes = [upright(tensor.shape or (), axis) for tensor, axis in axes]
+        self.shapes = [self.shape_of(t) for t in range(len(self.shapes))]
+        self.standing: dict[tuple[Any, ...], tuple[str, Any]] = {}
         self.cut: dict[tuple[Any, ...], RowKernel | RowSums | UnsupportedError] = {}
-        self.tables: dict[Any, tuple[int, ...]] = {}
+        self.tables: dict[str, tuple[int, ...]] = {}
         self.alias: dict[int, int] = {}
         self.sums: list[Feature] = []
-        self.shapes = [t.shape or () for t in self.graph.tensors]
-        self.shapes = [self.shape_of(t) for t in range(len(self.shapes))]
 
     def shape_of(self, tensor: int) -> tuple[int, ...]:
         """Return the shape of a tensor; of an input that is read as an image, the image's."""
@@ -179,13 +191,23 @@ class _Reader:
         outputs = tuple(number[t] for t in op.outputs)
         name, source = variable.name_hint, self.module[variable]
         has = any(self.height(t) > 1 for t in (*read, *op.outputs))
-        cut = self.by_rows(variable, data, values, op) if has else UnsupportedError("")
+        cut: RowKernel | RowSums | UnsupportedError = UnsupportedError("")
+        stands = name, source
+        if has:
+            made = range(len(arguments), len(source.params))
+            at = dict(zip((*data, *made), (*read, *op.outputs), strict=False))
+            try:
+                stands = self.upright(variable, at)
+                cut = self.by_rows(*stands, data, values, op)
+            except UnsupportedError as reason:
+                cut = reason
         if isinstance(cut, RowSums):
             kept = (*inputs, len(number) + len(self.sums), *outputs)
-            return self.summed(op, cut, kept, (name, source))
+            return self.summed(op, cut, kept, stands)
         if isinstance(cut, RowKernel):
             needs = tuple(_need(cut, position) for position in data)
             layer = Layer(op.name, op.kind, inputs, outputs, needs)
+            name, source = stands
             return [(layer, LayerKernel(name, data, constants, rows=cut, source=source))]
         whole = Layer(op.name, op.kind, inputs, outputs, (None,) * len(inputs), whole=str(cut))
         kernel = lean(source)
@@ -233,9 +255,26 @@ class _Reader:
             raise UnsupportedError(f"op {op.name!r}: an argument is not a single tensor")
         return value
 
+    def upright(self, variable: relax.GlobalVar, at: Mapping[int, int]) -> tuple[str, Any]:
+        """Return a kernel on tensors by rows, and its name; ``at``: the tensors of its parameters.
+
+        Raises :class:`UnsupportedError` if it cannot read or write them so.
+        """
+        changed = {i: self.shapes[t] for i, t in at.items()}
+        changed = {i: s for i, s in changed.items() if s != (self.graph.tensors[at[i]].shape or ())}
+        if not changed:
+            return variable.name_hint, self.module[variable]
+        key = (variable, *sorted(changed.items()))
+        if key not in self.standing:
+            others = sum(known[0] is variable for known in self.standing)
+            name = f"{variable.name_hint}_by_rows{others or ''}"
+            self.standing[key] = name, stood_up(self.module[variable], changed)
+        return self.standing[key]
+
     def by_rows(
         self,
-        variable: relax.GlobalVar,
+        name: str,
+        kernel: tirx.PrimFunc,
         data: tuple[int, ...],
         values: Mapping[int, Array],
         op: Op,
@@ -244,15 +283,14 @@ class _Reader:
 
         ``values``: its constants. Kernels that read rows through a table are cached per table.
         """
-        kernel = self.module[variable]
-        if variable not in self.tables:
+        if name not in self.tables:
             known = may_change(kernel) and bool(values)
-            self.tables[variable] = row_tables(kernel, data) if known else ()
-        tables = {i: values[i] for i in self.tables[variable]}
-        key = (variable, data, *(table.tobytes() for table in tables.values()))
+            self.tables[name] = row_tables(kernel, data) if known else ()
+        tables = {i: values[i] for i in self.tables[name]}
+        key = (name, data, *(table.tobytes() for table in tables.values()))
         if key not in self.cut:
-            if variable.name_hint in self.uncut:
-                self.cut[key] = UnsupportedError(self.uncut[variable.name_hint])
+            if name in self.uncut:
+                self.cut[key] = UnsupportedError(self.uncut[name])
             elif len(op.outputs) == 1:
                 made = kernel_by_rows(kernel, data, tables)
                 if isinstance(made, RowKernel) and made.complete and not self.complete:

@@ -105,7 +105,7 @@ class _StepEmitter(Emitter):
                 self.arrive(given)
                 for op in self.found.schedule.order:
                     self.call(self.found.banded.calls[op])
-                results = [self.result(f) for f in outputs]
+                results = [self.in_shape(self.result(f), self.rows.shape(f)) for f in outputs]
                 results += [value for f, known, _ in kept for value in self.kept(f, known)]
                 made = self.builder.emit_output(relax.Tuple(results))
             self.builder.emit_func_output(made)

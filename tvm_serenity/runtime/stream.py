@@ -45,7 +45,7 @@ def run_windows(made: SlidingModule, seed: int = 0, count: int = WINDOWS) -> Win
     whole = relax.VirtualMachine(made.read.library, tvm.cpu())
     steady = made.found.steady
     source, height = steady.network.inputs[0], steady.network.rows(steady.source)
-    shape = steady.network.features[source].shape
+    shape = made.read.shape(source)
     states: list[Any] = [
         np.full(known.shape, known.initial, known.dtype)
         for known in made.kept[len(made.kept) - len(steady.states) :]

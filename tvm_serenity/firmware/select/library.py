@@ -57,7 +57,7 @@ def library_calls(
     if isinstance(spec, Dense):
         if rows is not None:
             raise NotCovered("does not support dense layers by rows")
-        spec = _as_convolution(spec)
+        spec = spec.pointwise
     if not isinstance(spec, Convolution):
         raise NotCovered(NONE)
     _check_layout(spec, rows)
@@ -87,24 +87,6 @@ def plain_layer(
         raise NotCovered("supports only layers with one kernel for all rows")
     slots = () if rows is None else tuple(slot.parameter for slot in rows.slots)
     return PlainLayer(spec, shape, slots, rows is not None, core.vectors)
-
-
-def _as_convolution(spec: Dense) -> Convolution:
-    """Return a dense layer as a 1x1 convolution of one row."""
-    return Convolution(
-        "NHWC",
-        ((1, 1, spec.rows, spec.inputs),),
-        spec.dtype,
-        (1, 1, spec.inputs, spec.units),
-        spec.weight_dtype,
-        (1, 1),
-        (0, 0, 0, 0),
-        (1, 1),
-        1,
-        0,
-        spec.weight_zero,
-        spec.requantise,
-    )
 
 
 def _check_layout(spec: Convolution, rows: RowKernel | None) -> None:
