@@ -1,5 +1,6 @@
 """The axis of rows: time and tokens as rows, with the bytes of the tensors as they are."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from tests.conformance.builder import Net
 from tests.conformance.networks.parts import rows_back, rows_folded
 from tests.conformance.quantise import integer_file, ranges
 from tests.quantize.running import REFERENCE
+from tests.rows.nets import needs_host
+from tvm_serenity import firmware
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.frontends.tflite_rows import network_of
@@ -171,6 +174,15 @@ def test_a_row_of_another_axis_is_seen(tmp_path: Path, monkeypatch: pytest.Monke
         patch.setattr(needs.Seen, "along", lambda _self, height, _width: height)
         wrong = _windows(network_of(model))
     assert wrong != _windows(_of_kernels(path))
+
+
+@needs_host
+@pytest.mark.parametrize("how", [{"rows": 1, "stream_input": True}, {"sliding": 2}])
+def test_firmware_takes_steps_of_time_one_by_one(how: dict[str, Any], tmp_path: Path) -> None:
+    path, _ = _file(_beats, tmp_path)
+    built = firmware.build(path, "mps2-an386", firmware.Settings(name="net", time_limit_s=1, **how))
+    assert built.facts["check"]["tensors"] > 20
+    assert re.search(rb"_ROWS +24\b", built.files["net_model.h"])
 
 
 def _of_kernels(path: Path) -> Network:

@@ -22,11 +22,10 @@ from tvm_serenity.frontends._tflite_schema import (
     SubgraphField,
     TensorField,
 )
+from tvm_serenity.graph.row_axes import free_axis
 
 _SCALE, _ZERO_POINT = 2, 3
 """Fields of the FlatBuffers table QuantizationParameters."""
-IMAGE_RANK = 4
-"""Rank of a tensor that has rows: batch, rows, columns, channels."""
 _INTEGERS = {"int32", "uint8", "int64", "int16", "int8", "int4"}
 
 
@@ -152,10 +151,11 @@ def _of_edge(edge: Edge) -> dict[str, float]:
 
 
 def _rows(program: Program, edge: Edge) -> dict[str, float]:
-    """Of an input whose rows arrive: an image's second axis are the rows; others are one row."""
+    """Of an input whose rows arrive; a vector's are those of the tensor that has its bytes."""
     if program.fed is None:
         return {}
-    rows = edge.shape[1] if len(edge.shape) == IMAGE_RANK else 1
+    axis = free_axis(edge.shape)
+    rows = program.fed.rows if axis is None else edge.shape[axis]
     size = math.prod(edge.shape) * np.dtype(edge.dtype).itemsize
     found: dict[str, float] = {"ROWS": rows, "ROW_BYTES": size // rows}
     if program.moving is not None:
