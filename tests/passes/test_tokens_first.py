@@ -107,3 +107,67 @@ def test_a_permuted_product_reads_what_the_transpose_would_have_written(model: P
     wrong = permuted(kernel, {0: SWAPPED, 2: SWAPPED})  # reads the stored keys as the file's
     misread = [stored[0], stored[1].reshape(shapes[1])]
     assert not np.array_equal(run(wrong, misread, expected.shape), expected)
+
+
+def qdq_attention(path: Path) -> Path:
+    """An ONNX block of two heads as onnxruntime quantises it: its softmax stays in float."""
+    onnx = pytest.importorskip("onnx")
+    quantization = pytest.importorskip("onnxruntime.quantization")
+    rng, make, shape = np.random.default_rng(2), onnx.helper, [1, TOKENS, WIDE]
+    nodes: list[Any] = []
+    constants: list[Any] = []
+
+    def constant(array: Any) -> str:
+        constants.append(onnx.numpy_helper.from_array(np.asarray(array), f"c{len(constants)}"))
+        return str(constants[-1].name)
+
+    def op(kind: str, *inputs: str, **attributes: Any) -> str:
+        nodes.append(make.make_node(kind, inputs, [f"v{len(nodes)}"], **attributes))
+        return str(nodes[-1].output[0])
+
+    def dense(x: str) -> str:
+        weights = rng.normal(0, WIDE**-0.5, (WIDE, WIDE)).astype(np.float32)
+        return op("MatMul", x, constant(weights))
+
+    def parted(x: str, axes: list[int]) -> str:
+        apart = constant(np.array([1, TOKENS, 2, WIDE // 2]))
+        return op("Transpose", op("Reshape", dense(x), apart), perm=axes)
+
+    x = dense("x")
+    q, k, v = parted(x, [0, 2, 1, 3]), parted(x, [0, 2, 3, 1]), parted(x, [0, 2, 1, 3])
+    scores = op("Mul", op("MatMul", q, k), constant(np.float32(0.5)))
+    y = op("Transpose", op("MatMul", op("Softmax", scores), v), perm=list(SWAPPED))
+    y = op("Add", x, dense(op("Reshape", y, constant(np.array(shape)))))
+    sides = [make.make_tensor_value_info(name, 1, shape) for name in ("x", y)]
+    graph = make.make_graph(nodes, "attention", sides[:1], sides[1:], constants)
+    given = make.make_model(graph, opset_imports=[make.make_opsetid("", 17)], ir_version=8)
+    draws = [{"x": rng.normal(size=shape).astype(np.float32)} for _ in range(4)]
+
+    class Drawn(quantization.CalibrationDataReader):  # type: ignore[misc,name-defined]
+        def get_next(self) -> Any:
+            return draws.pop() if draws else None
+
+    form = quantization.QuantFormat.QDQ
+    quantization.quantize_static(
+        given, path, Drawn(), quant_format=form, activation_type=quantization.QuantType.QInt8
+    )
+    return path
+
+
+def test_quantised_onnx_models_with_a_softmax_in_float(tmp_path: Path) -> None:
+    from tvm_serenity.relax.rows_read import read_rows
+
+    module = to_relax(qdq_attention(tmp_path / "qdq.onnx"))
+    given = prepared(module, Steps(layout="given"), "llvm")
+    ready = prepared(module, Steps(layout="last", tokens=True), "llvm")
+    assert (transposes(given.changed), transposes(ready.changed)) == (4, 0)
+    rows = read_rows(ready.plain, "net").network
+    assert sum(None in one.needs and one.splits for one in rows.layers) == 2
+    made_output = rows.producer[rows.outputs[0]]
+    assert [i for i, one in enumerate(rows.layers) if one.whole] in ([], [made_output])
+    x = tvm.runtime.tensor(np.random.default_rng(5).normal(size=(1, TOKENS, WIDE)).astype("f4"))
+    results = [
+        tvm.relax.VirtualMachine(tvm.compile(one.kernels, target="llvm"), tvm.cpu())["main"](x)
+        for one in (given, ready)
+    ]
+    assert np.array_equal(results[0].numpy(), results[1].numpy())

@@ -84,6 +84,9 @@ class _Writer:
     images: dict[Any, Any] = field(default_factory=dict)
     shaped: dict[Any, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.parameters = {param for param in self.new if _tokens(param) is not None}
+
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
         """Write one binding, as an image if possible."""
         reshapes = compat.is_call(value) and compat.op_name(value) == "relax.reshape"
@@ -163,7 +166,7 @@ class _Writer:
                 shape = compat.static_shape(source.ty, "source")
                 return len(shape) == 4 and shape[:2] == _image_shape(expr)[:2]
             expr = source
-        return expr in self.images
+        return expr in self.images or expr in self.parameters
 
     def image(self, expr: relax.Expr) -> Any:
         """Return the image of a sequence."""

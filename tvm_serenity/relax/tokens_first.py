@@ -8,6 +8,7 @@ it (``kernels/permuted.py``), and a row of each tensor is a token, so that bands
 one another. The arithmetic of each element is unchanged.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,7 @@ from tvm_serenity.kernels.loops import blocks_of, is_reduction
 from tvm_serenity.kernels.permuted import SWAPPED, permuted
 from tvm_serenity.kernels.records import BatchMatmul
 from tvm_serenity.kernels.spec_read import kind_of
+from tvm_serenity.operators import RELAX
 from tvm_serenity.relax.bindings import bindings, dataflow_main, rewritten
 
 RANK = 4
@@ -120,7 +122,9 @@ class _Writer:
     def by_tokens(self, var: relax.Var, call: relax.Call) -> Any:
         """Return the call of a kernel on tokens before heads, None outside of attention."""
         kernel = _kernel(self.mod, call)
-        arguments = compat.kernel_arguments(call) if kernel is not None else []
+        if kernel is None:
+            return self.of_scores(call)
+        arguments = compat.kernel_arguments(call)
         first = next((a for a in arguments if isinstance(a, relax.Var) and _has_heads(a)), None)
         if first is None or not (self.within & {var, first} or _product(self.mod, call)):
             return None
@@ -138,6 +142,21 @@ class _Writer:
         shape = compat.static_shape(call.ty, "result")
         ty = relax.TensorType([shape[axis] for axis in SWAPPED], compat.dtype_name(call.ty))
         return relax.call_tir(variable, relax.Tuple(stored), ty)
+
+    def of_scores(self, call: relax.Call) -> Any:
+        """Return an operator between products, on elements or a softmax; None for others."""
+        known, source = RELAX.get(compat.op_name(call)), call.args[0] if call.args else None
+        softmax = isinstance(call.attrs, op_attrs.SoftmaxAttrs)
+        if not softmax and (known is None or not known.maps):
+            return None
+        if source not in self.within or (softmax and int(call.attrs.axis) % RANK != RANK - 1):
+            return None
+        if not _has_heads(source) or self.as_swapped(source) is None:
+            return None
+        if any(math.prod(compat.static_shape(a.ty, "operand")) != 1 for a in call.args[1:]):
+            return None
+        others = [self.given(argument) for argument in call.args[1:]]
+        return compat.call_like(call, [self.as_swapped(source), *others])
 
     def stored(self, expr: relax.Expr) -> tuple[Any, tuple[int, ...] | None]:
         """Return a tensor as it is stored, and its axes (None: as the file has them)."""

@@ -1,0 +1,81 @@
+"""Transformers token by token: arenas beside what a block must keep, and instructions.
+
+    KERAS_PYTHON=PYTHON python benchmarks/transformers.py [--rows 2] [--time-limit 40] [--run]
+        [NAME...]
+
+The networks are those of ``keras_transformers.py``, which the Python that ``KERAS_PYTHON`` names
+writes (it has tensorflow). A block must keep its input, keys and values: three times tokens times
+channels bytes. Arenas: unsplit, and in bands of so many rows. With ``--run``, the unsplit build and
+the one in bands run in QEMU, and every tensor is compared.
+"""
+
+import argparse
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from firmware_rows import measured
+
+from tvm_serenity import load, schedule
+from tvm_serenity.commands.rows import network_of
+from tvm_serenity.rows.limits import Limits
+from tvm_serenity.rows.split import heights_of
+from tvm_serenity.rows.stream import stream
+
+HERE = Path(__file__).resolve().parent
+
+
+def written(folder: str, names: list[str]) -> list[Path]:
+    """Return the networks' files."""
+    python = os.environ.get("KERAS_PYTHON")
+    if python is None:
+        raise SystemExit("KERAS_PYTHON names no Python; set it to one that has tensorflow")
+    script = str(HERE / "keras_transformers.py")
+    subprocess.run([python, script, folder, *names], check=True, capture_output=True)
+    return sorted(Path(folder).glob("*.tflite"))
+
+
+def arenas(path: Path, rows: int, limits: Limits) -> str:
+    """Return the arenas of a network as cells of a table."""
+    network = network_of(str(path), {}, False)
+    given = network.features[network.inputs[0]]
+    kept, widest = 3 * given.size_bytes, max(f.row_bytes for f in network.features)
+    found = stream(network, heights_of(network, rows), limits=limits)
+    found.check()
+    unsplit = schedule(load(path).graph).peak_bytes
+    bound, share = found.lower_bound_bytes, found.arena_bytes / unsplit
+    cells = (unsplit, kept, int(1.1 * kept) + 4 * widest, found.arena_bytes, bound)
+    return (
+        f"{' | '.join(f'{cell:,}' for cell in cells)} | {share:.2f} | {len(found.banded.calls):,}"
+    )
+
+
+def instructions(path: Path, rows: int) -> str:
+    """Return the instructions of both builds as cells of a table."""
+    (whole, _), (banded, _) = measured(path, None), measured(path, rows)
+    counts = [one["instructions"] / 1e6 for one in (whole, banded)]
+    return f" | {counts[1]:.1f} / {counts[0]:.1f} | {counts[1] / counts[0]:.2f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--rows", type=int, default=2)
+    parser.add_argument("--time-limit", type=float, default=40.0)
+    parser.add_argument("--run", action="store_true")
+    given = parser.parse_args()
+    more = " | instructions (million), rows / unsplit | ratio" if given.run else ""
+    print(
+        "| network | unsplit | input, keys and values | target | rows | bound | of unsplit | "
+        f"operators{more} |\n|{'---|' * (10 if given.run else 8)}"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for path in written(folder, given.names):
+            row = arenas(path, given.rows, Limits(given.time_limit))
+            row += instructions(path, given.rows) if given.run else ""
+            print(f"| {path.stem} | {row} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
