@@ -111,7 +111,7 @@ class BuildOutput(NamePrefix, Directory):
         PROJECT,
         Option(
             flag="--format",
-            help="Write a project, or the format of another build system.",
+            help="Write a project, the format of another build system, or the model as data: blob.",
             choices=FORMATS,
             conflicts=(
                 *not_in_steps("incremental inference is written as a project"),

@@ -39,6 +39,19 @@ def project_bytes(program: Program, layout: Layout) -> int:
     return _linked(files, entries, layout.board) - program.constant_bytes
 
 
+_SECTIONS = """\
+SECTIONS
+{
+  .text : { *(.text*) }
+  .rodata : { *(.rodata*) *(.srodata*) }
+  .ARM.exidx : { *(.ARM.exidx*) *(.ARM.extab*) }
+  .data : { *(.data*) *(.sdata*) }
+  .bss : { *(.bss*) *(.sbss*) *(COMMON) end = .; _end = .; __end = .; }
+}
+"""
+"""A linker script without memories: code is measured, and never loaded."""
+
+
 @dataclass(frozen=True)
 class Instructions:
     """Instructions in QEMU: of a run of the blob, and of the project."""
@@ -88,10 +101,12 @@ def _linked(files: Mapping[str, bytes], entries: Sequence[str], board: Board) ->
         for name, data in files.items():
             (folder / name).write_bytes(data)
         kept = [f"-Wl,-u,{entry}" for entry in entries]
+        (folder / "code.ld").write_text(_SECTIONS)
         words = [*flags(board).split(), *COMMON.split(), *kept, f"-Wl,-e,{entries[0]}"]
         sources = [name for name in files if name.endswith(".c")]
+        link = [*linked(board).split(), "-Tcode.ld", "-lm"]
         done = subprocess.run(
-            [*compiler, *words, *sources, *linked(board).split(), "-lm", "-o", "code.elf"],
+            [*compiler, *words, *sources, *link, "-o", "code.elf"],
             cwd=folder,
             capture_output=True,
             text=True,
