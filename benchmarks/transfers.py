@@ -1,13 +1,14 @@
 """Bytes executed against estimated: firmware on this machine with a port that counts.
 
-    python benchmarks/transfers.py [networks] [exact] [--only PART] [--json FILE]
+    python benchmarks/transfers.py [networks] [cells] [exact] [--only PART] [--json FILE]
 
-``networks``: zoo networks and shared models in seven capacities of fast memory each: three below
-what the largest operator needs, and four from there to below the least peak (of chains, where both
-are the same: above it). The firmware runs with every tensor compared, in memory that is poisoned
-outside of lifetimes. ``exact``: 300 random networks, whose least bytes CP-SAT proves, for policies
-that evict and for ``direct``. Prints Markdown; ends with status 1 where a figure differs, or where
-another policy or placement costs less.
+``networks``: zoo networks and shared models in five capacities of fast memory each: half of what
+the largest operator needs, and four from there to below the least peak (of chains, where both are
+the same: above it). The firmware runs with every tensor compared, in memory that is poisoned
+outside of lifetimes. ``cells``: SERENITY's nine cells in 256 KB, by order. ``exact``: 300 random
+networks, whose least bytes CP-SAT proves, for policies that evict and for ``direct``. Prints
+Markdown; ends with status 1 where a figure differs, or where another policy or placement costs
+less.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from tests.plan.banked_greedy import banked_greedy
 from tests.random_graphs import random_graph
 from tvm_serenity.boards import board
 from tvm_serenity.firmware.c_names import identifier
-from tvm_serenity.firmware.check.host_run import rehearse
+from tvm_serenity.firmware.check.host_run import Rehearsed, rehearse
 from tvm_serenity.firmware.check.report import host_build
 from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.compile.driver import NetworkCompiler, checked
@@ -44,9 +45,12 @@ from tvm_serenity.graph import Graph
 from tvm_serenity.memory import LiveRange, live_ranges, peak_bytes
 from tvm_serenity.offchip import Subject, simulate, trace_of
 from tvm_serenity.offchip.direct import direct_use
+from tvm_serenity.offchip.figure import geometric_mean
 from tvm_serenity.offchip.policies import DIRECT
 from tvm_serenity.offchip.transfers import TransferPlan, transfer_plan
 from tvm_serenity.offchip.transfers.solve import executable
+from tvm_serenity.options.memory import BEST
+from tvm_serenity.papers.networks import CELLS
 from tvm_serenity.plan import Buffer, PlanOptions, Region
 from tvm_serenity.plan import plan as place
 from tvm_serenity.schedule import schedule
@@ -84,9 +88,8 @@ def network_rows(name: str, spec: str) -> Iterator[dict[str, Any]]:
     module = opened(path, settings).module
     maker = NetworkCompiler(module, identifier(name), target, settings)
     need, most = span_of(maker, settings)
-    below = [need * share // 4 // 16 * 16 for share in (1, 2, 3)]
     above = [need + (most - need) * point // POINTS // 16 * 16 for point in range(POINTS)]
-    for capacity in (*below, *above):
+    for capacity in (need // 32 * 16, *above):
         made = maker.unsplit(replace(settings, fast_memory_bytes=capacity))
         yield {"network": name, **executed(made, Layout(target))}
 
@@ -101,11 +104,10 @@ def span_of(maker: NetworkCompiler, settings: Settings) -> tuple[int, int]:
     return need, peak if peak > need else need * 3 // 2
 
 
-def executed(made: Compiled, layout: Layout) -> dict[str, Any]:
-    """Return the figures of one program after a run; the run raises for a wrong tensor or count."""
+def run_of(made: Compiled, layout: Layout) -> Rehearsed:
+    """Return the run of a program on this machine; it raises for a wrong tensor or count."""
     checked(made)
-    plan, program = made.transfers, made.program
-    assert plan is not None
+    program = made.program
     texts = project(program, layout)
     written = {
         TRIAL: trial_source(program, False).encode(),
@@ -113,7 +115,14 @@ def executed(made: Compiled, layout: Layout) -> dict[str, Any]:
         MACROS: macros_source(program, []).encode(),
     }
     with host_build(program, {**texts, **written}, {}) as started:
-        ran = rehearse(started.library, texts, reference(made))
+        return rehearse(started.library, texts, reference(made))
+
+
+def executed(made: Compiled, layout: Layout) -> dict[str, Any]:
+    """Return the figures of one program after a run."""
+    plan, program = made.transfers, made.program
+    assert plan is not None
+    ran = run_of(made, layout)
     subject, capacity = Subject(plan.graph, passes=plan.passes), plan.capacity_bytes
     trace = trace_of(subject, None, executable(plan.alignment_bytes))
     use = direct_use(trace, capacity)
@@ -259,6 +268,32 @@ def networks(only: str) -> list[dict[str, Any]]:
     return rows
 
 
+def cells() -> list[dict[str, Any]]:
+    """Print the executed bytes of SERENITY's nine cells in 256 KB by order; return the rows."""
+    print("| cell | compulsory | given order | least order | rewritten | times less |")
+    print("|---|---|---|---|---|---|")
+    rows, target = list[dict[str, Any]](), board(BOARD)
+    for name, spec in CELLS.items():
+        settings = Settings(name="net", check=False, fast_memory_bytes=256 << 10)
+        maker = NetworkCompiler(opened(spec, settings).module, identifier(name), target, settings)
+        moved = []
+        for order, rules in (("given", ""), (BEST, ""), (BEST, "all")):
+            made = maker.unsplit(replace(settings, order=order, rewrite=rules))
+            assert made.transfers is not None
+            copied = run_of(made, Layout(target)).transferred_bytes or 0
+            moved.append(copied + made.transfers.direct_bytes)
+        given, *others = moved
+        compulsory = made.transfers.compulsory_bytes
+        times = None if given == compulsory else given / min(others)
+        rows.append({"cell": name, "bytes": moved, "times": times})
+        figures = " | ".join(f"{value:,}" for value in (compulsory, *moved))
+        print(f"| {name} | {figures} | {'' if times is None else f'{times:.2f}'} |", flush=True)
+    known = [row["times"] for row in rows if row["times"] is not None]
+    print(f"\ngeometric mean of {len(known)} cells with capacity traffic: ", end="")
+    print(f"{geometric_mean(known):.2f}")
+    return rows
+
+
 def exact(count: int = 300) -> list[dict[str, Any]]:
     """Print how far plans are from the least bytes, with and without access in place."""
     rows = [row for seed in range(count) for row in (*evicting(seed), in_place(seed))]
@@ -306,14 +341,17 @@ def beside(plan: TransferPlan, least: int) -> dict[str, Any]:
 def main() -> None:
     """Print the tables that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[[], "networks", "exact"])
+    parser.add_argument("parts", nargs="*", choices=[[], "networks", "cells", "exact"])
     parser.add_argument("--only", default="", help="networks with this in their names")
     parser.add_argument("--json", type=Path, help="write the rows here")
     given = parser.parse_args()
     rows = networks(given.only) if "networks" in (given.parts or ["networks"]) else []
+    nine = cells() if "cells" in (given.parts or ["cells"]) else []
     found = exact() if "exact" in (given.parts or ["exact"]) else []
     if given.json is not None:
-        given.json.write_text(json.dumps({"networks": rows, "exact": found}, indent=1))
+        given.json.write_text(
+            json.dumps({"networks": rows, "cells": nine, "exact": found}, indent=1)
+        )
     rivals = [(row, row[f"{key}_bytes"]) for row in rows for key in RIVALS]
     above = any(cost is not None and row["executed_bytes"] > cost for row, cost in rivals)
     if above or any(row["executed_bytes"] != row["estimated_bytes"] for row in rows):

@@ -111,6 +111,17 @@ def test_any_fast_memory_is_enough(size: int, monkeypatch: Patch) -> None:
     assert found["direct_bytes"] > 0
 
 
+@needs_host
+def test_sums_in_the_bytes_of_another_tensor_are_copied(monkeypatch: Patch) -> None:
+    """Rewriting sums into the bytes of a tensor, which is then evicted under its later name."""
+    monkeypatch.setattr(image, "linkable", lambda _family: False)
+    how = Settings(fast_memory_bytes=9000, name="net", rewrite="all")
+    project = build("zoo:darts-normal-cell?channels=16&size=8", "mps2-an386", how)
+    found = project.facts["transfers"]
+    assert project.metadata["transferred_bytes"] == found["copied_bytes"] > 0
+    assert project.facts["check"]["tensors"] == len(project.metadata["steps"])
+
+
 def test_accesses_in_slow_memory_are_those_of_the_plan() -> None:
     settings = Settings(fast_memory_bytes=600, name="net", check=False)
     found = NetworkCompiler(skips(), "net", board("mps2-an386"), settings).unsplit(settings)

@@ -7,6 +7,7 @@ from tvm import te, tirx
 from tests.firmware.test_transfers import skips
 from tvm_serenity.boards import board
 from tvm_serenity.firmware.compile.driver import NetworkCompiler
+from tvm_serenity.firmware.compile.model import opened
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.kernels.passes import passes
 
@@ -53,3 +54,14 @@ def test_kernels_of_a_network() -> None:
     # 1x1 to 4 and 6 channels, 3x3 to 6 and 8; a result is written once
     taps = [4, 6, 6, 9 * 6, 9 * 8, 9 * 8]
     assert sorted(tuple(one) for one in convolved.values()) == [(n, 1) for n in taps]
+
+
+def test_results_in_parts_have_one_parameter() -> None:
+    """Rewriting makes operators whose result is also known by its parts."""
+    settings = Settings(fast_memory_bytes=4_000_000, check=False, rewrite="all")
+    network = opened("zoo:randwire?channels=8&size=8&seed=12", settings).module
+    made = NetworkCompiler(network, "net", board("mps2-an386"), settings).unsplit(settings)
+    assert made.transfers is not None
+    ops = made.transfers.graph.ops
+    assert any(len(op.outputs) > 1 for op in ops)
+    assert {op for op, _, _ in made.transfers.passes} <= set(range(len(ops)))

@@ -14,6 +14,7 @@ from tests.large_graphs import layered, training
 from tests.random_graphs import random_graph
 from tvm_serenity.boards import board
 from tvm_serenity.explain import Claim, Measure, fit_claims, measures_of, needs_of, peak_claims
+from tvm_serenity.explain.memories import memories_claims
 from tvm_serenity.explain.rows import FinestBands, finest_bands, floor_claims
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.tflite_file import TfliteFile
@@ -21,6 +22,8 @@ from tvm_serenity.frontends.tflite_rows import network_of
 from tvm_serenity.graph import is_order
 from tvm_serenity.graph.text import dump, parse
 from tvm_serenity.memory import profile
+from tvm_serenity.offchip.transfers import transfer_plan
+from tvm_serenity.offchip.transfers.solve import executable
 from tvm_serenity.rows.bound import check_bound, rows_bound
 from tvm_serenity.schedule import naive_peak, schedule
 from tvm_serenity.search.deadline import within
@@ -118,6 +121,38 @@ def test_swiftnet_in_words(shared: Path) -> None:
     (conflict,) = by_kind(on_board, "conflict")
     assert conflict["tensors"] == ["input", "split"]
     assert by_kind(on_board, "way-out")[0]["measures"] == ["all-three"]
+
+
+def test_two_memories_have_the_bytes_of_the_transfer_plan() -> None:
+    wide = parse("""
+    graph wide
+    input x[90000]
+    a: x -> a[200000]
+    b: a -> b[150000]
+    c: b -> c[120000]
+    d: a c -> d[64]
+    output d
+    """)
+    order = (0, 1, 2, 3)
+    (claim,) = memories_claims("m.txt", board("stm32f746g-disco"), "f746", wide, order)
+    found = claim.json()
+    plan = transfer_plan(wide, found["fast_bytes"], order, "direct", executable(16))
+    assert (found["fast"], found["slow"]) == ("sram", "sdram")
+    for name in ("total_bytes", "copied_bytes", "direct_bytes", "compulsory_bytes"):
+        assert found[name] == getattr(plan, name), name
+    assert found["bound_bytes"] == plan.lower_bound_bytes
+    assert plan.total_bytes > plan.compulsory_bytes
+    assert f"{plan.total_bytes:,} bytes move between sdram and sram" in claim.text
+    words = shlex.split(found["command"])
+    assert words[words.index("--fast-memory") + 1] == str(found["fast_bytes"])
+    assert memories_claims("m.txt", board("nrf52840-dk"), "nrf", wide, order) == []
+
+
+def test_a_board_with_two_memories_is_told_what_moves(shared: Path) -> None:
+    pytest.importorskip("tvm")
+    claims = answer("explain", shared / AD, "--board", "stm32f746g-disco")["claims"]
+    (claim,) = by_kind(claims, "memories")
+    assert claim["total_bytes"] == claim["compulsory_bytes"] == claim["bound_bytes"]
 
 
 def test_a_chain_gains_from_rows_alone(shared: Path) -> None:

@@ -11,6 +11,7 @@ from tvm_serenity.cli.options import Model
 from tvm_serenity.commands.explain import ExplainOptions, explain
 from tvm_serenity.explain import Claim
 from tvm_serenity.explain.best import ALONE, BUILD, COMMAND, LEAST
+from tvm_serenity.explain.memories import MEMORIES
 from tvm_serenity.explain.signatures import SIGNATURES
 from tvm_serenity.options.output import Shown
 
@@ -31,6 +32,7 @@ HEADINGS = {
     "flash": "Best build",
     "conflict": "Best build",
     "way-out": "Best build",
+    MEMORIES: "Two memories",
 }
 
 

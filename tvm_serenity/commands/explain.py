@@ -25,6 +25,7 @@ from tvm_serenity.explain import (
 from tvm_serenity.explain.channels import channels_claim
 from tvm_serenity.explain.claims import no_time
 from tvm_serenity.explain.measures import measure
+from tvm_serenity.explain.memories import memories_claims
 from tvm_serenity.explain.rows import FinestBands, finest_bands, floor_claims, rows_measure
 from tvm_serenity.explain.signatures import signature_claims
 from tvm_serenity.frontends.formats import compiles
@@ -136,12 +137,19 @@ def _headline(
         return least_claims(asked.model, len(graph.ops), found, measures, asked.built)
     alone = fit_claims(asked.board, graph, found, measures)
     if isinstance(asked.best, Claim):
-        return [asked.best, *alone]
+        return [asked.best, *alone, *_streamed(asked, graph, found)]
     assert asked.best is not None
     best, command = build_claims(asked.model, asked.board, asked.best, asked.spec)
     if asked.best["fits"]:
         alone = alone[:1]  # what does not fit by ordering alone is no obstacle
-    return [best, *alone, command]
+    return [best, *alone, command, *_streamed(asked, graph, found)]
+
+
+def _streamed(asked: Question, graph: Graph, found: Schedule) -> list[Claim]:
+    """Return the claim about both memories of a board that has two."""
+    if asked.board is None or not asked.built:
+        return []
+    return memories_claims(asked.model, asked.board, asked.spec, graph, found.order)
 
 
 def channel_claims(opened: ModelSource) -> list[Claim]:

@@ -30,7 +30,7 @@ def build_claims(model: str, board: Board, found: Mapping[str, Any], spec: str) 
     strategy = build["strategy"]
     if found["fits"]:
         text = f"The best build fits {board.title}: {time_text(build)}{sizes} ({strategy})."
-        words = ["serenity", "build", model, "--board", spec, "-o", _folder(model)]
+        words = ["serenity", "build", model, "--board", spec, "-o", folder_of(model)]
         return [Claim(BUILD, text, dict(found)), _command("Build it", words)]
     short = ", ".join(found["short"]) or "a limit"
     text = (
@@ -94,7 +94,7 @@ def _way(model: str, words: list[str], built: bool) -> Claim:
     if not built:
         return _command("See it", words)
     build = ["serenity", "build", model, "--board", "BOARD", "--minimise", "ram"]
-    return _command("Build it", [*build, "-o", _folder(model)])
+    return _command("Build it", [*build, "-o", folder_of(model)])
 
 
 def _command(label: str, words: Sequence[str]) -> Claim:
@@ -102,6 +102,6 @@ def _command(label: str, words: Sequence[str]) -> Claim:
     return Claim(COMMAND, f"{label}: {command}", {"command": command})
 
 
-def _folder(model: str) -> str:
+def folder_of(model: str) -> str:
     """Return a folder's name for the project of ``model``."""
     return PurePath(model.partition(":")[2] or model).stem.partition("?")[0]

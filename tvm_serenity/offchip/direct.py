@@ -105,8 +105,12 @@ class DirectUse:
         return self.bytes_of(Action.STORE) + self.direct_write_bytes
 
 
-def direct_use(trace: Trace, capacity: int, seconds: float = inf) -> DirectUse:
+def direct_use(
+    trace: Trace, capacity: int, seconds: float = inf, limits: Sequence[int] = STATES
+) -> DirectUse:
     """Return where each use is, so that the fewest bytes move or are accessed in slow memory.
+
+    ``limits``: the most sets of tensors that each search keeps at an operator.
 
     Raises :class:`InputError` for a trace of a cache or of blocks, and :class:`TimeoutError` after
     ``seconds``.
@@ -114,9 +118,10 @@ def direct_use(trace: Trace, capacity: int, seconds: float = inf) -> DirectUse:
     check_unsplit(trace.memory, trace.slot_bytes)
     search = _Search(trace, capacity, time.monotonic() + seconds)
     found, proved = None, False
-    for states in STATES:
+    for states in limits:
         better, proved = search.run(states, found.cost if found is not None else inf)
         found = better or found
+        proved |= found is not None and found.cost == search.least
         if proved:
             break
     assert found is not None
@@ -142,6 +147,7 @@ class _Search:
         self.size = trace.size.tolist()
         first = {use.block: use.needs for uses in self.uses[::-1] for use in uses}
         self.given = sum(self.size[block] for block, needs in first.items() if needs)
+        self.least = trace.compulsory_bytes - trace.streamed_bytes
 
     def run(self, states: int, below: float) -> tuple[_State | None, bool]:
         """Return the best way that costs less than ``below``, and whether no set was left out."""

@@ -184,6 +184,7 @@ class _StreamedMaker(UnsplitMaker):
         self.arena_bytes = {fast: plan.fast_bytes, slow: plan.slow_bytes}
         self.ranges: list[tuple[LiveRange, Place]] = []
         self.since: dict[int, int] = {}
+        self.newest: dict[int, int] = {}  # by storage: the tensor that its bytes hold now
 
     def assembled(self, name: str, module: tvm.IRModule, region: BoundGraph) -> Assembled:
         """Return the program: inputs and outputs at home, steps with transfers between them."""
@@ -194,13 +195,15 @@ class _StreamedMaker(UnsplitMaker):
                 case Copy(tensor, address, is_store):
                     if not is_store:
                         self.stay(tensor, address)
-                    pair = self.at(tensor), self.home(tensor)
+                    held = self.newest.get(tensor, tensor)
+                    pair = self.at(held), self.home(held)
                     self.copied(*(pair if is_store else pair[::-1]))
                 case Relocate(tensor, _, address):
-                    before = self.at(tensor)
+                    held = self.newest.get(tensor, tensor)
+                    before = self.at(held)
                     self.leave(tensor)
                     self.stay(tensor, address)
-                    self.copied(before, self.at(tensor))
+                    self.copied(before, self.at(held))
                 case Discard(tensor):
                     self.leave(tensor)
                 case Compute(op, addresses, workspace):
@@ -225,6 +228,11 @@ class _StreamedMaker(UnsplitMaker):
             now = len(self.steps)
             self.ranges.append((LiveRange(name, size, now, now + 1, (), op), workspace))
         self.step(op)
+        sizes = self.graph.tensors
+        for made in self.graph.ops[op].outputs:  # perhaps a sum in the bytes of another tensor
+            root = self.graph.storage[made]
+            if sizes[made].size_bytes == sizes[root].size_bytes:
+                self.newest[root] = made
         written = {self.graph.storage[t] for t in self.graph.ops[op].outputs}
         for root in written & addresses.keys():  # in place: the overwritten tensor is gone
             for other, held in list(self.resident.items()):

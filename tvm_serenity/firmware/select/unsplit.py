@@ -104,7 +104,9 @@ class UnsplitKernels:
             if layer is None:
                 continue
             counts, op = passes(layer.whole), graph.ops[i]
-            made = op.outputs if op.view_of is None else ()  # else it overwrites an argument
+            made = [t for t in op.outputs if graph.tensors[t].size_bytes]
+            if op.view_of is not None:  # it overwrites an argument
+                made = []
             results = zip(made, counts[len(counts) - len(made) :], strict=True)
             read = zip(self.data(i), (counts[at] for at in layer.data), strict=True)
             for tensor, count in (*read, *results):

@@ -35,7 +35,7 @@ function table(columns, rows, caption) {
 }
 
 /* The claims that answer: what they are about stands at the top of the page. */
-const ANSWERS = new Set(["build", "least", "alone", "ram", "flash", "conflict", "way-out", "command"]);
+const ANSWERS = new Set(["build", "least", "alone", "ram", "flash", "conflict", "way-out", "command", "memories"]);
 
 /* The leading figure with its unit: RAM of the best build, else the least live memory. */
 function leadingFigure() {
