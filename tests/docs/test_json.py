@@ -48,6 +48,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "explain": (
         ("explain", "conv.tflite", "--board", "microbit"),
         ("explain", CELL, "--board", "microbit"),
+        ("explain", CELL, "--board", "mps2-an386"),
         ("explain", "barren.tflite"),
         ("explain", "two.tflite"),
     ),

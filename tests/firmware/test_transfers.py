@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,13 @@ from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.small import build as build_command
 from tests.firmware.small import counting
 from tvm_serenity.boards import board
-from tvm_serenity.errors import CheckError, InputError, SerenityError, WrongResultError
+from tvm_serenity.errors import (
+    CheckError,
+    FitError,
+    InputError,
+    SerenityError,
+    WrongResultError,
+)
 from tvm_serenity.firmware.board import image
 from tvm_serenity.firmware.board.latency import latency
 from tvm_serenity.firmware.building import build
@@ -360,6 +367,22 @@ def test_refusals(options: dict[str, Any], said: str, monkeypatch: Patch) -> Non
     with pytest.raises(InputError) as raised:
         made(monkeypatch, **options)
     assert said in str(raised.value)
+
+
+def test_what_does_not_fit_names_the_slower_memory(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(image, "linkable", lambda _family: False)
+    known = board("mps2-an386")
+    flash, sram, psram = known.regions
+    small = replace(known, regions=(flash, replace(sram, size_bytes=2048), psram))
+    settings = Settings(name="net", check=False, rows="off")
+    with pytest.raises(FitError) as raised:
+        build(skips(), small, settings)
+    assert raised.value.facts["stream_from"] == "psram"
+    streamed_settings = replace(settings, fast_memory_bytes=600)
+    assert build(skips(), small, streamed_settings).facts["stream_from"] is None
+    with pytest.raises(FitError) as raised:
+        build(skips(), replace(small, regions=small.regions[:2]), settings)
+    assert raised.value.facts["stream_from"] is None
 
 
 def test_the_command_says_what_is_transferred(

@@ -218,6 +218,8 @@ def _refused(facts: Mapping[str, Any]) -> dict[str, str]:
     )
     if any(line["shortfall_bytes"] for line in facts["regions"]):
         rows["boards that fit"] = ", ".join(facts["boards"]) or "no known board"
+    if facts["stream_from"] is not None:
+        rows["this board"] = f"--fast-memory SIZE keeps tensors in {facts['stream_from']} as well"
     return rows
 
 

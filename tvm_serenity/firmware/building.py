@@ -44,6 +44,7 @@ from tvm_serenity.firmware.emit.project import (
 from tvm_serenity.firmware.formats import facts as form_facts
 from tvm_serenity.firmware.formats import files
 from tvm_serenity.firmware.kept import kept
+from tvm_serenity.firmware.place.memory_map import slower_memory
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.firmware.result import REFERENCE, Project, packed
 from tvm_serenity.firmware.settings import Settings
@@ -280,6 +281,8 @@ class _Work:
         if not fits:
             flash = found.lines[0].need_bytes
             facts["boards"] = list(boards_that_do(arena + copied, flash, stack))
+            if made.transfers is None and not found.fits and not found.lines[0].shortfall_bytes:
+                facts["stream_from"] = slower_memory(self.board)
             raise FitError(_shortage(found, arena, limit), facts)
         return facts
 
@@ -311,6 +314,7 @@ class _Work:
             "blob": None,
             "peak": [{"name": r.name, "size_bytes": r.size_bytes} for r in found.peak],
             "boards": [],
+            "stream_from": None,
         }
 
     def checked(self, texts: Files) -> tuple[CheckReport, dict[str, Array]]:

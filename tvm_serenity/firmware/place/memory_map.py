@@ -65,6 +65,14 @@ def fast_and_slow(board: Board, stack_bytes: int = STACK_BYTES) -> tuple[Room, R
     return max(fast, key=_room_bytes), max(slow, key=_room_bytes)
 
 
+def slower_memory(board: Board) -> str | None:
+    """Return the region that tensors can be streamed from; None for a board without one."""
+    try:
+        return fast_and_slow(board)[1].region.name
+    except InputError:
+        return None
+
+
 def _room_bytes(room: Room) -> int:
     return room.arena_bytes
 
