@@ -106,11 +106,11 @@ class DirectUse:
 
 
 def direct_use(
-    trace: Trace, capacity: int, seconds: float = inf, limits: Sequence[int] = STATES
+    trace: Trace, capacity: int, seconds: float = inf, limits: Sequence[int] | None = None
 ) -> DirectUse:
     """Return where each use is, so that the fewest bytes move or are accessed in slow memory.
 
-    ``limits``: the most sets of tensors that each search keeps at an operator.
+    ``limits``: the most sets of tensors that each search keeps at an operator (``STATES``).
 
     Raises :class:`InputError` for a trace of a cache or of blocks, and :class:`TimeoutError` after
     ``seconds``.
@@ -118,7 +118,7 @@ def direct_use(
     check_unsplit(trace.memory, trace.slot_bytes)
     search = _Search(trace, capacity, time.monotonic() + seconds)
     found, proved = None, False
-    for states in limits:
+    for states in limits or STATES:
         better, proved = search.run(states, found.cost if found is not None else inf)
         found = better or found
         proved |= found is not None and found.cost == search.least
