@@ -130,7 +130,7 @@ def test_few_states_are_no_proof_but_a_plan(monkeypatch: pytest.MonkeyPatch) -> 
     for seed in range(12):
         graph = random_graph(random.Random(seed), 14, width=3)
         trace = trace_of(graph, None, executable())
-        capacity = max(1, trace.need_bytes[0])
+        capacity = max(1, trace.need_bytes[0] // 2)
         best = direct.direct_use(trace, capacity)
         with monkeypatch.context() as patch:
             patch.setattr(direct, "STATES", (1, 2))
