@@ -10,7 +10,6 @@ from tvm_serenity.boards import Board, board
 from tvm_serenity.cycles import CycleEstimate, MeasuredCall, Spent, cycles_of
 from tvm_serenity.cycles.elf import LinkedProgram, program
 from tvm_serenity.cycles.emulate import Machine
-from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.board.toolchain import make
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.system import cache, sources
@@ -29,13 +28,9 @@ def latency(
     """Return the estimate of one run on ``target``, by default the project's board.
 
     The image is built if it is missing. The inputs are those of the reference, if the network reads
-    its inputs in its arena. Raises the errors of ``cycles_of``.
+    its inputs in its arena. Of a moving window, one step is measured: the call that takes the last
+    row of a step and computes all new rows. Raises the errors of ``cycles_of``.
     """
-    if project.metadata.get("moving") is not None:
-        raise UnsupportedError(
-            f"{project.folder}: a step of incremental inference cannot be emulated by "
-            "cycles; serenity run counts its instructions"
-        )
     target = board(project.metadata["board"]) if target is None else target
     image = project.folder / IMAGE
     if not image.is_file():
@@ -77,12 +72,16 @@ def _estimated(
     project: Project, image: Path, target: Board, clock_mhz: int | None
 ) -> CycleEstimate:
     loaded = program(image)
-    name = project.metadata["name"]
+    name, moving = project.metadata["name"], project.metadata.get("moving")
     function = f"{name}_run" if loaded.find(f"{name}_run") is not None else "main"
+    if moving is not None:
+        function = f"{name}_feed_row"
     run = MeasuredCall(
         function=function,
         operators=_entries(project, loaded),
-        setup=lambda machine: _fill(project, machine),
+        setup=lambda machine: (
+            _fill(project, machine) if moving is None else _feed(project, machine)
+        ),
     )
     found = cycles_of(image, target, run, clock_mhz=clock_mhz)
     return replace(found, operators=_named(project, found.operators), flags=flags(project))
@@ -131,6 +130,17 @@ def _fill(project: Project, machine: Machine) -> None:
     if len(accessors) != 1 or len(arrays) != 1:
         return
     machine.write(machine.call(accessors[0].address), arrays[0].tobytes())
+
+
+def _feed(project: Project, machine: Machine) -> None:
+    """Take all rows of a step but the last, which the measured call takes from the same memory.
+
+    Every step runs the same calls, so that the first one costs what all others do.
+    """
+    found = machine.program.find(f"{project.metadata['name']}_feed_row")
+    assert found is not None
+    for _ in range(project.metadata["moving"]["step"] - 1):
+        machine.call(found.address)
 
 
 def _named(project: Project, parts: Sequence[Spent]) -> tuple[Spent, ...]:
