@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.cli.run import serenity
+from tests.llvm import TARGET
 from tvm_serenity.errors import InputError
 from tvm_serenity.frontends import left_beside, load, save
 
@@ -65,7 +66,7 @@ def run(path: Path) -> Any:
     import tvm
     from tvm import relax
 
-    machine = relax.VirtualMachine(tvm.compile(to_relax(path), "llvm"), tvm.cpu())
+    machine = relax.VirtualMachine(tvm.compile(to_relax(path), TARGET), tvm.cpu())
     return machine["main"](tvm.runtime.tensor(np.ones((1, 4), np.float32))).numpy()
 
 

@@ -12,6 +12,7 @@ pytest.importorskip("onnxruntime")
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
+from tests.llvm import TARGET  # noqa: E402
 from tvm_serenity.errors import UnsupportedError  # noqa: E402
 from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.runtime.vm import run  # noqa: E402
@@ -92,7 +93,7 @@ def check(model: Any) -> None:
         onnx.save(model, str(path))
         mod, spec = to_relax(str(path)), reference_for(str(path))
         assert spec is not None
-        made = tvm.compile(lowered(mod, "llvm"), target="llvm", relax_pipeline="default")
+        made = tvm.compile(lowered(mod, TARGET), target="llvm", relax_pipeline="default")
         inputs = network_inputs(mod, 0)
         verdict = compared_with_reference(spec, [(inputs, run(made, inputs).outputs)])
         assert verdict.outcome in ("identical", "accepted"), verdict.text()

@@ -61,7 +61,7 @@ ONNX = [
 
 
 def run(mod: Any, inputs: list[Array]) -> list[Array]:
-    machine = relax.VirtualMachine(tvm.compile(mod, tvm.target.Target(TARGET)), tvm.cpu())
+    machine = relax.VirtualMachine(tvm.compile(mod, TARGET), tvm.cpu())
     result = machine["main"](*map(tvm.runtime.tensor, inputs))
     values = [result] if hasattr(result, "numpy") else list(result)
     return [value.numpy() for value in values]

@@ -8,6 +8,7 @@ import pytest
 import tvm
 from tvm import relax
 
+from tests.llvm import TARGET
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends.relax import to_relax
 from tvm_serenity.relax.pipeline import Prepared, prepared
@@ -70,7 +71,7 @@ def last_scale(exported: Any) -> float:
 
 def steps_apart(exported: Any, made: Prepared, shape: Sequence[int]) -> float:
     """How far results are from PyTorch's, in steps of the result."""
-    machine = relax.VirtualMachine(tvm.compile(made.kernels, target="llvm"), tvm.cpu())
+    machine = relax.VirtualMachine(tvm.compile(made.kernels, target=TARGET), tvm.cpu())
     worst = 0.0
     for _ in range(8):
         x = torch.randn(*shape)

@@ -13,6 +13,7 @@ import tvm
 from tvm import relax
 from tvm.relax import op
 
+from tests.llvm import TARGET
 from tests.passes import c_backend
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.passes import LeanKernels, SerenityPlanMemory, SerenitySchedule
@@ -61,15 +62,15 @@ def test_c_regions_run_in_order_and_in_shared_memory(
     plain, parts, scratch = modules
     assert len(scratch) >= 6
     x = np.random.default_rng(9).integers(-2, 3, SHAPE).astype("float32")
-    expected = run(tvm.compile(plain, "llvm"), [x])
-    stock = run(tvm.compile(parts, "llvm"), [x])
+    expected = run(tvm.compile(plain, TARGET), [x])
+    stock = run(tvm.compile(parts, TARGET), [x])
     assert compare(expected.outputs, stock.outputs)["identical"]
 
     stated = parts.with_attr(WORKSPACES, scratch)
     ordered = SerenitySchedule()(LeanKernels()(stated))
     planned = SerenityPlanMemory()(ordered)
     path = tmp_path / "network.so"
-    tvm.compile(planned, "llvm").export_library(str(path))
+    tvm.compile(planned, TARGET).export_library(str(path))
     ours = run(tvm.runtime.load_module(str(path)), [x], poison=0xA5)
     assert compare(expected.outputs, ours.outputs)["identical"]
     assert {name for name in ours.kernels if name in scratch} == set(scratch)
@@ -93,6 +94,6 @@ def test_what_a_region_writes_too_little_is_seen(
     parts, _ = c_backend.partitioned(plain)
     planned = SerenityPlanMemory()(SerenitySchedule()(parts))
     x = np.random.default_rng(9).integers(-2, 3, SHAPE).astype("float32")
-    expected = run(tvm.compile(plain, "llvm"), [x])
-    ours = run(tvm.compile(planned, "llvm"), [x], poison=0xA5)
+    expected = run(tvm.compile(plain, TARGET), [x])
+    ours = run(tvm.compile(planned, TARGET), [x], poison=0xA5)
     assert not compare(expected.outputs, ours.outputs)["identical"]

@@ -10,6 +10,7 @@ from tvm import relax
 from tvm.relax import op
 
 from tests.cases import sampled
+from tests.llvm import TARGET
 from tests.passes import nets
 from tests.passes.random_images import network
 from tvm_serenity import compat
@@ -21,7 +22,7 @@ WEIGHTS_OF_UNIT = ((8, 8, 1, 1), (4, 1, 3, 3))
 
 
 def results(module: Any, inputs: Sequence[Any]) -> list[Any]:
-    machine = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
+    machine = relax.VirtualMachine(tvm.compile(module, target=TARGET), tvm.cpu())
     made = machine["main"](*(tvm.runtime.tensor(x) for x in inputs))
     return [part.numpy() for part in (made if isinstance(made, Sequence) else [made])]
 

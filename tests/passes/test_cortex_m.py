@@ -14,6 +14,7 @@ from tvm.relax.dpl import is_op, wildcard
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from tests.cases import sampled
+from tests.llvm import TARGET
 from tvm_serenity.compat import call_like
 from tvm_serenity.passes import (
     SerenityCortexM,
@@ -107,7 +108,7 @@ def composites(module: Any) -> list[str]:
 
 
 def outputs(module: Any, inputs: Any) -> Any:
-    return run(tvm.compile(module, "llvm"), inputs, poison=0xA5).outputs
+    return run(tvm.compile(module, TARGET), inputs, poison=0xA5).outputs
 
 
 @pytest.mark.parametrize(("name", "seed"), sampled(product(NETS, [0, 1]), 2))

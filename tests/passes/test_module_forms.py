@@ -11,6 +11,7 @@ pytest.importorskip("tvm")
 import tvm
 from tvm import relax
 
+from tests.llvm import TARGET
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.passes import (
     SerenityPlanMemory,
@@ -94,15 +95,15 @@ def test_they_are_ordered_and_planned(text: str, passes: str) -> None:
     made = tvm.transform.Sequential(PASSES[passes]())(module)
     assert int(made["main"].attrs[ARENA]) <= 2048 + 3 * 32  # wide dies before other is made
     x = np.random.default_rng(1).standard_normal((1, 8)).astype("float32")
-    expected = results(tvm.compile(module, "llvm"), x)
-    np.testing.assert_allclose(results(tvm.compile(made, "llvm"), x), expected, rtol=1e-6)
+    expected = results(tvm.compile(module, TARGET), x)
+    np.testing.assert_allclose(results(tvm.compile(made, TARGET), x), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("passes", PASSES)
 def test_scratch_of_a_bounded_size_is_planned(passes: str) -> None:
     module = bounded()
     made = tvm.transform.Sequential(PASSES[passes]())(module)
-    ours, stock = tvm.compile(made, "llvm"), tvm.compile(module, "llvm")
+    ours, stock = tvm.compile(made, TARGET), tvm.compile(module, TARGET)
     for count in (1, 3, 4):
         x = np.random.default_rng(count).standard_normal((count, 8, 8, 4)).astype("float32")
         np.testing.assert_allclose(results(ours, x), results(stock, x), rtol=1e-5)

@@ -15,6 +15,7 @@ from tvm.relax import op
 from tvm.relax.backend.contrib import example_npu
 from tvm.relax.backend.pattern_registry import get_patterns_with_prefix
 
+from tests.llvm import TARGET
 from tvm_serenity.memory import peak_bytes, profile
 from tvm_serenity.passes import SerenityPlanMemory, SerenitySchedule
 from tvm_serenity.relax.plan_memory import APART
@@ -85,9 +86,9 @@ KINDS = [
 def test_regions_run_in_order_and_in_shared_memory(kinds: tuple[str, ...]) -> None:
     module = partitioned(kinds)
     inputs = random_inputs(module)
-    stock = run(tvm.compile(module, "llvm"), inputs)
+    stock = run(tvm.compile(module, TARGET), inputs)
     planned = SerenityPlanMemory()(SerenitySchedule()(module))
-    ours = run(tvm.compile(planned, "llvm"), inputs, poison=0xA5)
+    ours = run(tvm.compile(planned, TARGET), inputs, poison=0xA5)
     assert compare(stock.outputs, ours.outputs)["identical"]
     attrs = planned["main"].attrs
     total = int(attrs.get(ARENA, 0)) + int(attrs[APART])
@@ -96,7 +97,7 @@ def test_regions_run_in_order_and_in_shared_memory(kinds: tuple[str, ...]) -> No
     assert total < sum(stock.storages) - results
     assert total >= peak_bytes(read_function(SerenitySchedule()(module)).graph)
     pipeline = relax.get_pipeline("serenity", validate=False)
-    whole = run(tvm.compile(module, "llvm", relax_pipeline=pipeline), inputs, poison=0x5A)
+    whole = run(tvm.compile(module, TARGET, relax_pipeline=pipeline), inputs, poison=0x5A)
     assert np.allclose(stock.outputs[0], whole.outputs[0], rtol=1e-5, atol=1e-5)
 
 

@@ -21,7 +21,7 @@ from tvm_serenity.validation.network_inputs import random_inputs
 
 def execute(module: Any, source: Any, pipeline: Any = "default") -> Run:
     return run(
-        tvm.compile(module, tvm.target.Target(TARGET), relax_pipeline=pipeline),
+        tvm.compile(module, TARGET, relax_pipeline=pipeline),
         random_inputs(source),
     )
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conformance.builder import Net
 from tests.conformance.quantise import integer_file, ranges
+from tests.llvm import TARGET
 from tests.quantize.running import REFERENCE
 
 tvm = pytest.importorskip("tvm")
@@ -69,7 +70,7 @@ def test_no_transpose_is_left_and_results_are_the_references(model: Path) -> Non
     inputs = np.random.default_rng(3).integers(-128, 128, (3, 1, TOKENS, WIDE)).astype(np.int8)
     REFERENCE.open("litert", model.read_bytes())
     for made in (ready.plain, ready.kernels):
-        machine = tvm.relax.VirtualMachine(tvm.compile(made, target="llvm"), tvm.cpu())
+        machine = tvm.relax.VirtualMachine(tvm.compile(made, target=TARGET), tvm.cpu())
         for x in inputs:
             (expected,) = REFERENCE.run([x]).outputs
             assert machine["main"](tvm.runtime.tensor(x)).numpy().tobytes() == expected.tobytes()
@@ -90,7 +91,7 @@ def test_modules_without_products_stay(model: Path, tmp_path: Path) -> None:
 def run(kernel: Any, arrays: list[Any], shape: tuple[int, ...]) -> Any:
     made = tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")})
     result = tvm.runtime.tensor(np.zeros(shape, np.int8))
-    tvm.compile(made, target="llvm")["main"](*map(tvm.runtime.tensor, arrays), result)
+    tvm.compile(made, target=TARGET)["main"](*map(tvm.runtime.tensor, arrays), result)
     return result.numpy()
 
 

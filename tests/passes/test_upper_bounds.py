@@ -8,6 +8,7 @@ import tvm
 from tvm import relax
 from tvm.relax import op
 
+from tests.llvm import TARGET
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.memory import peak_bytes
 from tvm_serenity.passes import LeanKernels, SerenityPlanMemory, SerenitySchedule
@@ -54,9 +55,9 @@ def lean() -> Any:
 
 
 def test_one_plan_runs_at_every_size(lean: Any) -> None:
-    given = tvm.compile(lean, "llvm")
+    given = tvm.compile(lean, TARGET)
     planned = SerenityPlanMemory()(SerenitySchedule()(lean))
-    ours = tvm.compile(planned, "llvm")
+    ours = tvm.compile(planned, TARGET)
     arena = int(planned["main"].attrs[ARENA])
     assert peak_bytes(read_function(lean).graph) > arena
     for batch in (LARGEST, 3, 1):
@@ -68,15 +69,15 @@ def test_one_plan_runs_at_every_size(lean: Any) -> None:
 def test_the_pipeline_takes_them() -> None:
     module = network({"n": LARGEST})
     pipeline = relax.get_pipeline("serenity")
-    ours = tvm.compile(module, "llvm", relax_pipeline=pipeline)
+    ours = tvm.compile(module, TARGET, relax_pipeline=pipeline)
     for batch in (2, LARGEST):
-        expected = run(tvm.compile(module, "llvm"), inputs(batch)).outputs
+        expected = run(tvm.compile(module, TARGET), inputs(batch)).outputs
         found = run(ours, inputs(batch)).outputs
         assert np.allclose(expected[0], found[0], rtol=1e-5, atol=1e-5)
 
 
 def test_a_larger_size_fails_before_tensors_overlap(lean: Any) -> None:
-    ours = tvm.compile(SerenityPlanMemory()(lean), "llvm")
+    ours = tvm.compile(SerenityPlanMemory()(lean), TARGET)
     with pytest.raises(ValueError, match="n is more than 8, for which memory is planned"):
         run(ours, inputs(LARGEST + 1))
 

@@ -14,9 +14,7 @@ def run(module: Any, inputs: Any, pipeline: Any) -> Any:
 
     from tvm_serenity.runtime.vm import run as run_once
 
-    return run_once(
-        tvm.compile(module, target=tvm.target.Target(TARGET), relax_pipeline=pipeline), inputs
-    )
+    return run_once(tvm.compile(module, target=TARGET, relax_pipeline=pipeline), inputs)
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -48,7 +48,7 @@ def run(module: IRModule, layout: str) -> Any:
         c, h, w = rest if layout == "NCHW" else (rest[2], *rest[:2])
         array = rng.standard_normal((n, c, h, w)).astype("float32")
         arrays.append(array if layout == "NCHW" else array.transpose(0, 2, 3, 1).copy())
-    vm = relax.VirtualMachine(tvm.compile(module, tvm.target.Target(TARGET)), tvm.cpu())
+    vm = relax.VirtualMachine(tvm.compile(module, TARGET), tvm.cpu())
     return vm["main"](*map(tvm.runtime.tensor, arrays)).numpy()
 
 
