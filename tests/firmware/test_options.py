@@ -168,7 +168,7 @@ def test_every_pair_is_verified_or_refused_by_name(
 ) -> None:
     outcomes = {"verified": 0, "refused": 0}
     arena = {}
-    pairs = dict.fromkeys([*COMPARED, *some(itertools.combinations(ALL, 2), 36)])
+    pairs = dict.fromkeys([*COMPARED, *some(itertools.combinations(ALL, 2), 20)])
     for names in [*((name,) for name in ALL), *pairs]:
         if sum(name.startswith("--format") for name in names) == 2:
             continue
@@ -194,8 +194,8 @@ def test_every_pair_is_verified_or_refused_by_name(
         arena[names] = sum(found.facts["arena_bytes"].values())
         outcomes["verified"] += 1
     expected = {
-        "whole": scaled({"verified": 52, "refused": 5}, {"verified": 177, "refused": 27}),
-        "by rows": scaled({"verified": 30, "refused": 27}, {"verified": 100, "refused": 104}),
+        "whole": scaled({"verified": 40, "refused": 2}, {"verified": 177, "refused": 27}),
+        "by rows": scaled({"verified": 23, "refused": 19}, {"verified": 100, "refused": 104}),
     }
     assert outcomes == expected[base]
     if base == "whole":

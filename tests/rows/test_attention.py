@@ -10,6 +10,7 @@ import pytest
 from tests.conformance.builder import Net
 from tests.conformance.networks.sequences import attention
 from tests.conformance.quantise import integer_file, ranges
+from tests.llvm import TARGET
 from tests.quantize.running import REFERENCE
 from tests.rows.nets import Built, Host, build, needs_host, program, streaming, unchecked
 from tests.rows.test_property import differing
@@ -154,7 +155,7 @@ def test_on_the_relax_vm(model: Path) -> None:
     assert ready.rows is not None
     inputs = random_inputs(module)
     pipeline = serenity_pipeline("given", validate=False)
-    made = run(tvm.compile(ready.changed, target="llvm", relax_pipeline=pipeline), inputs)
+    made = run(tvm.compile(ready.changed, target=TARGET, relax_pipeline=pipeline), inputs)
     assert tuple(np.asarray(a).tobytes() for a in made.outputs) == expected(model, inputs)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from tests.conformance.builder import Net
 from tests.conformance.networks.parts import classifier, squeezed
 from tests.conformance.quantise import integer_file, ranges
+from tests.llvm import TARGET
 from tests.quantize.running import REFERENCE
 from tvm_serenity.frontends import load
 from tvm_serenity.frontends.relax import to_relax
@@ -50,7 +51,7 @@ def test_a_network_with_squeeze_and_excite_is_exact_by_rows(tmp_path: Path) -> N
     assert found.arena_bytes < schedule(model.graph).peak_bytes
     inputs = random_inputs(module)
     result = run(
-        tvm.compile(made, target="llvm", relax_pipeline=serenity_pipeline("given", validate=False)),
+        tvm.compile(made, target=TARGET, relax_pipeline=serenity_pipeline("given", validate=False)),
         inputs,
     )
     REFERENCE.open("litert", data)
