@@ -4,6 +4,7 @@ import importlib.util
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -51,14 +52,20 @@ def benchmark() -> Any:
     return made
 
 
-def lost(core: str, prices: Callable[[Any], Any]) -> list[float]:
-    """What the cheapest kernels of layers take more than the fastest, measured."""
+@cache
+def points(core: str) -> Any:
+    """What kernels of drawn layers take, measured."""
     measure = benchmark()
     has = measure.Extensions.of(measure.machine(core).core)
-    points = measure.measured(core, measure.samples(range(FIRST, FIRST + LAYERS), has))
+    return measure.measured(core, measure.samples(range(FIRST, FIRST + LAYERS), has))
+
+
+def lost(core: str, prices: Callable[[Any], Any]) -> list[float]:
+    """What the cheapest kernels of layers take more than the fastest, measured."""
     known = prices_of(core)
     assert known is not None
-    found: list[float] = measure.regret(points, prices(dict(known.rows)), known.unit)
+    rows = prices(dict(known.rows))
+    found: list[float] = benchmark().regret(points(core), rows, known.unit)
     return found
 
 

@@ -154,7 +154,7 @@ def apart(spec: Convolution | Dense, unit: Unit, target: Any, seed: int = 0) -> 
 
 
 @some_units
-@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("name", sampled(UNITS, 2))
 def test_packed_layers_are_what_they_were(name: str) -> None:
     unit, target = UNITS[name]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cases import scaled
+from tests.cases import exhaustive, scaled
 from tvm_serenity.errors import CheckError, InputError, ParseError
 from tvm_serenity.plan import (
     PLANNERS,
@@ -141,6 +141,7 @@ def test_shared_files_are_solved(path: Path) -> None:
 
 @pytest.mark.skipif(not native.available(), reason="the native core is not built")
 @needs_data
+@exhaustive
 def test_restarts_place_what_rounds_do_not() -> None:
     """1,034,240 bytes without them."""
     buffers = read_csv(DATA / "minimalloc" / "J.1048576.csv")

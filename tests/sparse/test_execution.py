@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cases import cases
 from tests.sparse.nets import random_net, random_order
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
 from tvm_serenity.sparse import FFNN, Activation, baseline_mlp, random_mlp
@@ -38,7 +39,7 @@ def close(found: object, expected: object) -> None:
 
 @pytest.mark.parametrize("together", LOOPS)
 def test_any_graph_in_any_order(together: int) -> None:
-    for seed in range(60):
+    for seed in cases(20, most=60):
         rng = random.Random(seed)
         net = random_net(rng, 30)
         x = np.random.RandomState(seed).randn(5, len(net.inputs)).astype(np.float32)
@@ -51,7 +52,7 @@ def test_any_graph_in_any_order(together: int) -> None:
 
 @pytest.mark.parametrize("together", LOOPS)
 def test_blocked_orders_of_any_graph(together: int) -> None:
-    for seed in range(60):
+    for seed in cases(20, most=60):
         rng = random.Random(seed)
         net = random_net(rng, 30)
         made = blocked(net, rng.choice((None, 2, 5)), rng.choice((None, 2, 4)), together)
