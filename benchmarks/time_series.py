@@ -1,0 +1,145 @@
+"""The table of docs/results/time_series.md: networks over time, unsplit, in bands and streamed.
+
+    python benchmarks/time_series.py [NAME ...]
+
+Each int8 network is built for an emulated Cortex-M4 unsplit, in bands of one step with its window
+in memory, with the window step by step, and as a step of a moving window. Every tensor is compared
+with TVM's in QEMU, every output with LiteRT's. TFLM's arena is what the ``tflite_micro`` wheel
+takes; its pointers have 64 bits. The networks are written here from seeds.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.sizes import micro
+from tests.conformance.builder import Net
+from tests.conformance.networks.parts import rows_back, rows_folded
+from tests.conformance.quantise import integer_file, ranges
+from tests.quantize.running import REFERENCE
+from tvm_serenity.errors import InputError
+from tvm_serenity.firmware import Settings, build
+from tvm_serenity.firmware.check.verify_report import report
+
+BOARD = "mps2-an386"
+GATES = ("TANH", "LOGISTIC")
+GATES = ("TANH", "LOGISTIC")
+SECONDS = 8
+"""The time limit of each search."""
+
+
+def electrocardiogram(net: Net) -> int:
+    """Convolutions and pools on 180 samples, and a mean."""
+    x = rows_folded(net, net.input(1, 180, 1))
+    x = _halved(net, net.conv(x, 16, (1, 5), activation="RELU"))
+    x = _halved(net, net.conv(x, 32, (1, 5), activation="RELU"))
+    x = rows_back(net, net.conv(x, 32, (1, 3), activation="RELU"))
+    return net.softmax(net.dense(net.mean(x, [1]), 5))
+
+
+def vibration(net: Net) -> int:
+    """A first window of 64 samples with a stride of 8, on 512 samples."""
+    x = rows_folded(net, net.input(1, 512, 1))
+    x = _halved(net, net.conv(x, 16, (1, 64), (1, 8), activation="RELU"))
+    x = _halved(net, net.conv(x, 32, (1, 3), activation="RELU"))
+    return int(net.dense(net.reshape(x, 1, 512), 10))
+
+
+def motion(net: Net) -> int:
+    """Depthwise convolutions and dense layers of each of 150 steps."""
+    x = net.conv(rows_folded(net, net.input(1, 150, 8)), 16, (1, 3), activation="RELU")
+    for taps, stride in ((5, 1), (3, 2)):
+        x = net.depthwise(x, (1, taps), (1, stride))
+        x = net.dense(x, 16, "RELU", keep=True)
+    return int(net.dense(net.mean(rows_back(net, x), [1]), 4))
+
+
+def temporal(net: Net) -> int:
+    """Seven causal convolutions with dilations of 1 to 64, each within a shortcut; a mean."""
+    x = rows_back(net, net.conv(rows_folded(net, net.input(1, 128, 8)), 32, 1))
+    for dilation in (1, 2, 4, 8, 16, 32, 64):
+        x = net.add(x, _causal(net, x, 32, dilation))
+    return int(net.dense(net.mean(x, [1]), 4))
+
+
+def gated(net: Net) -> int:
+    """Blocks of a WaveNet: gates of causal convolutions, sums of all their results."""
+    x, skips = _causal(net, net.input(1, 160, 1), 16, 1), []
+    for dilation in (1, 2, 4, 8, 16):
+        gates = (net.unary(kind, _causal(net, x, 16, dilation, "")) for kind in GATES)
+        gate = net.mul(*gates)
+        skips.append(rows_back(net, net.conv(rows_folded(net, gate), 16, 1)))
+        x = net.add(x, skips[-1])
+    total = skips[0]
+    for skip in skips[1:]:
+        total = net.add(total, skip)
+    y = net.conv(rows_folded(net, total), 16, 1, activation="RELU")
+    return rows_back(net, net.conv(y, 8, 1))
+
+
+def _causal(net: Net, x: int, channels: int, dilation: int, activation: str = "RELU") -> int:
+    padded = rows_folded(net, net.pad(x, (2 * dilation, 0)))
+    return rows_back(net, net.conv(padded, channels, (1, 3), 1, "VALID", activation, (1, dilation)))
+
+
+def _halved(net: Net, x: int) -> int:
+    return int(net.pool("MAX", x, (1, 2), (1, 2)))
+
+
+NETWORKS: dict[str, tuple[Callable[[Net], int], int]] = {
+    "electrocardiogram": (electrocardiogram, 4),
+    "vibration, window of 64 samples": (vibration, 32),
+    "motion, depthwise and dense": (motion, 2),
+    "temporal, dilations 1 to 64": (temporal, 1),
+    "gated, dilations 1 to 16": (gated, 1),
+}
+"""Networks, and by how many samples their windows move."""
+
+
+def line(name: str) -> str:
+    write, step = NETWORKS[name]
+    net = Net(54)
+    net.output(write(net))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.tflite"
+        path.write_bytes(integer_file(net, ranges(net, REFERENCE)))
+        taken = micro(path)
+        beside = f"{taken['arena']:,}" if "arena" in taken else taken["reason"]
+
+        def arena(where: str, **given: Any) -> str:
+            settings = Settings(
+                name="net", output=Path(folder) / where, time_limit_s=SECONDS, **given
+            )
+            try:
+                project = build(path, BOARD, settings)
+            except InputError as reason:
+                return str(reason)
+            found = report(project, on_host=False)
+            exact = found["accepted"] and found["qemu"]["litert_max_abs_error"] == 0
+            return f"{found['ram']['arena_bytes']:,}" + ("" if exact else " WRONG")
+
+        figures = (
+            arena("whole"),
+            arena("bands", rows=1),
+            arena("streamed", rows=1, stream_input=True),
+            arena("steps", sliding=step),
+        )
+    return f"| {name} | {beside} | {' | '.join(figures)} | {step} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*")
+    print("| network | TFLM | unsplit | bands of one step | streamed | moving window | by |")
+    print("|---|---|---|---|---|---|---|")
+    for name in parser.parse_args().names or NETWORKS:
+        print(line(name), flush=True)
+
+
+if __name__ == "__main__":
+    main()
