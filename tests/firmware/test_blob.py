@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cases import cases, scaled
+from tests.cases import cases, only_exhaustive, scaled
 from tests.cli.run import serenity
 from tests.firmware.drawn_kernels import kernels
 from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.small import counting
 from tvm_serenity import firmware
+from tvm_serenity.architectures import architecture
 from tvm_serenity.boards import board
 from tvm_serenity.errors import CheckError, InputError, UnsupportedError, WrongResultError
 from tvm_serenity.firmware import Settings
 from tvm_serenity.firmware.blob import check, image, in_qemu
 from tvm_serenity.firmware.blob.check import aligned, loaded
+from tvm_serenity.firmware.blob.cost import project_bytes, set_bytes
 from tvm_serenity.firmware.blob.image import CONSTANT, HEADER, SUMMED_FROM, blob, checksum
 from tvm_serenity.firmware.blob.kernel_set import (
     SET_FILE,
@@ -33,13 +35,17 @@ from tvm_serenity.firmware.blob.kernel_set import (
     set_json,
 )
 from tvm_serenity.firmware.board import image as linked_image
+from tvm_serenity.firmware.board.execute import qemu
+from tvm_serenity.firmware.board.toolchain import have
 from tvm_serenity.firmware.compile.fallback import make
 from tvm_serenity.firmware.compile.model import opened
+from tvm_serenity.firmware.emit.project import Layout, project, write_files
 from tvm_serenity.firmware.integers import INTEGERS, integer, plain, template
 from tvm_serenity.firmware.program import Program
 
 BOARD = "mps2-an386"
 OK, TRUNCATED, NO_BLOB, DAMAGED, WRONG_CORE = 0, -2, -3, -4, -5
+MISALIGNED = -6
 SMALL_ARENA, MISSING_KERNEL, LARGE_LAYER = -7, -8, -9
 
 
@@ -58,11 +64,11 @@ def network(seed: int, *, pooled: bool = False, channels: int = 8) -> Any:
     return module(write, "NHWC", seed, QuantisedNet)
 
 
-def program(seed: int, **options: Any) -> Program:
+def program(seed: int, target: str = BOARD, **options: Any) -> Program:
     """The program of a network, without the checks of a build."""
     settings = Settings()
     module = opened(network(seed, **options), settings).module
-    return make(module, "net", board(BOARD), settings).program
+    return make(module, "net", board(target), settings).program
 
 
 @pytest.fixture(scope="module")
@@ -221,11 +227,42 @@ def _halved(kernel: SetKernel) -> SetKernel:
     return replace(kernel, extents=tuple(max(n // 2, 1) for n in kernel.extents))
 
 
-def test_memory_is_aligned_as_the_blob_says(first: Program) -> None:
-    data = blob(first, kernel_set(first, "cortex-m4"))
+@needs_host
+def test_memory_that_is_not_aligned_is_refused(
+    first: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = kernel_set(first, "cortex-m4")
+    data = blob(first, known)
     assert aligned(100).ctypes.data % 16 == 0
-    assert word(data, "alignment") >= 4
-    assert word(data, "arena_alignment") == first.alignment_bytes
+    for shift in (1, 2, 4, 8):  # blob and arena: at 4 and 8 the blob of this model may lie
+        monkeypatch.setattr(check, "aligned", lambda size, by=shift: aligned(size + by)[by:])
+        assert run(data, known, first)[0] == MISALIGNED, shift
+        higher = changed(data, 4 * HEADER.index("arena_alignment"), shift)
+        assert run(higher, known, first)[0] == (OK if shift >= 4 else MISALIGNED), shift
+
+
+@pytest.mark.parametrize(
+    "target", ["qemu-virt", *map(only_exhaustive, ("mps2-an385", "mps3-an547"))]
+)
+def test_a_blob_runs_on_other_cores(target: str, tmp_path: Path) -> None:
+    """The same network and input, as a project and as data, in the emulator of the board."""
+    known_board = board(target)
+    toolchain = architecture(known_board.architecture).toolchain
+    if not have("make", toolchain.compiler, toolchain.emulator.program):
+        pytest.skip(f"needs {', '.join(toolchain.packages)}")
+    made = program(2, target)
+    known = kernel_set(made, known_board.core.name)
+    given = [np.arange(made.tensors[t].size_bytes, dtype=np.uint8).tobytes() for t in made.inputs]
+    for name in ("blob", "project"):
+        (tmp_path / name).mkdir()
+    in_qemu.write_harness(tmp_path / "blob", known, made, known_board, 1024)
+    ran = in_qemu.run(tmp_path / "blob", known_board, blob(made, known), given, 1)
+    write_files(project(made, Layout(known_board)), tmp_path / "project")
+    assert known_board.qemu is not None
+    alone = qemu(tmp_path / "project", known_board.qemu, given, 1)
+    assert ran.outputs == alone.outputs
+    assert len(set(ran.outputs[0])) > 4
+    assert 0 < set_bytes(known, known_board) < 3 * project_bytes(made, Layout(known_board))
 
 
 @needs_host
