@@ -93,6 +93,18 @@ def test_drawn_indices(seed: int, target: str) -> None:
         assert _wrong(safe_indices(kernel, tvm.target.Target("c")), index, PLAIN) == 0
 
 
+def test_c_has_integers_where_llvm_has_floats() -> None:
+    c, mended = tvm.target.Target("c"), 0
+    for seed in range(8):
+        index, shape, size = _masked(seed)
+        for_llvm = safe_indices(_kernel(index, shape, size, "int8"), TARGETS["baseline"])
+        in_c = safe_indices(for_llvm, c)
+        mended += "float" in for_llvm.script()
+        assert "float" not in in_c.script()
+        assert _wrong(in_c, index, PLAIN) == 0
+    assert mended > 3
+
+
 def test_they_are_compiled_wrongly_as_they_are() -> None:
     """Where this fails, TVM or LLVM was mended, and its half of the module may go."""
 
