@@ -1,6 +1,8 @@
 """Kernels that read and write tensors with permuted axes: a transpose as an index map."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import tvm
@@ -8,7 +10,10 @@ from tvm import s_tir, tirx
 
 from tvm_serenity import compat
 from tvm_serenity.kernels.loops import blocks_of
+from tvm_serenity.kernels.pointwise import add, lookup, multiply
+from tvm_serenity.kernels.records import Lookup, Product, Sum
 from tvm_serenity.kernels.spec import SPEC
+from tvm_serenity.kernels.spec_read import spec_of
 
 SWAPPED = (0, 2, 1, 3)
 """The axes of a tensor [batch, heads, tokens, channels] that is stored token by token."""
@@ -19,8 +24,13 @@ def permuted(kernel: tirx.PrimFunc, axes: Mapping[int, Sequence[int]]) -> Any:
 
     ``axes``: by parameter, the axes of the stored tensor, as the argument of a transpose. A result
     with the axes ``SWAPPED`` is computed in the order in which it is stored, and so are the stages
-    before it. The kernel has no record, which would describe other shapes.
+    before it. A kernel that is not elementwise has no record, which would describe other shapes.
     """
+    if all(tuple(order) == SWAPPED for order in axes.values()):
+        shapes = {i: [compat.buffer_shape(kernel.params[i])[a] for a in SWAPPED] for i in axes}
+        made = _on_elements(kernel, shapes)
+        if made is not None:
+            return made
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
     shape = list(compat.buffer_shape(kernel.params[-1]))
     swaps = tuple(axes.get(len(kernel.params) - 1, ())) == SWAPPED
@@ -39,6 +49,29 @@ def permuted(kernel: tirx.PrimFunc, axes: Mapping[int, Sequence[int]]) -> Any:
             axes_of_block = (*SWAPPED[:3], *range(3, len(extents)))
             schedule.transform_block_layout(block, _index_map(axes_of_block))
     return schedule.mod["main"].without_attr(SPEC).without_attr("global_symbol")
+
+
+def _on_elements(kernel: tirx.PrimFunc, shapes: Mapping[int, Sequence[int]]) -> Any:
+    """Return an elementwise kernel with its record on tensors of other shapes.
+
+    None for other kernels, and if a parameter that keeps its shape has more than its last axis,
+    because it might be broadcast along other axes then.
+    """
+    spec, last = spec_of(kernel), len(kernel.params) - 1
+    if not isinstance(spec, Lookup | Product | Sum) or last not in shapes:
+        return None
+    if isinstance(spec, Lookup):
+        return lookup(tuple(shapes[last]), spec.source, spec.result)
+    kept = [compat.buffer_shape(p) for i, p in enumerate(kernel.params) if i not in shapes]
+    if any(math.prod(shape[:-1]) != 1 for shape in kept):
+        return None
+    left, right = (tuple(shapes.get(i, compat.buffer_shape(kernel.params[i]))) for i in (0, 1))
+    pair = replace(spec.pair, shapes=(left, right))
+    if tuple(pair.output_shape) != tuple(shapes[last]):
+        return None
+    if isinstance(spec, Sum):
+        return add(replace(spec, pair=pair))
+    return multiply(replace(spec, pair=pair))
 
 
 def _buffers(schedule: s_tir.Schedule) -> Iterator[tuple[Any, str, int, Any]]:
@@ -61,8 +94,13 @@ def with_images(kernel: tirx.PrimFunc, parameters: Collection[int]) -> Any:
     """Return ``kernel`` (blocks) with sequences as images ``[1, tokens, 1, channels]``.
 
     ``parameters``: the sequences, ``[tokens, channels]`` or ``[1, tokens, channels]``. The elements
-    keep their order in memory; the kernel has no record, which would describe other shapes.
+    keep their order in memory. A kernel that is not elementwise has no record, which would describe
+    other shapes.
     """
+    given = {i: compat.buffer_shape(kernel.params[i]) for i in parameters}
+    made = _on_elements(kernel, {i: [1, s[-2], 1, s[-1]] for i, s in given.items()})
+    if made is not None:
+        return made
     schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
     for block, kind, number, buffer in list(_buffers(schedule)):
         if any(kernel.params[i].same_as(buffer) for i in parameters):
