@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm_serenity.commands.progress import Progress, silent
-from tvm_serenity.errors import WrongResultError
+from tvm_serenity.errors import InputError, WrongResultError
+from tvm_serenity.firmware.check.verify import without_machine
 from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.firmware.result import load
 from tvm_serenity.options.checks import HOST, QEMU
@@ -59,11 +60,13 @@ def verify(
     """Return the comparison of each tensor of a project with its reference.
 
     Each tensor is compared as soon as it is written. Raises :class:`InputError` if ``directory`` is
-    not a project.
+    not a project, or if it shall run in QEMU alone and QEMU has no machine for its board.
     """
     options = options or VerifyOptions()
     project = load(directory)
     both = options.host == options.qemu
+    if options.qemu and not both and project.metadata["qemu"] is None:
+        raise InputError(without_machine(project))
     with tell("running and comparing every tensor"):
         found = report(
             project,

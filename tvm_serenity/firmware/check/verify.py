@@ -78,13 +78,16 @@ def run_host(project: Project, inputs: Sequence[Array], *, traced: bool) -> Exec
     return host(project.folder, data, len(project.outputs), traced=traced)
 
 
+def without_machine(project: Project) -> str:
+    """Return the message for a project whose board QEMU does not emulate."""
+    return f"board {project.metadata['board']!r} has no machine in QEMU; run with --host"
+
+
 def run_qemu(project: Project, inputs: Sequence[Array], *, traced: bool) -> Execution:
     """Run the project on its board in QEMU."""
     machine = project.metadata["qemu"]
     if machine is None:
-        raise InputError(
-            f"board {project.metadata['board']!r} has no machine in QEMU; run with --host"
-        )
+        raise InputError(without_machine(project))
     data = [np.ascontiguousarray(a).tobytes() for a in inputs]
     return qemu(project.folder, machine, data, len(project.outputs), traced=traced)
 
