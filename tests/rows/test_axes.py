@@ -31,6 +31,7 @@ from tvm_serenity.schedule import schedule
         ((1, 9, 2), 1, (1, 9, 1, 2)),
         ((9, 2), 0, (1, 9, 1, 2)),
         ((1, 9, 3, 4, 2), 1, (1, 9, 12, 2)),
+        ((4, 5, 6, 2), 0, (1, 4, 30, 2)),  # of a batch, images
         ((1, 7), None, (1, 7)),
     ],
 )
@@ -113,7 +114,14 @@ def _long_window(net: Net) -> int:
     return int(net.dense(net.reshape(x, 1, 32), 3))
 
 
-NETWORKS = (_beats, _steps, _dilated, _long_window)
+def _batch(net: Net) -> int:
+    """Four images: each is a row, so that one image after the other is computed."""
+    x = net.conv(net.input(4, 8, 8, 3), 6, 3, activation="RELU")
+    x = net.pool("MAX", net.conv(x, 8, 3, 2, activation="RELU"))
+    return int(net.dense(net.mean(x), 4))
+
+
+NETWORKS = (_beats, _steps, _dilated, _long_window, _batch)
 
 
 def _file(write: Callable[[Net], int], folder: Path) -> tuple[Path, bytes]:
