@@ -99,6 +99,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("build", "conv.tflite", *BOARD, "-o", "none", "--minimise", "off", "--arena-limit", "8"),
         ("build", "conv.tflite", "--board", "nucleo-l4r5zi", "-o", "best", "--no-check"),
         ("build", "barren.tflite", *BOARD, "-o", "fewer", "--no-check"),
+        ("build", "barren.tflite", *BOARD, "-o", "data", "--format", "blob"),
         ("build", "conv.tflite", *BOARD, "-o", "slow", "--fast-memory", "1M", "--no-check"),
         ("build", "conv.tflite", "--board", "nucleo-l4r5zi", "-o", "priced", "--no-check", "--why"),
     ),
