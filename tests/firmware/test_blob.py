@@ -41,7 +41,7 @@ from tvm_serenity.firmware.compile.fallback import make
 from tvm_serenity.firmware.compile.model import opened
 from tvm_serenity.firmware.emit.project import Layout, project, write_files
 from tvm_serenity.firmware.integers import INTEGERS, integer, plain, template
-from tvm_serenity.firmware.program import Program
+from tvm_serenity.firmware.program import Param, Program
 
 BOARD = "mps2-an386"
 OK, TRUNCATED, NO_BLOB, DAMAGED, WRONG_CORE = 0, -2, -3, -4, -5
@@ -184,6 +184,10 @@ def test_each_kind_of_damage_is_refused(first: Program) -> None:
     assert run(data, known, first, known.arena_bytes - 1)[0] == SMALL_ARENA
     assert run(data, replace(known, core="cortex-m55"), first)[0] == WRONG_CORE
     assert run(data, replace(known, kernels=known.kernels[1:]), first)[0] == MISSING_KERNEL
+    renamed = replace(known.kernels[0], digest="5a" * 8)
+    assert (
+        run(data, replace(known, kernels=(renamed, *known.kernels[1:])), first)[0] == MISSING_KERNEL
+    )
 
 
 @needs_host
@@ -194,6 +198,11 @@ def test_offsets_outside_of_blob_and_arena_are_refused(first: Program) -> None:
     calls, edges = word(data, "calls"), word(data, "edges")
     beyond = (len(data) + 3) // 4 * 4
     fields = {name: 4 * HEADER.index(name) for name in HEADER}
+    (integers,) = struct.unpack_from("<I", data, calls + 4)
+    second = calls + 8 + 8 * data[calls + 2]
+    appended = bytearray(data + data[calls:second])
+    for name, value in (("size", len(appended)), ("calls", len(data)), ("call_count", 2)):
+        struct.pack_into("<I", appended, fields[name], value)
     wrong = {
         "calls behind the end": changed(data, fields["calls"], beyond),
         "calls between words": changed(data, fields["calls"], calls + 2),
@@ -201,10 +210,12 @@ def test_offsets_outside_of_blob_and_arena_are_refused(first: Program) -> None:
         "kernels behind the end": changed(data, fields["kernels"], beyond),
         "too many calls": changed(data, fields["call_count"], 1 << 30),
         "too many inputs": changed(data, fields["input_count"], 1 << 31),
-        "an input behind the arena": changed(data, edges, known.arena_bytes),
+        "an input behind the arena": changed(data, edges, known.arena_bytes + 1024),
+        "an input that ends behind it": changed(data, edges, known.arena_bytes - 1),
         "a kernel that the blob has not": changed(data, calls, 255 | data[calls + 2] << 16),
-        "another number of arguments": changed(data, calls, data[calls] | 1 << 16),
         "integers behind the end": changed(data, calls + 4, beyond),
+        "integers between words": changed(data, calls + 4, integers + 2),
+        "a second call behind the end": summed(appended) + data[calls:second],
         "an argument behind the arena": changed(data, calls + 8, known.arena_bytes),
         "an argument too long": changed(data, calls + 12, known.arena_bytes + 1),
         "a constant behind the end": changed(data, calls + 16, CONSTANT + beyond),
@@ -212,6 +223,8 @@ def test_offsets_outside_of_blob_and_arena_are_refused(first: Program) -> None:
     }
     for name, made in wrong.items():
         assert run(made, known, first)[0] == DAMAGED, name
+    more = [replace(k, params=(*k.params, Param("more", "int8", True))) for k in known.kernels]
+    assert run(data, replace(known, kernels=tuple(more)), first)[0] == DAMAGED, "arguments"
 
 
 @needs_host
