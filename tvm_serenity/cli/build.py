@@ -167,8 +167,9 @@ def _as_data(facts: Mapping[str, Any]) -> dict[str, str]:
         return {}
     new = len(known["new_kernels"])
     rows = {
-        "blob": f"{known['blob_bytes']:,} bytes with {known['constant_bytes']:,} of constants; "
-        f"outputs as the project's on {known['compared_inputs']} inputs",
+        "blob": f"{known['blob_bytes']:,} bytes with {known['constant_bytes']:,} of constants"
+        + f"; outputs as the project's on {known['compared_inputs']} inputs"
+        * bool(known["compared_inputs"]),
         "kernel set": f"{known['kernel_set']} kernels, {new} of them new; the model uses "
         f"{known['kernels']}",
     }
