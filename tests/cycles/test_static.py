@@ -1,6 +1,7 @@
 """Blocks that QEMU counts, priced by a table alone: against the manual and QEMU's own count."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,6 +93,29 @@ def test_every_instruction_is_counted(tmp_path: Path) -> None:
         found = latency(project, target)
         driver = found.shares["core"] + found.shares["branches"]
         assert 0.85 * driver < low <= high < 1.05 * driver
+
+
+@needs_compiler
+@pytest.mark.skipif(not have("qemu-system-arm"), reason="qemu-system-arm is not installed")
+@pytest.mark.parametrize("given", [{"rows": 1, "stream_input": True}, {"sliding": 2}])
+def test_every_instruction_of_rows_that_are_fed_is_counted(
+    given: dict[str, Any], tmp_path: Path
+) -> None:
+    """All calls of a run, or of a moving window the one that computes a step."""
+    from tests.firmware.small import windows
+    from tvm_serenity import firmware
+    from tvm_serenity.firmware.board.blocks import static_estimate
+    from tvm_serenity.firmware.check.verify import run_qemu
+
+    target = board("mps2-an386")
+    settings = firmware.Settings(output=str(tmp_path / "net"), check=False, **given)
+    project = firmware.build(windows(), target, settings)
+    count, _ = static_estimate(project, target)
+    by_qemu = run_qemu(project, project.reference_inputs(), traced=False).instructions
+    assert by_qemu is not None
+    # QEMU's count includes the clock around each call, and all calls of a step
+    calls = given.get("sliding") or project.inputs[0]["shape"][1]
+    assert 0 <= by_qemu - count <= 200 * calls
 
 
 @needs_compiler

@@ -144,6 +144,7 @@ def test_an_overlapping_offset_is_found_by_the_check_and_by_the_trace(
 STACK_USER = """
 #include <stdint.h>
 #include "port.h"
+#include "port_files.h"
 
 __attribute__((noinline)) static void use(uint32_t bytes)
 {

@@ -9,6 +9,12 @@ REDUCE = 2
 """``IterVar.CommReduce``."""
 
 
+def has_stages(kernel: tirx.PrimFunc) -> bool:
+    """Return whether :func:`blocks_of` can list the blocks of ``kernel``: it has a root block."""
+    body = kernel.body
+    return isinstance(body, s_tir.SBlockRealize) and str(body.block.name_hint) == "root"
+
+
 def blocks_of(schedule: s_tir.Schedule) -> list[Any]:
     """Return the blocks (stages) of a kernel in order."""
     return list(schedule.get_child_blocks(schedule.get_sblock("root")))

@@ -16,7 +16,7 @@ from tvm import s_tir, tirx
 from tvm_serenity import compat
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.convolution import Convolution, Dense
-from tvm_serenity.kernels.loops import blocks_of
+from tvm_serenity.kernels.loops import blocks_of, has_stages
 from tvm_serenity.kernels.records import AveragePool, Sum
 from tvm_serenity.kernels.spec import SPEC
 from tvm_serenity.kernels.spec_read import with_changed_spec
@@ -25,12 +25,15 @@ Shape = tuple[int, ...]
 
 
 def stood_up(kernel: tirx.PrimFunc, shapes: Mapping[int, Shape]) -> Any:
-    """Return ``kernel`` (a PrimFunc of blocks) with other shapes of some parameters.
+    """Return ``kernel`` with other shapes of some parameters.
 
     ``shapes``: by parameter, ``[1, rows, elements, channels]`` with as many elements. The record of
     a kernel (its ``spec``) is that of the new shapes; it is left out if there is none. Raises
-    :class:`UnsupportedError` if an index cannot be expressed in the new shape.
+    :class:`UnsupportedError` if the kernel is not made of blocks, or if an index cannot be
+    expressed in the new shape.
     """
+    if not has_stages(kernel):
+        raise UnsupportedError("its loops are not known")
     made = kernel
     for index, shape in shapes.items():
         made = _shaped(made, index, shape)

@@ -49,16 +49,21 @@ def static_estimate(project: Project, board: Board) -> tuple[int, tuple[int, int
 
 
 def block_counts(project: Project, board: Board) -> BlockCounts:
-    """Return the blocks from the first call of the network to its return, and their counts.
+    """Return the blocks of one run of the network, and their counts.
 
-    Raises :class:`CheckError` if the log does not show the begin and the end of the function.
+    If rows are fed, these are the blocks of all its calls; of a moving window, those of the last
+    call, which computes one step. Raises :class:`CheckError` if the log does not show the begin and
+    the end of the function.
     """
     assert board.qemu is not None
-    name = f"{project.metadata['name']}_run"
+    fed = project.metadata["moving"] is not None or (project.metadata.get("rows") or {}).get(
+        "streamed", False
+    )
+    name = f"{project.metadata['name']}_{'feed_row' if fed else 'run'}"
     inputs = [a.tobytes() for a in project.reference_inputs()]
     make(project.folder, "harness")
     found = program(project.folder / "build" / "harness.elf").find(name)
-    log = _Log(-1 if found is None else found.address)
+    log = _Log(-1 if found is None else found.address, project.metadata["moving"] is not None)
     with tempfile.TemporaryDirectory(prefix="serenity.") as made:
         pipe = Path(made) / "log"
         os.mkfifo(pipe)
@@ -83,10 +88,12 @@ def block_counts(project: Project, board: Board) -> BlockCounts:
 class _Log:
     """The blocks of a function that begins at ``begin`` and ends where its caller continues.
 
-    Blocks have their names in the log; ``last``: the running block, None outside of the function.
+    ``only_last``: of its last call, else of all calls. Blocks have their names in the log;
+    ``last``: the running block, None outside of the function.
     """
 
     begin: int
+    only_last: bool = False
     lines: dict[int, tuple[BlockLine, ...]] = field(default_factory=dict)
     pairs: Counter[tuple[bytes, bytes]] = field(default_factory=Counter)
     last: bytes | None = None
@@ -113,18 +120,23 @@ class _Log:
             if made and len(made) > len(self.lines.get(made[0].address, ())):
                 self.lines[made[0].address] = made
         ran = TRACE.findall(text)
-        if self.back is None:
-            ran = self._from_begin(ran)
-        if self.last is None or not ran:
-            return
-        assert self.back is not None
-        end = next((i for i, b in enumerate(ran) if b.startswith(self.back)), None)
-        inside = ran if end is None else ran[: end + 1]
-        self.pairs.update(zip([self.last, *inside], inside, strict=False))
-        self.last = inside[-1] if end is None else None
+        while ran:
+            if self.last is None:
+                ran = self._from_begin(ran)
+            if self.last is None or not ran:
+                return
+            assert self.back is not None
+            end = next((i for i, b in enumerate(ran) if b.startswith(self.back)), None)
+            inside = ran if end is None else ran[: end + 1]
+            self.pairs.update(zip([self.last, *inside], inside, strict=False))
+            if end is None:
+                self.last = inside[-1]
+                return
+            self.last, self.before = None, (ran[end],)
+            ran = ran[end + 1 :]
 
     def _from_begin(self, ran: list[bytes]) -> list[bytes]:
-        """Return the blocks from the first block of the function on, if its caller precedes it."""
+        """Return the blocks after the first of the next call, if its caller precedes it."""
         ran = [*self.before, *ran]
         self.before = tuple(ran[-1:])
         first = next((i for i, b in enumerate(ran) if _block(b)[0] == self.begin), 0)
@@ -133,6 +145,8 @@ class _Log:
         caller = self._lines_of(ran[first - 1])[-1]
         self.back = b"%08x/" % (caller.address + caller.size_bytes)
         self.last = ran[first]
+        if self.only_last:
+            self.pairs.clear()
         return ran[first + 1 :]
 
     def _lines_of(self, block: bytes) -> tuple[BlockLine, ...]:
