@@ -21,7 +21,8 @@ def row_axes(graph: Graph) -> tuple[int | None, ...]:
 
     An operator keeps the rows of the first input that has some. Rows begin at the graph's inputs,
     and at views of inputs that are stored without axes; behind other tensors without rows, such as
-    a vector, they begin at images alone.
+    a vector, they begin at images alone. Results of one operator with different numbers of rows,
+    such as a sequence and the state behind it, have none.
     """
     axes: list[int | None] = [None] * len(graph.tensors)
     for tensor in graph.inputs:
@@ -38,6 +39,9 @@ def row_axes(graph: Graph) -> tuple[int | None, ...]:
                 axes[made] = free_axis(shape) if begins else _of_image(shape)
             else:
                 axes[made] = _kept(graph, op, source, axes[source] or 0, shape)
+        if len({_rows(graph, made, axes[made]) for made in op.outputs}) > 1:
+            for made in op.outputs:
+                axes[made] = None
     return tuple(axes)
 
 
@@ -57,6 +61,10 @@ def upright(shape: Shape, axis: int | None) -> Shape:
     if not _is_first(shape, axis):
         raise ValueError(f"{list(shape)} has several elements before axis {axis}")
     return (1, shape[axis], prod(shape[axis + 1 : -1]), shape[-1])
+
+
+def _rows(graph: Graph, tensor: int, axis: int | None) -> int:
+    return 1 if axis is None else (graph.tensors[tensor].shape or ())[axis]
 
 
 def _kept(graph: Graph, op: Op, source: int, axis: int, shape: Shape) -> int | None:
