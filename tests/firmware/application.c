@@ -2,6 +2,7 @@
    and says which class it found. Swapping the model changes no line of it. */
 #include "net_model.h"
 #include "port.h"
+#include "port_files.h"
 
 #define CHUNK 256u
 
