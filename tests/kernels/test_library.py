@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import sampled
 from tvm_serenity.errors import InputError, UnsupportedError
 
 tvm = pytest.importorskip("tvm")
@@ -43,7 +44,7 @@ def ran(machine: Any, inputs: list[Any]) -> list[np.ndarray[Any, Any]]:
     return arrays(machine["main"](*(tvm.runtime.tensor(a) for a in inputs)))
 
 
-@pytest.mark.parametrize("name", ["swiftnet-cell-c", "randwire?n=12&channels=16"])
+@pytest.mark.parametrize("name", sampled(["swiftnet-cell-c", "randwire?n=12&channels=16"], 1))
 @pytest.mark.parametrize("one_file", [False, True], ids=["apart", "one-file"])
 @pytest.mark.parametrize("linked", [False, True], ids=["in-memory", "objects"])
 def test_a_loaded_library_computes_the_same(

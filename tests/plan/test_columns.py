@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.cases import scaled
 from tvm_serenity.errors import CheckError, InputError, ParseError
 from tvm_serenity.plan import (
     Buffer,
@@ -40,7 +41,7 @@ def plain(draw: st.DrawFn) -> list[Buffer]:
     return found
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=scaled(100, 300), deadline=None, derandomize=True)
 @given(plain(), st.data())
 def test_columns_are_planned_and_checked_as_buffers(
     buffers: list[Buffer], data: st.DataObject
@@ -104,7 +105,7 @@ def tables(draw: st.DrawFn) -> str:
 
 
 @settings(
-    max_examples=600,
+    max_examples=scaled(200, 600),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
