@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.cases import cases, scaled
+from tests.cases import scaled
 from tests.schedule.test_exact_cases import random_problem
 from tvm_serenity.schedule import reference
 from tvm_serenity.schedule.instance import (
@@ -119,9 +119,9 @@ def branchings_agree(instance: Instance, most: int) -> int:
 
 def test_branching_is_the_twin_of_the_native_one() -> None:
     nodes = 0
-    for seed in cases(60, most=200):
+    for seed in range(scaled(60, 200)):
         nodes += branchings_agree(instance_of(random_problem(seed, most=9))[0], 20)
-    for seed in cases(4, most=12):
+    for seed in range(scaled(4, 12)):
         instance, _ = instance_of(random_problem(seed, least=30, most=40, plain=seed % 2 == 0))
         numbers = range(instance.count)
         relaxed, _ = window(instance, numbers, lives_of(instance, numbers), 4, instance.count - 4)
