@@ -6,6 +6,8 @@ from typing import Any, Protocol
 import tvm
 from tvm import relax
 
+from tvm_serenity import compat
+
 
 class BindingWriter(Protocol):
     """A writer of bindings; created with a builder and replacements of the parameters."""
@@ -28,6 +30,32 @@ def dataflow_main(mod: tvm.IRModule) -> Any:
 def bindings(function: relax.Function) -> list[tuple[Any, Any]]:
     """Return the variables of a function and their values, in order."""
     return [(b.var, b.value) for block in function.body.blocks for b in block.bindings]
+
+
+def kernel_of_blocks(mod: tvm.IRModule, value: relax.Expr) -> Any:
+    """Return the kernel of blocks that makes a tensor of its own; None if there is none."""
+    name = compat.called_kernel(value) if compat.is_call(value) else None
+    if name is None or compat.overwritten(value) is not None or not compat.is_tensor(value.ty):
+        return None
+    return mod[name] if compat.has_blocks(mod[name]) else None
+
+
+def renewed(expr: relax.Expr, given: Callable[[relax.Expr], Any]) -> Any:
+    """Return an expression, no variable, with its parts replaced by what ``given`` returns."""
+    if isinstance(expr, relax.Tuple):
+        return relax.Tuple([given(part) for part in expr.fields])
+    if isinstance(expr, relax.TupleGetItem):
+        return relax.TupleGetItem(given(expr.tuple_value), expr.index)
+    if compat.is_call(expr):
+        return compat.call_like(expr, [given(argument) for argument in expr.args])
+    return expr
+
+
+def emitted(builder: relax.BlockBuilder, expr: relax.Expr, name: str) -> Any:
+    """Return ``expr`` bound to a new variable, unless it is a variable or a constant."""
+    if isinstance(expr, relax.Var) or compat.is_constant(expr):
+        return expr
+    return builder.emit(expr, name)
 
 
 def rewritten(

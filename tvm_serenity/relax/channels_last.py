@@ -25,7 +25,7 @@ from tvm.relax.op import op_attrs
 
 from tvm_serenity import compat
 from tvm_serenity.operators import RELAX
-from tvm_serenity.relax.bindings import bindings, dataflow_main, rewritten
+from tvm_serenity.relax.bindings import bindings, dataflow_main, emitted, renewed, rewritten
 from tvm_serenity.relax.channel_shuffles import Shuffle, shuffle
 
 FIRST, LAST = "NCHW", "NHWC"
@@ -112,7 +112,7 @@ class _Turning:
             self.turned[var] = self.builder.emit(made, var.name)
             return
         made = self.from_turned(value)
-        self.new[var] = self.emitted(self.given(value) if made is None else made, var.name)
+        self.new[var] = emitted(self.builder, self.given(value) if made is None else made, var.name)
 
     def turned_form(self, value: relax.Expr) -> Any:
         """Return the NHWC form of an expression, from NHWC forms; None if it has none."""
@@ -238,13 +238,7 @@ class _Turning:
             if expr not in self.new:
                 self.new[expr] = self.turned_back(expr)
             return self.new[expr]
-        if isinstance(expr, relax.Tuple):
-            return relax.Tuple([self.given(part) for part in expr.fields])
-        if isinstance(expr, relax.TupleGetItem):
-            return relax.TupleGetItem(self.given(expr.tuple_value), expr.index)
-        if compat.is_call(expr):
-            return compat.call_like(expr, [self.given(a) for a in expr.args])
-        return expr
+        return renewed(expr, self.given)
 
     def turned_back(self, var: relax.Var) -> Any:
         """Return an NHWC form, or each part of a tuple of them, in the file's layout."""
@@ -281,12 +275,6 @@ class _Turning:
         if compat.is_constant(expr):
             return compat.constant(compat.constant_array(expr).reshape(shape))
         return self.builder.emit(relax.op.reshape(expr, list(shape)))
-
-    def emitted(self, expr: relax.Expr, name: str) -> Any:
-        """Return ``expr`` bound to a new variable, unless it is a variable or a constant."""
-        if isinstance(expr, relax.Var) or compat.is_constant(expr):
-            return expr
-        return self.builder.emit(expr, name)
 
 
 def parts(argument: relax.Expr) -> Sequence[relax.Expr]:

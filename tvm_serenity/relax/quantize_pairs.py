@@ -14,6 +14,7 @@ from tvm_serenity.operators.mul import product_of
 from tvm_serenity.operators.prelu import prelu_of
 from tvm_serenity.operators.stored import OnStored
 from tvm_serenity.quantize.params import Affine
+from tvm_serenity.relax.bindings import emitted
 from tvm_serenity.relax.quantize_read import Leaf, RefusedError
 from tvm_serenity.relax.quantize_records import activation, as_result, computed
 from tvm_serenity.relax.quantize_region import ClampedResult, Rewriter
@@ -148,5 +149,5 @@ def chosen(rewriter: Rewriter, region: ClampedResult) -> Any:
     condition, *operands = rewriter.scope.look(region.expr).args
     leaves = [rewriter.scope.activation(operand) for operand in operands]
     values = [as_result(rewriter, region, leaf) for leaf in leaves]
-    given = rewriter.emitted(rewriter.rewritten(condition), "condition")
+    given = emitted(rewriter.builder, rewriter.rewritten(condition), "condition")
     return rewriter.builder.emit(relax.op.where(given, *values))

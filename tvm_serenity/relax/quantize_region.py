@@ -9,6 +9,7 @@ from tvm import relax
 from tvm_serenity import compat
 from tvm_serenity.operators.scene import Stored
 from tvm_serenity.quantize.params import Affine
+from tvm_serenity.relax.bindings import emitted, renewed
 from tvm_serenity.relax.quantize_read import Leaf, RefusedError, Scope, label, variables
 
 
@@ -73,7 +74,7 @@ class Rewriter:
         except RefusedError as reason:
             self.new[var] = self._kept(var, value, reason)
             return
-        self.new[var] = self.emitted(self.rewritten(value), var.name)
+        self.new[var] = emitted(self.builder, self.rewritten(value), var.name)
 
     def _kept(self, var: relax.Var, value: relax.Expr, reason: RefusedError) -> Any:
         """Return the variable of a region that stays float; record the reason."""
@@ -115,13 +116,7 @@ class Rewriter:
 
     def stored(self, leaf: Leaf) -> Any:
         """Return the new expression of a stored tensor."""
-        return self.emitted(self.rewritten(leaf.expr), label(leaf.expr))
-
-    def emitted(self, expr: relax.Expr, name: str) -> Any:
-        """Return ``expr`` bound to a variable."""
-        if isinstance(expr, relax.Var) or compat.is_constant(expr):
-            return expr
-        return self.builder.emit(expr, name)
+        return emitted(self.builder, self.rewritten(leaf.expr), label(leaf.expr))
 
     def rewritten(self, expr: relax.Expr) -> Any:
         """Return ``expr`` with old variables replaced."""
@@ -129,14 +124,8 @@ class Rewriter:
             if expr not in self.new:  # the first half of a clip that another operator reads
                 self.new[expr] = self.convert_alone(expr)
             return self.new[expr]
-        if isinstance(expr, relax.Tuple):
-            return relax.Tuple([self.rewritten(part) for part in expr.fields])
-        if isinstance(expr, relax.TupleGetItem):
-            return relax.TupleGetItem(self.rewritten(expr.tuple_value), expr.index)
-        if compat.is_call(expr):
-            arguments = [self.rewritten(argument) for argument in expr.args]
-            return self._normal(compat.call_like(expr, arguments))
-        return expr
+        made = renewed(expr, self.rewritten)
+        return self._normal(made) if compat.is_call(expr) else made
 
     def convert_alone(self, var: relax.Var) -> Any:
         """Return the new expression of a ``quantize`` that was skipped for its clip."""
@@ -150,7 +139,7 @@ class Rewriter:
 
     def _normal(self, call: relax.Call) -> Any:
         """Return a call whose arguments are variables, as the builder requires of nested calls."""
-        arguments = [self.emitted(a, "inner") if _is_operator(a) else a for a in call.args]
+        arguments = [emitted(self.builder, a, "inner") if _is_operator(a) else a for a in call.args]
         return compat.call_like(call, arguments)
 
     def _is_half_of_a_clip(self, var: relax.Var) -> bool:

@@ -15,6 +15,7 @@ from tvm_serenity.operators.functions import Function, looked_up
 from tvm_serenity.operators.scene import Stored
 from tvm_serenity.operators.softmax import Softmax, softmax_of
 from tvm_serenity.relax import quantize_function
+from tvm_serenity.relax.bindings import emitted
 from tvm_serenity.relax.calls import Writer
 from tvm_serenity.relax.quantize_moves import again
 from tvm_serenity.relax.quantize_pairs import addition, chosen, larger, matmul, prelu, product
@@ -153,7 +154,7 @@ def store(rewriter: Rewriter, region: ClampedResult) -> Any:
         raise RefusedError("only float32 tensors can be quantised")
     shape = shape_of(region.expr.ty)
     kernel = pointwise.store(shape, region.result, region.low, region.high, rewriter.rounding)
-    source = rewriter.emitted(rewriter.rewritten(region.expr), "real")
+    source = emitted(rewriter.builder, rewriter.rewritten(region.expr), "real")
     return Writer(rewriter.builder).kernel("q_store", kernel, source)
 
 

@@ -18,7 +18,7 @@ from tvm.relax.op import op_attrs
 
 from tvm_serenity import compat
 from tvm_serenity.operators import RELAX
-from tvm_serenity.relax.bindings import bindings, dataflow_main, rewritten
+from tvm_serenity.relax.bindings import bindings, dataflow_main, emitted, renewed, rewritten
 from tvm_serenity.relax.channels_last import (
     ALONG_ONE,
     channels_last,
@@ -57,9 +57,9 @@ class _Raising:
         """Write one binding, as an image if possible."""
         made = self.raised_form(value)
         if made is None:
-            self.new[var] = self.emitted(self.given(value), var.name)
+            self.new[var] = emitted(self.builder, self.given(value), var.name)
         else:
-            self.raised[var] = self.emitted(made, var.name)
+            self.raised[var] = emitted(self.builder, made, var.name)
 
     def raised_form(self, value: relax.Expr) -> Any:
         """Return the image form of an expression, from image forms; None if there is none."""
@@ -118,13 +118,7 @@ class _Raising:
             if expr not in self.new:
                 self.new[expr] = self.lowered(expr)
             return self.new[expr]
-        if isinstance(expr, relax.Tuple):
-            return relax.Tuple([self.given(part) for part in expr.fields])
-        if isinstance(expr, relax.TupleGetItem):
-            return relax.TupleGetItem(self.given(expr.tuple_value), expr.index)
-        if compat.is_call(expr):
-            return compat.call_like(expr, [self.given(a) for a in expr.args])
-        return expr
+        return renewed(expr, self.given)
 
     def lowered(self, var: relax.Var) -> Any:
         """Return the sequence of an image, or of each part of a tuple of images."""
@@ -142,12 +136,6 @@ class _Raising:
         if compat.is_constant(expr):
             return compat.constant(compat.constant_array(expr).reshape(shape))
         return self.builder.emit(relax.op.reshape(expr, list(shape)))
-
-    def emitted(self, expr: relax.Expr, name: str) -> Any:
-        """Return ``expr`` bound to a variable."""
-        if isinstance(expr, relax.Var) or compat.is_constant(expr):
-            return expr
-        return self.builder.emit(expr, name)
 
 
 def _convolution(raising: _Raising, call: relax.Call) -> Any:

@@ -8,19 +8,26 @@ image in place of the sequence (``kernels/permuted.py``). The computation stays 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tvm
 from tvm import relax
 
 from tvm_serenity import compat
-from tvm_serenity.kernels.convolution import Convolution, Dense, convolution
+from tvm_serenity.kernels.convolution import Dense, convolution
 from tvm_serenity.kernels.permuted import with_images
 from tvm_serenity.kernels.spec_read import kind_of, spec_of
 from tvm_serenity.operators import RELAX
 from tvm_serenity.operators.scene import EIGHT
-from tvm_serenity.relax.bindings import bindings, dataflow_main, rewritten
+from tvm_serenity.relax.bindings import (
+    bindings,
+    dataflow_main,
+    emitted,
+    kernel_of_blocks,
+    renewed,
+    rewritten,
+)
 
 
 def token_images(mod: tvm.IRModule) -> Any:
@@ -41,7 +48,7 @@ def token_images(mod: tvm.IRModule) -> Any:
 
 def _dense(mod: tvm.IRModule, value: relax.Expr) -> Dense | None:
     """Return the record of a dense layer of 8 bits on several tokens; None for anything else."""
-    kernel = _kernel(mod, value)
+    kernel = kernel_of_blocks(mod, value)
     if kernel is None or kind_of(kernel) != Dense.__name__ or _tokens(value) is None:
         return None
     arguments = compat.kernel_arguments(value)
@@ -50,14 +57,6 @@ def _dense(mod: tvm.IRModule, value: relax.Expr) -> Dense | None:
     types = {spec.dtype, spec.requantise.dtype}
     known = isinstance(arguments[0], relax.Var) and all(map(compat.is_constant, arguments[1:]))
     return spec if known and types <= set(EIGHT) else None
-
-
-def _kernel(mod: tvm.IRModule, value: relax.Expr) -> Any:
-    """Return the kernel of blocks that makes a tensor; None if there is none."""
-    name = compat.called_kernel(value) if compat.is_call(value) else None
-    if name is None or compat.overwritten(value) is not None or not compat.is_tensor(value.ty):
-        return None
-    return mod[name] if compat.has_blocks(mod[name]) else None
 
 
 def _tokens(expr: relax.Expr) -> tuple[int, int] | None:
@@ -95,7 +94,7 @@ class _Writer:
             return
         made, is_image = self.converted(value)
         if made is None:
-            self.new[var] = self.emitted(self.renewed(value), var.name)
+            self.new[var] = emitted(self.builder, self.given(value), var.name)
         else:
             (self.images if is_image else self.new)[var] = self.builder.emit(made, var.name)
 
@@ -106,7 +105,7 @@ class _Writer:
         dense = _dense(self.mod, value)
         if dense is not None:
             return self.convolution(value, dense), True
-        kernel = _kernel(self.mod, value)
+        kernel = kernel_of_blocks(self.mod, value)
         if kernel is not None:
             return self.on_images(value, kernel)
         known = RELAX.get(compat.op_name(value))
@@ -121,20 +120,7 @@ class _Writer:
     def convolution(self, call: relax.Call, dense: Dense) -> Any:
         """Return a dense layer as a convolution with 1x1 filters."""
         source, weights, *others = compat.kernel_arguments(call)
-        spec = Convolution(
-            "NHWC",
-            ((1, dense.rows, 1, dense.inputs),),
-            dense.dtype,
-            (1, 1, dense.inputs, dense.units),
-            dense.weight_dtype,
-            (1, 1),
-            (0, 0, 0, 0),
-            (1, 1),
-            1,
-            0,
-            dense.weight_zero,
-            dense.requantise,
-        )
+        spec = replace(dense.pointwise, pieces=((1, dense.rows, 1, dense.inputs),))
         filters = compat.constant(compat.constant_array(weights).reshape(spec.weight_shape))
         return self.call(call, convolution(spec), [self.image(source), filters, *others], True)
 
@@ -183,7 +169,7 @@ class _Writer:
     def given(self, expr: relax.Expr) -> Any:
         """Return an expression of the old function with variables replaced, in its old shape."""
         if not isinstance(expr, relax.Var):
-            return self.renewed(expr)
+            return renewed(expr, self.given)
         if expr not in self.new:
             shape = compat.static_shape(expr.ty, "tensor")
             source = self.shaped.get(expr)
@@ -193,24 +179,6 @@ class _Writer:
                 held = self.image(source) if self.is_image(source) else self.given(source)
             self.new[expr] = self.builder.emit(relax.op.reshape(held, list(shape)), expr.name)
         return self.new[expr]
-
-    def renewed(self, expr: relax.Expr) -> Any:
-        """Return an expression with its variables replaced."""
-        if isinstance(expr, relax.Var):
-            return self.given(expr)
-        if isinstance(expr, relax.Tuple):
-            return relax.Tuple([self.given(part) for part in expr.fields])
-        if isinstance(expr, relax.TupleGetItem):
-            return relax.TupleGetItem(self.given(expr.tuple_value), expr.index)
-        if compat.is_call(expr):
-            return compat.call_like(expr, [self.given(a) for a in expr.args])
-        return expr
-
-    def emitted(self, expr: relax.Expr, name: str) -> Any:
-        """Return ``expr`` bound to a new variable, unless it is a variable or a constant."""
-        if isinstance(expr, relax.Var) or compat.is_constant(expr):
-            return expr
-        return self.builder.emit(expr, name)
 
 
 def _image_shape(expr: relax.Expr) -> Sequence[int]:

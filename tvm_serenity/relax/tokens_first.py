@@ -23,7 +23,14 @@ from tvm_serenity.kernels.permuted import SWAPPED, permuted
 from tvm_serenity.kernels.records import BatchMatmul
 from tvm_serenity.kernels.spec_read import kind_of
 from tvm_serenity.operators import RELAX
-from tvm_serenity.relax.bindings import bindings, dataflow_main, rewritten
+from tvm_serenity.relax.bindings import (
+    bindings,
+    dataflow_main,
+    emitted,
+    kernel_of_blocks,
+    renewed,
+    rewritten,
+)
 
 RANK = 4
 """The axes of a tensor with heads: batch, heads, tokens, channels."""
@@ -72,10 +79,7 @@ def _on_elements(mod: tvm.IRModule, value: relax.Expr) -> bool:
 
 def _kernel(mod: tvm.IRModule, value: relax.Expr) -> Any:
     """Return the kernel of blocks that makes a tensor of four axes; None if there is none."""
-    name = compat.called_kernel(value) if compat.is_call(value) else None
-    if name is None or compat.overwritten(value) is not None or not _has_heads(value):
-        return None
-    return mod[name] if compat.has_blocks(mod[name]) else None
+    return kernel_of_blocks(mod, value) if _has_heads(value) else None
 
 
 def _has_heads(value: relax.Expr) -> bool:
@@ -117,7 +121,7 @@ class _Writer:
                 self.swapped[var] = self.builder.emit(made, var.name)
                 self.within.add(var)
                 return
-        self.new[var] = self.emitted(self.renewed(value), var.name)
+        self.new[var] = emitted(self.builder, self.given(value), var.name)
 
     def by_tokens(self, var: relax.Var, call: relax.Call) -> Any:
         """Return the call of a kernel on tokens before heads, None outside of attention."""
@@ -183,9 +187,9 @@ class _Writer:
     def given(self, expr: relax.Expr) -> Any:
         """Return the replacement of an expression, with the axes of the file."""
         if not isinstance(expr, relax.Var):
-            return self.renewed(expr)
+            return renewed(expr, self.given)
         if expr not in self.new:
-            self.new[expr] = self.emitted(self.back(expr), expr.name)
+            self.new[expr] = emitted(self.builder, self.back(expr), expr.name)
         return self.new[expr]
 
     def back(self, var: relax.Var) -> Any:
@@ -210,24 +214,6 @@ class _Writer:
             held = self.as_swapped(source)
         expr = self.given(source) if held is None or held is source else held
         return relax.op.reshape(expr, list(shape))
-
-    def renewed(self, expr: relax.Expr) -> Any:
-        """Return an expression with its variables replaced, in the file's layout."""
-        if isinstance(expr, relax.Var):
-            return self.given(expr)
-        if isinstance(expr, relax.Tuple):
-            return relax.Tuple([self.given(part) for part in expr.fields])
-        if isinstance(expr, relax.TupleGetItem):
-            return relax.TupleGetItem(self.given(expr.tuple_value), expr.index)
-        if compat.is_call(expr):
-            return compat.call_like(expr, [self.given(a) for a in expr.args])
-        return expr
-
-    def emitted(self, expr: relax.Expr, name: str) -> Any:
-        """Return ``expr`` bound to a new variable, unless it is a variable or a constant."""
-        if isinstance(expr, relax.Var) or compat.is_constant(expr):
-            return expr
-        return self.builder.emit(expr, name)
 
 
 def _outer(value: relax.Expr) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from tvm import relax, tirx
 from tvm_serenity import compat
 from tvm_serenity.kernels.build import OPAQUE
 from tvm_serenity.kernels.nodes import parts
-from tvm_serenity.relax.bindings import bindings, dataflow_main, rewritten
+from tvm_serenity.relax.bindings import bindings, dataflow_main, renewed, rewritten
 
 MOST_CHANNELS = 8
 """The most channels of an image that is read in the file's layout."""
@@ -134,13 +134,7 @@ class _Reading:
         """Return an expression with its variables replaced."""
         if isinstance(value, relax.Var):
             return self.new[value]
-        if isinstance(value, relax.Tuple):
-            return relax.Tuple([self.given(part) for part in value.fields])
-        if isinstance(value, relax.TupleGetItem):
-            return relax.TupleGetItem(self.given(value.tuple_value), value.index)
-        if compat.is_call(value):
-            return compat.call_like(value, [self.given(a) for a in value.args])
-        return value
+        return renewed(value, self.given)
 
 
 def _called(call: relax.Call, arguments: list[Any]) -> Any:
