@@ -26,8 +26,8 @@ def support(name: str) -> str:
 def board_port(family: str) -> dict[str, str]:
     """Return the files by name that start programs on cores of an architecture and print there."""
     own = {name: f"{family}/{name}" for name in architecture(family).files}
-    shared = {name: name for name in ("port.h", "port_files.h", "port_board.c", "semihosting.h")}
-    return {name: support(path) for name, path in (shared | own).items()}
+    shared = ("port.h", "port_files.h", "port_board.c", "semihosting.h", "startup.h")
+    return {name: support(path) for name, path in ({name: name for name in shared} | own).items()}
 
 
 def kernels_header(program: Program) -> str:
