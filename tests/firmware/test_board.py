@@ -24,7 +24,9 @@ from tests.firmware.projects import (
     project,
 )
 from tvm_serenity import firmware
+from tvm_serenity.architectures import architecture
 from tvm_serenity.errors import CheckError
+from tvm_serenity.firmware.board.execute import emulated
 from tvm_serenity.firmware.board.toolchain import make
 from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.firmware.compile import driver, unsplit
@@ -171,8 +173,7 @@ def test_the_stack_is_measured_below_the_paint_too(tmp_path: Path) -> None:
     found = project(tmp_path, HELLO, "mps2-an386")
     (found.folder / "main.c").write_text(STACK_USER)
     make(found.folder, "build/firmware.elf")
-    run = ["qemu-system-arm", "-M", "mps2-an386", "-display", "none", "-monitor", "none"]
-    run += ["-semihosting-config", "enable=on,target=native", "-serial", "null"]
+    run = emulated(architecture("arm").toolchain.emulator, "mps2-an386")
     done = subprocess.run(
         [*run, "-kernel", "build/firmware.elf"],
         cwd=found.folder, capture_output=True, text=True, check=True, timeout=60,

@@ -11,12 +11,12 @@ from tvm_serenity.explain.best import folder_of
 from tvm_serenity.explain.claims import Claim, counted
 from tvm_serenity.firmware.place.memory_map import fast_and_slow
 from tvm_serenity.graph import Graph
-from tvm_serenity.offchip import trace_of
 from tvm_serenity.offchip.bound import forced_bytes
 from tvm_serenity.offchip.direct import STATES, direct_use
 from tvm_serenity.offchip.model import Memory, Model
 from tvm_serenity.offchip.reference import Action
 from tvm_serenity.offchip.storages import storages_of
+from tvm_serenity.offchip.trace import trace_of_storages
 
 MEMORIES = "memories"
 """The kind of the claim."""
@@ -74,7 +74,7 @@ def two_memories(board: Board, graph: Graph, order: Sequence[int]) -> TwoMemorie
         return None
     model = Model(None, Memory.SCRATCHPAD, alignment_bytes=board.core.alignment_bytes)
     storages = storages_of(graph, model)
-    trace, capacity = trace_of(graph, order, model), fast.arena_bytes
+    trace, capacity = trace_of_storages(storages, order), fast.arena_bytes
     use = direct_use(trace, capacity, inf, STATES[:1])
     try:
         forced = forced_bytes(storages, capacity, SECONDS)

@@ -41,8 +41,8 @@ from tvm_serenity.firmware.emit.project import (
     replaced,
     write_files,
 )
+from tvm_serenity.firmware.formats import check_taken, files
 from tvm_serenity.firmware.formats import facts as form_facts
-from tvm_serenity.firmware.formats import files
 from tvm_serenity.firmware.kept import kept
 from tvm_serenity.firmware.place.memory_map import slower_memory
 from tvm_serenity.firmware.program import Array
@@ -166,8 +166,7 @@ class _Work:
         if not constants_fit(self.board, self.made.program.constant_bytes):
             self.checked_fit(None)
         form = self.settings.format
-        if form != PROJECT:  # what the form does not take is refused before what takes long
-            files(self.made.program, self.layout({}), form)
+        check_taken(self.made.program, self.layout({}), form)  # before what takes long
         with tempfile.TemporaryDirectory(prefix="serenity.") as aside:
             place = folder if form == PROJECT else Path(aside)
             texts = project(self.made.program, self.layout({}))

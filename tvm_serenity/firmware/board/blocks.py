@@ -56,9 +56,7 @@ def block_counts(project: Project, board: Board) -> BlockCounts:
     the end of the function.
     """
     assert board.qemu is not None
-    fed = project.metadata["moving"] is not None or (project.metadata.get("rows") or {}).get(
-        "streamed", False
-    )
+    fed = "rows" in project.metadata and project.metadata["rows"]["streamed"]
     name = f"{project.metadata['name']}_{'feed_row' if fed else 'run'}"
     inputs = [a.tobytes() for a in project.reference_inputs()]
     make(project.folder, "harness")

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from tvm_serenity.firmware.board import image
 from tvm_serenity.firmware.board.execute import Execution
-from tvm_serenity.firmware.board.image import linkable
 from tvm_serenity.firmware.board.sizes import sizes
 from tvm_serenity.firmware.board.toolchain import make
 from tvm_serenity.firmware.check.drawn_inputs import in_qemu
@@ -52,7 +52,7 @@ def report(
             found["qemu"]["instructions"],
             found["qemu"]["stack_bytes"],
         )
-    if linkable(project.metadata["architecture"]):
+    if image.linkable(project.metadata["architecture"]):
         make(project.folder, "all")
         linked = sizes(project.folder / "build" / "firmware.elf")
         ram.update(data_bytes=linked.data_bytes, bss_bytes=linked.bss_bytes)

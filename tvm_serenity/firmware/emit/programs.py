@@ -114,15 +114,9 @@ def harness(program: Program, external: bool) -> str:
 
 def _repeated(program: Program, body: str) -> str:
     """Return the lines of a run, in a loop over all inputs if there are any."""
-    once = not program.given
-    indent = "    " if once else "        "
-    lines = "".join(
-        line if line.startswith("#") or not line.strip() else f"{indent}{line}"
-        for line in body.splitlines(keepends=True)
-    )
-    if once:
-        return f"{lines}    return 0;\n"
-    return f"    for (uint32_t run = 0;; ++run) {{\n{lines}    }}\n"
+    if not program.given:
+        return indent(f"{body}return 0;\n", "    ")
+    return indent(f"for (uint32_t run = 0;; ++run) {{\n{indent(body, '    ')}}}\n", "    ")
 
 
 def _counting(program: Program) -> str:

@@ -1,6 +1,7 @@
 """The forms a program is written in.
 
 A form is one file here, whose ``written`` returns the files, and one entry of ``OUTPUT_FORMATS``.
+If it does not take every program, its ``check_taken`` raises for the others.
 If it is more than an arrangement of the project's sources, its ``described`` compares it with the
 project and returns its facts.
 """
@@ -17,9 +18,15 @@ Facts = dict[str, Any]
 
 def files(program: Program, layout: Layout, name: str) -> Files:
     """Return the files of ``program`` in the form ``name``, one of ``FORMATS``."""
-    module = import_module(f"{__name__}.{name.replace('-', '_')}")
-    found: Files = module.written(program, layout)
+    found: Files = _module(name).written(program, layout)
     return found
+
+
+def check_taken(program: Program, layout: Layout, name: str) -> None:
+    """Raise :class:`SerenityError` if the form ``name`` does not take ``program``."""
+    check = getattr(_module(name), "check_taken", None)
+    if check is not None:
+        check(program, layout)
 
 
 def facts(program: Program, layout: Layout, name: str, made: Files, project: Project) -> Facts:
@@ -27,6 +34,9 @@ def facts(program: Program, layout: Layout, name: str, made: Files, project: Pro
 
     A form that has such facts compares its files with ``project``, which is written as a project.
     """
-    module = import_module(f"{__name__}.{name.replace('-', '_')}")
-    describe = getattr(module, "described", None)
+    describe = getattr(_module(name), "described", None)
     return {} if describe is None else {name: describe(program, layout, made, project)}
+
+
+def _module(name: str) -> Any:
+    return import_module(f"{__name__}.{name.replace('-', '_')}")

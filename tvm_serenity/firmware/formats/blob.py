@@ -15,7 +15,7 @@ from tvm_serenity.firmware.blob.kernel_set import (
     used_by,
 )
 from tvm_serenity.firmware.blob.source import set_files
-from tvm_serenity.firmware.board.image import linkable
+from tvm_serenity.firmware.board import image as linked_image
 from tvm_serenity.firmware.emit.project import Files, Layout
 from tvm_serenity.firmware.formats.library import CONTRACT, completed
 from tvm_serenity.firmware.program import Program
@@ -43,7 +43,7 @@ def described(program: Program, layout: Layout, files: Files, project: Project) 
     :class:`WrongResultError` if an output differs.
     """
     known, image = _set(program, layout), files[f"{program.name}.blob"]
-    can_link = linkable(layout.board.architecture)
+    can_link = linked_image.linkable(layout.board.architecture)
     compared = compare(image, used_by(known, program), project)
     ran = instructions(image, known, program, project, layout) if can_link else None
     earlier = [] if layout.kernel_set is None else read_set(layout.kernel_set).kernels
@@ -66,10 +66,18 @@ def _is_new(layout: Layout) -> bool:
     return layout.kernel_set is None or layout.extend
 
 
-def _set(program: Program, layout: Layout) -> KernelSet:
+def check_taken(program: Program, layout: Layout) -> None:
+    """Raise :class:`UnsupportedError` if a program cannot be a blob, or its kernel set lacks some.
+
+    :class:`InputError` for a kernel set that is not for the board.
+    """
     reason = refusal(program)
     if reason:
         raise UnsupportedError(f"{program.name}: --format blob does not take a model that {reason}")
+    _set(program, layout)
+
+
+def _set(program: Program, layout: Layout) -> KernelSet:
     return set_for(program, layout.board.core.name, layout.kernel_set, layout.extend)
 
 
