@@ -82,10 +82,17 @@ def static_shape(ty: relax.Type, name: str) -> tuple[int, ...]:
 
     Raises :class:`UnsupportedError` if an extent is not constant.
     """
-    shape = ty.shape
-    values = getattr(shape, "values", None)
-    if values is None or not all(isinstance(v, tvm.tirx.IntImm) for v in values):
+    shape = constant_shape(ty)
+    if shape is None:
         raise UnsupportedError(f"tensor {name!r} has a symbolic shape; fix its sizes first")
+    return shape
+
+
+def constant_shape(ty: relax.Type) -> tuple[int, ...] | None:
+    """Return the shape of a tensor type; None for other types and extents that are not constant."""
+    values = getattr(ty.shape, "values", None) if is_tensor(ty) else None
+    if values is None or not all(isinstance(v, tvm.tirx.IntImm) for v in values):
+        return None
     return tuple(int(v) for v in values)
 
 

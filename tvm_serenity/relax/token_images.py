@@ -61,10 +61,10 @@ def _dense(mod: tvm.IRModule, value: relax.Expr) -> Dense | None:
 
 def _tokens(expr: relax.Expr) -> tuple[int, int] | None:
     """Return the tokens and channels of a sequence of several vectors; None for other tensors."""
-    if not compat.is_tensor(expr.ty):
+    shape = compat.constant_shape(expr.ty)
+    if shape is None or len(shape) not in (2, 3) or shape[-2] < 2:
         return None
-    shape = compat.static_shape(expr.ty, "tensor")
-    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[0] != 1) or shape[-2] < 2:
+    if len(shape) == 3 and shape[0] != 1:
         return None
     return shape[-2], shape[-1]
 

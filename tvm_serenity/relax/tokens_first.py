@@ -83,9 +83,8 @@ def _kernel(mod: tvm.IRModule, value: relax.Expr) -> Any:
 
 
 def _has_heads(value: relax.Expr) -> bool:
-    if not compat.is_tensor(value.ty) or int(value.ty.ndim) != RANK:
-        return False
-    return compat.static_shape(value.ty, "tensor")[0] == 1
+    shape = compat.constant_shape(value.ty)
+    return shape is not None and len(shape) == RANK and shape[0] == 1
 
 
 @dataclass
@@ -157,7 +156,8 @@ class _Writer:
             return None
         if not _has_heads(source) or self.as_swapped(source) is None:
             return None
-        if any(math.prod(compat.static_shape(a.ty, "operand")) != 1 for a in call.args[1:]):
+        shapes = [compat.constant_shape(argument.ty) for argument in call.args[1:]]
+        if any(shape is None or math.prod(shape) != 1 for shape in shapes):
             return None
         others = [self.given(argument) for argument in call.args[1:]]
         return compat.call_like(call, [self.as_swapped(source), *others])
