@@ -5,7 +5,6 @@ declared here as they are documented, and all is compiled by the board's compile
 """
 
 import json
-import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +13,7 @@ import pytest
 
 pytest.importorskip("tvm")
 
-import yaml
-
+from tests.firmware.guest_rules import arduino, esp_idf, platformio, sources, zephyr
 from tests.firmware.projects import HELLO_FLOAT, KWS, built, needs_board
 from tests.firmware.test_guest import SCRIPT
 from tvm_serenity.boards import board
@@ -39,7 +37,6 @@ int main(void)
 }
 void start(void) { (void)main(); for (;;) { } }
 """
-VERSION = re.compile(r"\d+\.\d+\.\d+")
 HEAD = f"""
 cmake_minimum_required(VERSION 3.18)
 set(CMAKE_SYSTEM_NAME Generic)
@@ -122,40 +119,6 @@ def with_files(sources: str, includes: tuple[str, ...]) -> Callable[[Path], None
         run(folder, "arm-none-eabi-gcc", *words, *names, *link, "-lm", "-o", "build/app.elf")
 
     return build
-
-
-def sources(folder: Path) -> None:
-    assert "Keil" in (folder / "README.md").read_text()
-
-
-def zephyr(folder: Path) -> None:
-    about = yaml.safe_load((folder / "zephyr" / "module.yml").read_text())
-    assert about["name"] == "net"
-    assert (folder / about["build"]["cmake"] / "CMakeLists.txt").is_file()
-    assert "config SERENITY_NET\n" in (folder / about["build"]["kconfig"]).read_text()
-
-
-def esp_idf(folder: Path) -> None:
-    about = yaml.safe_load((folder / "idf_component.yml").read_text())
-    assert set(about) == {"version", "description", "license"}
-    assert VERSION.fullmatch(about["version"])
-
-
-def platformio(folder: Path) -> None:
-    about = json.loads((folder / "library.json").read_text())
-    assert re.fullmatch(r"[^:;/,@<>]{1,100}", about["name"])
-    assert VERSION.fullmatch(about["version"])
-    assert 0 < len(about["description"]) < 256
-    assert all(re.fullmatch(r"[a-z\d\- \+]{1,50}", word) for word in about["keywords"])
-    assert about["platforms"] == about["frameworks"] == "*"
-    assert (folder / "include" / about["headers"]).is_file()
-
-
-def arduino(folder: Path) -> None:
-    lines = (folder / "library.properties").read_text().splitlines()
-    about = dict(line.split("=", 1) for line in lines)
-    assert VERSION.fullmatch(about["version"])
-    assert (folder / "src" / about["includes"]).is_file()
 
 
 GUESTS = {
