@@ -1,5 +1,6 @@
 """Where the shared models lie, for the tests that read them; what all tests run under."""
 
+import gc
 import os
 import shutil
 import signal
@@ -29,6 +30,9 @@ os.environ.setdefault("SERENITY_CACHE", str(CACHE))
 # TVM imports PyTorch where it can: three times as slow. Without TVM, tests are skipped by name.
 with without_torch(), suppress(ImportError):
     import tvm  # noqa: F401
+
+# Imported modules are never garbage; looking for garbage among them takes 2 % of the time.
+gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,11 @@
 """The interface to the native placement searches, if the extension module is installed."""
 
 import contextlib
+import hashlib
 import importlib
+import threading
+import time
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -20,6 +24,12 @@ with contextlib.suppress(ImportError):  # The package was installed without a C+
 def available() -> bool:
     """Return whether the native searches are installed."""
     return _plan is not None
+
+
+_KNOWN: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
+_KNOWN_MAX, _KNOWN_BUFFERS = 1024, 512
+"""The searches whose results are kept in memory, and the buffers that each has at most."""
+_LOCK = threading.Lock()
 
 
 def _instance(problem: PlacementProblem) -> Any:
@@ -48,10 +58,48 @@ def _seconds(limit_s: float | None) -> float:
     return -1.0 if left is None else left
 
 
+def _key(problem: PlacementProblem, options: PlanOptions, bound: int, exact: bool) -> bytes:
+    """Return a hash of everything that determines a search but its time limit."""
+    sharing = sorted(problem.sharing)
+    partners = [(i, problem.partners[i], sorted(problem.below[i].items())) for i in sharing]
+    limits = (bound, options.capacity_bytes, options.enough_bytes, options.steps, options.seed)
+    others = (problem.sections, partners, limits, sorted(options.rules.items()), exact)
+    key = hashlib.blake2b(repr(others).encode(), digest_size=16)
+    for column in (problem.lower, problem.upper, problem.size, problem.alignment, problem.fixed):
+        key.update(np.ascontiguousarray(column, dtype=np.int64))
+    return key.digest()
+
+
 def solve(
     problem: PlacementProblem, options: PlanOptions, bound: int, exact: bool
 ) -> dict[str, Any]:
-    """Run the native search and return its result: offsets, arena, bound, nodes, limit."""
+    """Run the native search and return its result: offsets, arena, bound, nodes, limit.
+
+    Searches over orders place the same buffers again and again: the result of a small search that
+    no time limit ended is kept, and returned for an equal problem.
+    """
+    if options.progress is not None or len(problem.index) > _KNOWN_BUFFERS:
+        return _solved(problem, options, bound, exact)
+    key = _key(problem, options, bound, exact)
+    with _LOCK:
+        if key in _KNOWN:
+            _KNOWN.move_to_end(key)
+            return _KNOWN[key]
+    limit, started = limit_left(options.time_limit_s), time.monotonic()
+    result = _solved(problem, options, bound, exact)
+    in_time = limit is None or time.monotonic() - started < limit
+    if not result["interrupted"] and (in_time or not result["stopped"]):
+        result["offsets"].flags.writeable = False
+        with _LOCK:
+            _KNOWN[key] = result
+            if len(_KNOWN) > _KNOWN_MAX:
+                _KNOWN.popitem(last=False)
+    return result
+
+
+def _solved(
+    problem: PlacementProblem, options: PlanOptions, bound: int, exact: bool
+) -> dict[str, Any]:
     progress = options.progress
 
     def report(seconds: float, arena: int, proved: int, nodes: int) -> None:
