@@ -67,7 +67,7 @@ def options_class(one: Registered) -> list[type[OptionGroup]]:
 def test_every_command_is_derived() -> None:
     plain = {name.partition(" ")[0] for name in COMMANDS}
     assert plain == set(FILES)
-    assert len(COMMANDS) == len(FILES) + 3  # four commands under one name
+    assert len(COMMANDS) == len(FILES) + 4  # five commands under one name
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -74,6 +74,24 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "sparse-order": (("sparse", "order", "--mlp", "6x2", "--density", "0.5", "--bound"),),
     "sparse-grow": (("sparse", "grow", "--memory", "8", "--neurons", "20"),),
+    "sparse-build": (
+        ("sparse", "build", "--mlp", "6x2", "--density", "0.5", *BOARD, "-o", "mlp"),
+        (
+            *(
+                "sparse",
+                "build",
+                "--mlp",
+                "6x2",
+                "--density",
+                "0.5",
+                "-o",
+                "mlp2",
+                "--stack",
+                "60K",
+            ),
+            *("--cpu", "cortex-m4", "--ram", "1K", "--flash", "64K"),
+        ),
+    ),
     "sparse-bench": (("sparse", "bench", "--mlp", "16x2", "--density", "0.5", "--repeats", "1"),),
     "rows": (
         ("rows", "conv.tflite", "--curve", "--time-limit", "0.1", "--certificate", "bands.json"),

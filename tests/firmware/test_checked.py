@@ -11,7 +11,7 @@ from tests.conformance.writer import Node, T, tflite
 from tests.firmware.projects import needs_board, needs_host
 from tests.firmware.small import build, positions, windows
 from tests.firmware.test_command import TWO_MEMORIES
-from tvm_serenity.cli.build import advice
+from tvm_serenity.cli.projects import advice
 from tvm_serenity.commands.replay import replay
 from tvm_serenity.errors import CheckError, WrongResultError
 from tvm_serenity.firmware.board import image

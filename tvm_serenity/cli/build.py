@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,10 +10,11 @@ from tvm_serenity.cli import show
 from tvm_serenity.cli.channels import channels_text
 from tvm_serenity.cli.derive import command
 from tvm_serenity.cli.options import Board, Model
+from tvm_serenity.cli.projects import advice, regions
 from tvm_serenity.commands.build import BuildOptions, build, pinned
 from tvm_serenity.errors import FitError
 from tvm_serenity.options.option import Option, option
-from tvm_serenity.options.output import OUTPUT_FORMATS, PROJECT, Shown
+from tvm_serenity.options.output import Shown
 from tvm_serenity.system.times import milliseconds_text
 
 if TYPE_CHECKING:
@@ -115,22 +115,6 @@ def _cost(one: Mapping[str, Any]) -> str:
     return f"{one['strategy']}: {time}{one['ram_bytes']:,} bytes RAM, {one['flash_bytes']:,} flash"
 
 
-def advice(form: str, output: str, name: str) -> str:
-    """Return the next command for a project of the format ``form``."""
-    (known,) = (one for one in OUTPUT_FORMATS if one.name == form)
-    use = known.use.format(output=output, name=name, absolute=Path(output).resolve())
-    return use + ("" if form == PROJECT else "; serenity verify needs --format project")
-
-
-def _regions(facts: Mapping[str, Any]) -> dict[str, str]:
-    rows = {}
-    for region in facts["regions"]:
-        shortfall = region["shortfall_bytes"]
-        text = f"{region['need_bytes']:,} of {region['size_bytes']:,} bytes ({region['detail']})"
-        rows[region["name"]] = text + (f", {shortfall:,} bytes short" if shortfall else "")
-    return rows
-
-
 def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the facts of a network in bands of rows; none of an unsplit network."""
     from tvm_serenity.rows.described import recomputed_text
@@ -210,7 +194,7 @@ def _tried(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _refused(facts: Mapping[str, Any]) -> dict[str, str]:
-    rows = {**_regions(facts), **_banded(facts), **_tried(facts)}
+    rows = {**regions(facts), **_banded(facts), **_tried(facts)}
     if facts["arena_limit_bytes"] is not None:
         arena = sum(facts["arena_bytes"].values())
         rows["limit"] = f"an arena of {facts['arena_limit_bytes']:,} bytes; it needs {arena:,}"
@@ -230,7 +214,7 @@ def _built(project: "Project") -> dict[str, str]:
     from tvm_serenity.firmware.board.toolchain import PACKAGES
 
     facts = project.facts
-    rows = {**_regions(facts), **_streamed(facts), **_banded(facts), **_tried(facts)}
+    rows = {**regions(facts), **_streamed(facts), **_banded(facts), **_tried(facts)}
     rows["kernels"] = f"{facts['kernels']}, called in {facts['steps']:,} steps"
     rows |= _as_data(facts)
     if facts["kept_float"]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from importlib import import_module
 
-SPARSE = ("sparse_bench", "sparse_figures", "sparse_grow", "sparse_order")
+SPARSE = ("sparse_bench", "sparse_build", "sparse_figures", "sparse_grow", "sparse_order")
 FILES: dict[str, tuple[str, ...]] = {
     "boards": ("boards",),
     "build": ("build",),

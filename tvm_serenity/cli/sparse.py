@@ -10,6 +10,6 @@ sparse_app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="Sparse feed-forward networks: I/O-efficient orders, growth, execution, figures.",
+    help="Sparse feed-forward networks: I/O-efficient orders, growth, firmware, times, figures.",
 )
 app.add_typer(sparse_app)

@@ -28,7 +28,7 @@ def order_command(options: SparseOrderOptions, shown: Shown) -> None:
 
     Ctrl-C ends the search with the best order so far; it is printed and saved.
     """
-    done = order(options, _progress)
+    done = order(options, progress)
     if shown.json:
         show.print_json(done.json())
     else:
@@ -58,7 +58,8 @@ def _print(asked: NamedNetwork, result: dict[str, Any], ordered: Ordered) -> Non
 
 
 @contextmanager
-def _progress(asked: NamedNetwork) -> Iterator[Callable[[Progress], None] | None]:
+def progress(asked: NamedNetwork) -> Iterator[Callable[[Progress], None] | None]:
+    """Yield a function that displays the progress of a search; None without a terminal."""
     err = show.PlainConsole(stderr=True)
     if not err.is_terminal:
         yield None

@@ -35,12 +35,11 @@ Told = Callable[[NamedNetwork], AbstractContextManager[Callable[[Progress], None
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseOrderOptions(NetworkOptions):
-    """The options of ``sparse order``.
+class OrderSearch(NetworkOptions):
+    """The options of a search for an order.
 
     ``memory``: values of fast memory. ``policy``: eviction policy. ``order``: search method.
-    ``iterations``: limit of annealing. ``bound``: also compute a lower bound of this network.
-    ``output``: the file of the ordered connections.
+    ``iterations``: limit of annealing.
     """
 
     memory: int = option(100, MEMORY)
@@ -71,6 +70,16 @@ class SparseOrderOptions(NetworkOptions):
             least=0,
         ),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseOrderOptions(OrderSearch):
+    """The options of ``sparse order``.
+
+    ``bound``: also compute a lower bound of this network. ``output``: the file of the ordered
+    connections.
+    """
+
     bound: bool = option(
         False,
         Option(
@@ -117,10 +126,21 @@ def order(
 
     Every order needs at least W + N + S I/Os; the initial order needs at most twice the minimum.
     """
-    asked, memory = subject(options), options.memory
+    asked = subject(options)
+    start, found = searched(asked, options, told)
+    if options.output is not None:
+        write_edges(asked.net, found.order, options.output)
+    bound = phase_bound(asked.net, options.memory) if options.bound else None
+    return OrderedNetwork(asked, options, start, found, bound)
+
+
+def searched(
+    asked: NamedNetwork, options: OrderSearch, told: Told = lambda _network: nullcontext()
+) -> tuple[Ordered, Ordered]:
+    """Return the initial order of a network, and the best one that the search finds."""
     with within(options.time_limit_s), told(asked) as progress:
         settings = OrderOptions(
-            memory,
+            options.memory,
             policy_of(options.policy),
             options.seed,
             options.time_limit_s,
@@ -128,11 +148,7 @@ def order(
             progress,
         )
         start = ordered(asked.net, settings, "two-optimal")
-        found = _ordered(asked.net, settings, options.order, start)
-    if options.output is not None:
-        write_edges(asked.net, found.order, options.output)
-    bound = phase_bound(asked.net, memory) if options.bound else None
-    return OrderedNetwork(asked, options, start, found, bound)
+        return start, _ordered(asked.net, settings, options.order, start)
 
 
 def _ordered(net: FFNN, settings: OrderOptions, method: str, start: Ordered) -> Ordered:

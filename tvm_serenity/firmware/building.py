@@ -24,7 +24,7 @@ from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import FitError
 from tvm_serenity.firmware.board import image
 from tvm_serenity.firmware.board.compiler import check_compiler
-from tvm_serenity.firmware.board.fit import Fit, boards_that_do, constants_fit, fit
+from tvm_serenity.firmware.board.fit import Fit, boards_that_do, constants_fit, fit, shortage
 from tvm_serenity.firmware.c_names import identifier
 from tvm_serenity.firmware.check import loaded_constants
 from tvm_serenity.firmware.check.drawn_inputs import DRAWN
@@ -282,7 +282,7 @@ class _Work:
             facts["boards"] = list(boards_that_do(arena + copied, flash, stack))
             if made.transfers is None and not found.fits and not found.lines[0].shortfall_bytes:
                 facts["stream_from"] = slower_memory(self.board)
-            raise FitError(_shortage(found, arena, limit), facts)
+            raise FitError(shortage(found, arena, limit), facts)
         return facts
 
     def facts(self, found: Fit, code: int | None, fits: bool) -> dict[str, Any]:
@@ -299,17 +299,7 @@ class _Work:
             "constant_bytes": made.program.constant_bytes,
             "code_bytes": code,
             **facts(made),
-            "regions": [
-                {
-                    "name": line.region,
-                    "kind": line.kind,
-                    "need_bytes": line.need_bytes,
-                    "size_bytes": line.size_bytes,
-                    "shortfall_bytes": line.shortfall_bytes,
-                    "detail": line.detail,
-                }
-                for line in found.lines
-            ],
+            "regions": found.json(),
             "blob": None,
             "peak": [{"name": r.name, "size_bytes": r.size_bytes} for r in found.peak],
             "boards": [],
@@ -333,15 +323,3 @@ class _Work:
                 made, model=self.origin.runtime_file
             ) if wanted else {}
         return Compared(made, texts, settings, self.origin.runtime_file, self.origin.loose).done()
-
-
-def _shortage(found: Fit, arena: int, limit: int | None) -> str:
-    """Return the reason why a project does not fit as text."""
-    short = [
-        f"{line.region} is {line.shortfall_bytes:,} bytes short"
-        for line in found.lines
-        if line.shortfall_bytes
-    ]
-    if limit is not None and arena > limit:
-        short.append(f"an arena of {arena:,} bytes, {limit:,} allowed")
-    return f"does not fit {found.board}: {'; '.join(short) or 'what it keeps in RAM has no room'}"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
+from typing import Any
 
 from tvm_serenity.boards import Board, MemoryRegion, board, names
 from tvm_serenity.firmware.place.memory_map import MemoryMap, Room, rooms, rooms_with
@@ -49,6 +50,20 @@ class Fit:
     def fits(self) -> bool:
         """Whether every region is large enough."""
         return all(line.shortfall_bytes == 0 for line in self.lines)
+
+    def json(self) -> list[dict[str, Any]]:
+        """Return the needs as JSON, region by region."""
+        return [
+            {
+                "name": line.region,
+                "kind": line.kind,
+                "need_bytes": line.need_bytes,
+                "size_bytes": line.size_bytes,
+                "shortfall_bytes": line.shortfall_bytes,
+                "detail": line.detail,
+            }
+            for line in self.lines
+        ]
 
 
 @dataclass(frozen=True)
@@ -98,6 +113,18 @@ def fit(
         needed = arena + kept + copied
         lines.append(Line(region.name, region.kind, needed, region.size_bytes, detail))
     return Fit(target.name, tuple(lines), placed.ranges)
+
+
+def shortage(found: Fit, arena: int, limit: int | None) -> str:
+    """Return the reason why a project does not fit as text."""
+    short = [
+        f"{line.region} is {line.shortfall_bytes:,} bytes short"
+        for line in found.lines
+        if line.shortfall_bytes
+    ]
+    if limit is not None and arena > limit:
+        short.append(f"an arena of {arena:,} bytes, {limit:,} allowed")
+    return f"does not fit {found.board}: {'; '.join(short) or 'what it keeps in RAM has no room'}"
 
 
 def flash_of(target: Board) -> MemoryRegion:

@@ -158,4 +158,4 @@ def _among(ours: Array, theirs: Array) -> bool:
 
 def note_of(reference: Mapping[str, Any]) -> str:
     """Return why a reference has no outputs of a reference runtime; "" if it has them."""
-    return str(reference[NOTE]) if NOTE in reference else ""
+    return str(np.asarray(reference[NOTE]).reshape(-1)[0]) if NOTE in reference else ""
