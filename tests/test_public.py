@@ -27,7 +27,6 @@ SURFACE = WITHOUT_TVM | {
     "SerenityQuantize",
     "SerenityRewrite",
     "SerenitySchedule",
-    "SerenityTokenImages",
     "SerenityTokensFirst",
 }
 

@@ -7,9 +7,9 @@
 
 TVM passes, imported on first use: ``SerenitySchedule``, ``SerenityRewrite``,
 ``SerenityPlanMemory``, ``SerenityQuantize``, ``SerenityFoldChannels``, ``SerenityChannelsLast``,
-``SerenityTokensFirst``, ``SerenityTokenImages``, ``LeanKernels``, and ``SerenityOptions`` for a
-``PassContext``. The pipeline "serenity" of ``relax.get_pipeline`` runs them all. Subpackages have
-the rest: ``firmware``, ``fitting``, ``rows``, ``offchip``, ``sparse``, ``zoo``.
+``SerenityTokensFirst``, ``LeanKernels``, and ``SerenityOptions`` for a ``PassContext``. The
+pipeline "serenity" of ``relax.get_pipeline`` runs them all. Subpackages have the rest:
+``firmware``, ``fitting``, ``rows``, ``offchip``, ``sparse``, ``zoo``.
 
 ``Graph`` and the searches import no TVM. The passes read a ``Graph`` from a Relax module, call the
 same searches, and write order and offsets back into the module.
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         SerenityQuantize as SerenityQuantize,
         SerenityRewrite as SerenityRewrite,
         SerenitySchedule as SerenitySchedule,
-        SerenityTokenImages as SerenityTokenImages,
         SerenityTokensFirst as SerenityTokensFirst,
     )
     from tvm_serenity.plan import plan
@@ -53,7 +52,6 @@ _LAZY = {
     "SerenityQuantize": "tvm_serenity.passes",
     "SerenityRewrite": "tvm_serenity.passes",
     "SerenitySchedule": "tvm_serenity.passes",
-    "SerenityTokenImages": "tvm_serenity.passes",
     "SerenityTokensFirst": "tvm_serenity.passes",
     "load": "tvm_serenity.frontends",
     "peak_bytes": "tvm_serenity.nas",

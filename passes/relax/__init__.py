@@ -14,7 +14,6 @@ from tvm_serenity.passes.relax.plan_memory import SerenityPlanMemory
 from tvm_serenity.passes.relax.quantize import SerenityQuantize
 from tvm_serenity.passes.relax.rewrite import SerenityRewrite
 from tvm_serenity.passes.relax.schedule import SerenitySchedule
-from tvm_serenity.passes.relax.token_images import SerenityTokenImages
 from tvm_serenity.passes.relax.tokens_first import SerenityTokensFirst
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "SerenityQuantize",
     "SerenityRewrite",
     "SerenitySchedule",
-    "SerenityTokenImages",
     "SerenityTokensFirst",
     "partition_for_cortex_m",
     "serenity_pipeline",

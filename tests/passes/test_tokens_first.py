@@ -160,7 +160,7 @@ def test_quantised_onnx_models_with_a_softmax_in_float(tmp_path: Path) -> None:
 
     module = to_relax(qdq_attention(tmp_path / "qdq.onnx"))
     given = prepared(module, Steps(layout="given"), "llvm")
-    ready = prepared(module, Steps(layout="last", tokens=True), "llvm")
+    ready = prepared(module, Steps(layout="last"), "llvm")
     assert (transposes(given.changed), transposes(ready.changed)) == (4, 0)
     rows = read_rows(ready.plain, "net").network
     assert sum(None in one.needs and one.splits for one in rows.layers) == 2

@@ -120,7 +120,7 @@ def build(module: Any, name: str = "net", *, tuned: bool = True) -> Built:
     from tvm_serenity.relax.rows_read import read_rows
     from tvm_serenity.validation.network_inputs import random_inputs
 
-    ready = prepared(module, Steps(layout="last", tokens=True), "llvm")
+    ready = prepared(module, Steps(layout="last"), "llvm")
     rows = read_rows(ready.plain, name)
     inputs = random_inputs(rows.lowered, 1)
     made, outputs = made_by_tvm(rows.library, rows.lowered, rows.region, inputs)

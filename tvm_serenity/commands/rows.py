@@ -159,7 +159,7 @@ def rows_of(model: str, reading: ReadOptions, graph_only: bool) -> "Network | Ro
     from tvm_serenity.relax.rows_read import read_rows
 
     # "llvm": the kernels are not specialised for this machine
-    ready = prepared(opened.module(), Steps(layout="last", tokens=True), "llvm")
+    ready = prepared(opened.module(), Steps(layout="last"), "llvm")
     return read_rows(ready.plain, model)
 
 

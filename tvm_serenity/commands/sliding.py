@@ -62,7 +62,7 @@ def sliding(model: str, options: RowsOptions, tell: Progress) -> SlidingResult:
 
     module, ram = opened.module(), options.ram_bytes
     first = first_values(module["main"])
-    ready = prepared(module, Steps(layout="last", tokens=True), "llvm")
+    ready = prepared(module, Steps(layout="last"), "llvm")
     rows = read_rows(ready.plain, model, complete=False)
     reads = row_reads(rows)
     with within(options.time_limit_s), tell(f"a step of {model}") as line:

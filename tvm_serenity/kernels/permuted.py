@@ -1,7 +1,7 @@
 """Kernels that read and write tensors with permuted axes: a transpose as an index map."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -88,34 +88,3 @@ def _buffers(schedule: s_tir.Schedule) -> Iterator[tuple[Any, str, int, Any]]:
 
 def _index_map(order: Sequence[int]) -> tirx.IndexMap:
     return tirx.IndexMap.from_func(lambda *at: [at[axis] for axis in order], ndim=len(order))
-
-
-def with_images(kernel: tirx.PrimFunc, parameters: Collection[int]) -> Any:
-    """Return ``kernel`` (blocks) with sequences as images ``[1, tokens, 1, channels]``.
-
-    ``parameters``: the sequences, ``[tokens, channels]`` or ``[1, tokens, channels]``. The elements
-    keep their order in memory. A kernel that is not elementwise has no record, which would describe
-    other shapes.
-    """
-    given = {i: compat.buffer_shape(kernel.params[i]) for i in parameters}
-    made = _on_elements(kernel, {i: [1, s[-2], 1, s[-1]] for i, s in given.items()})
-    if made is not None:
-        return made
-    schedule = s_tir.Schedule(tvm.IRModule({"main": kernel}))
-    for block, kind, number, buffer in list(_buffers(schedule)):
-        if any(kernel.params[i].same_as(buffer) for i in parameters):
-            shape = compat.buffer_shape(buffer)
-            schedule.transform_layout(block, (kind, number), _image_map(shape))
-    return schedule.mod["main"].without_attr(SPEC).without_attr("global_symbol")
-
-
-def _image_map(shape: Sequence[int]) -> tirx.IndexMap:
-    *_, tokens, channels = shape
-
-    def image(*at: tirx.Var) -> list[Any]:
-        *first, token, channel = at
-        batch = first or [tirx.floordiv(token, tokens)]
-        inner = [tirx.floordiv(channel, channels), tirx.floormod(channel, channels)]
-        return [*batch, tirx.floormod(token, tokens), *inner]
-
-    return tirx.IndexMap.from_func(image, ndim=len(shape))

@@ -8,6 +8,7 @@ from tvm import relax
 from tvm_serenity import compat, tvm_targets
 from tvm_serenity.relax.bindings import bindings
 from tvm_serenity.relax.extents import bounded_kernels
+from tvm_serenity.relax.reshapes import joined_reshapes
 
 
 def lowered(mod: tvm.IRModule, target: tvm.target.Target | str | None = None) -> Any:
@@ -18,7 +19,7 @@ def lowered(mod: tvm.IRModule, target: tvm.target.Target | str | None = None) ->
         with machine:
             mod = tvm.transform.Sequential(
                 [relax.transform.ConvertToDataflow(), compat.lower_and_fuse(machine)]
-            )(mod)
+            )(joined_reshapes(mod))
     return bounded_kernels(relax.transform.RewriteDataflowReshape()(mod))
 
 

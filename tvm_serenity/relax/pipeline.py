@@ -39,7 +39,6 @@ from tvm_serenity.relax.rows import by_rows
 from tvm_serenity.relax.schedule import order_module, ordering
 from tvm_serenity.relax.sequences import images_last
 from tvm_serenity.relax.tile_weights import tile_weights
-from tvm_serenity.relax.token_images import token_images
 from tvm_serenity.relax.tokens_first import tokens_first
 from tvm_serenity.relax.turned_inputs import turned_inputs
 from tvm_serenity.rewrite import RewriteOptions
@@ -62,8 +61,6 @@ class Steps:
       ``rounding`` ("auto": that of the import, otherwise "tflite"); "off" keeps them in float.
     * ``layout``: "last" computes on images with channels last (NHWC) where possible, "given" keeps
       the model's layout. "auto": "last" for rows and integers, otherwise "given".
-    * ``tokens``: sequences of vectors are images of width one, whose rows are tokens; implied by
-      ``rows``.
     * ``channels``: "fold" removes constant and unread integer channels, "keep" keeps all.
     * ``rewrite``: the allowed rules of ``SerenityRewrite`` ("all", names), by default none.
       ``rows``: split into rows, or raise :class:`UnsupportedError`. ``time_limit_s``: for either.
@@ -80,7 +77,6 @@ class Steps:
     quantized: str = AUTO
     rounding: str = AUTO
     layout: str = AUTO
-    tokens: bool = False
     channels: str = FOLD
     rewrite: str = ""
     rows: bool = False
@@ -303,15 +299,8 @@ def _turned(mod: tvm.IRModule, steps: Steps) -> Any:
 
 
 def _by_tokens(mod: tvm.IRModule, steps: Steps) -> Any:
-    """Return the module with attention of integers token by token, unless it keeps its layout.
-
-    If requested, sequences of vectors are images.
-    """
-    if steps.layout == "given":
-        return mod
-    mod = _pass("SerenityTokensFirst", tokens_first, mod)
-    images = steps.tokens or steps.rows or names_rows(steps.rewrite)
-    return _pass("SerenityTokenImages", token_images, mod) if images else mod
+    """Return the module with attention of integers token by token, unless it keeps its layout."""
+    return mod if steps.layout == "given" else _pass("SerenityTokensFirst", tokens_first, mod)
 
 
 def _integers(mod: tvm.IRModule, steps: Steps) -> Any:

@@ -43,7 +43,6 @@ def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
     steps = Steps(
         quantized=settings.quantized,
         layout="last",
-        tokens=True,
         channels=settings.channels,
         rewrite=settings.rewrite,
         time_limit_s=settings.time_limit_s,
