@@ -1,6 +1,7 @@
 """Equal problems are searched once; searches that a time limit ended are repeated."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,13 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The options of the searches that are run."""
     ran: list[object] = []
     search = native._solved
+
+    def counted(*given: Any) -> dict[str, Any]:
+        ran.append(given)
+        return search(*given)
+
     monkeypatch.setattr(native, "_KNOWN", type(native._KNOWN)())
-    monkeypatch.setattr(native, "_solved", lambda *given: (ran.append(given[1]), search(*given))[1])
+    monkeypatch.setattr(native, "_solved", counted)
     return ran
 
 

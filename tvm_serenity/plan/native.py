@@ -66,7 +66,7 @@ def _key(problem: PlacementProblem, options: PlanOptions, bound: int, exact: boo
     others = (problem.sections, partners, limits, sorted(options.rules.items()), exact)
     key = hashlib.blake2b(repr(others).encode(), digest_size=16)
     for column in (problem.lower, problem.upper, problem.size, problem.alignment, problem.fixed):
-        key.update(np.ascontiguousarray(column, dtype=np.int64))
+        key.update(column.tobytes())
     return key.digest()
 
 
