@@ -21,6 +21,7 @@ WITHOUT_TVM = {
 SURFACE = WITHOUT_TVM | {
     "LeanKernels",
     "SerenityChannelsLast",
+    "SerenityDilations",
     "SerenityFoldChannels",
     "SerenityOptions",
     "SerenityPlanMemory",

@@ -7,9 +7,9 @@
 
 TVM passes, imported on first use: ``SerenitySchedule``, ``SerenityRewrite``,
 ``SerenityPlanMemory``, ``SerenityQuantize``, ``SerenityFoldChannels``, ``SerenityChannelsLast``,
-``SerenityTokensFirst``, ``LeanKernels``, and ``SerenityOptions`` for a ``PassContext``. The
-pipeline "serenity" of ``relax.get_pipeline`` runs them all. Subpackages have the rest:
-``firmware``, ``fitting``, ``rows``, ``offchip``, ``sparse``, ``zoo``.
+``SerenityTokensFirst``, ``SerenityDilations``, ``LeanKernels``, and ``SerenityOptions`` for a
+``PassContext``. The pipeline "serenity" of ``relax.get_pipeline`` runs them all. Subpackages have
+the rest: ``firmware``, ``fitting``, ``rows``, ``offchip``, ``sparse``, ``zoo``.
 
 ``Graph`` and the searches import no TVM. The passes read a ``Graph`` from a Relax module, call the
 same searches, and write order and offsets back into the module.
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tvm_serenity.passes import (
         LeanKernels as LeanKernels,
         SerenityChannelsLast as SerenityChannelsLast,
+        SerenityDilations as SerenityDilations,
         SerenityFoldChannels as SerenityFoldChannels,
         SerenityOptions as SerenityOptions,
         SerenityPlanMemory as SerenityPlanMemory,
@@ -46,6 +47,7 @@ _LAZY = {
     "Graph": "tvm_serenity.graph",
     "LeanKernels": "tvm_serenity.passes",
     "SerenityChannelsLast": "tvm_serenity.passes",
+    "SerenityDilations": "tvm_serenity.passes",
     "SerenityFoldChannels": "tvm_serenity.passes",
     "SerenityOptions": "tvm_serenity.passes",
     "SerenityPlanMemory": "tvm_serenity.passes",

@@ -6,6 +6,7 @@ tvm_installed.require_relax()  # Before the imports below, whose errors would be
 
 from tvm_serenity.passes.relax.channels_last import SerenityChannelsLast
 from tvm_serenity.passes.relax.cortex_m import SerenityCortexM, partition_for_cortex_m
+from tvm_serenity.passes.relax.dilations import SerenityDilations
 from tvm_serenity.passes.relax.fold_channels import SerenityFoldChannels
 from tvm_serenity.passes.relax.lean_kernels import LeanKernels
 from tvm_serenity.passes.relax.options import SerenityOptions
@@ -20,6 +21,7 @@ __all__ = [
     "LeanKernels",
     "SerenityChannelsLast",
     "SerenityCortexM",
+    "SerenityDilations",
     "SerenityFoldChannels",
     "SerenityOptions",
     "SerenityPlanMemory",

@@ -1,9 +1,10 @@
-"""A float network of the builder as int8 (or uint8), with the scales TF's converter would choose.
+"""A float network of the builder in integers, with the scales TF's converter would choose.
 
 Ranges are those of the float network on a few random inputs. Operators that compare or move
 values have one scale on all sides; where one side is fixed (softmax, logistic), a QUANTIZE stands
 between. Weights are symmetric, with a scale per channel (uint8: asymmetric, one scale); a bias has
-the scale of the products.
+the scale of the products. Values of int16 are symmetric; their weights are int8, their biases
+int64.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,8 @@ FIXED = {
     "LOG_SOFTMAX": (16 / 256, 127),
 }
 """Scale and int8 zero point of results that have no choice."""
+FIXED_16 = (1 / 32768, 0)
+"""The same for int16."""
 _KEEPING = """
     AVERAGE_POOL_2D BATCH_TO_SPACE_ND CONCATENATION DEPTH_TO_SPACE EXPAND_DIMS GATHER MAX_POOL_2D
     MAXIMUM MINIMUM MIRROR_PAD PACK PAD REDUCE_MAX REDUCE_MIN RESHAPE RESIZE_BILINEAR
@@ -57,7 +60,7 @@ def ranges(net: Net, reference: ReferenceRuntime, runs: int = 4) -> dict[int, Ra
 def integer_file(
     net: Net, known: Mapping[int, Range], dtype: str = "int8", real: bool = False, bits: int = 8
 ) -> bytes:
-    """Return the network as a ``.tflite`` file of ``dtype`` ("int8" or "uint8").
+    """Return the network as a ``.tflite`` file of ``dtype`` ("int8", "uint8" or "int16").
 
     ``real``: inputs and outputs are float32, as TF's converter leaves them by default. ``bits``:
     of the weights of int8 files, 8 or 4.
@@ -117,7 +120,7 @@ class _Quantised:
     def _join(self, step: Step) -> None:
         """Give the tensors of a step one scale, or its result the scale it must have."""
         if step.kind in FIXED:
-            scale, zero = FIXED[step.kind]
+            scale, zero = FIXED_16 if self.dtype == "int16" else FIXED[step.kind]
             self.fixed[step.outputs[0]] = (scale, zero + self._offset)
         if step.kind not in KEEPING:
             return
@@ -135,6 +138,8 @@ class _Quantised:
     def _chosen(self, extent: Range) -> Params:
         """Scale and zero point of a range, with 0 in it."""
         low, high = min(extent[0], 0.0), max(extent[1], 0.0)
+        if self.dtype == "int16":
+            return float(np.float32(max(high, -low, 1e-6) / 32767)), 0
         least = -128 + self._offset
         scale = float(np.float32(max(high - low, 1e-6) / 255))
         return scale, int(np.clip(round(least - low / scale), least, least + 255))
@@ -175,7 +180,7 @@ class _Quantised:
             most = 2 ** (self.bits - 1) - 1
             stored = np.round(weight.data / largest * most).astype(np.int8)
             scales, zero = [float(s) for s in (largest / most).reshape(-1)], 0
-        held = self.dtype if self.bits == 8 else f"int{self.bits}"
+        held = "uint8" if self.dtype == "uint8" else f"int{self.bits}"
         self.tensors[step.inputs[1]] = T(
             weight.shape, held, scales, zero, stored, weight.axis if len(scales) > 1 else 0
         )
@@ -190,9 +195,9 @@ class _Quantised:
         data = self.net.values[bias].data
         assert data is not None
         product = [scale * s for s in scales]
-        limit = 2**31 - 1
-        steps = np.clip(np.round(data / np.asarray(product)), -limit, limit).astype(np.int32)
-        made, before = T(data.shape, "int32", product, 0, steps), self.tensors[bias]
+        limit, kept = 2**31 - 1, "int64" if self.dtype == "int16" else "int32"
+        steps = np.clip(np.round(data / np.asarray(product)), -limit, limit).astype(kept)
+        made, before = T(data.shape, kept, product, 0, steps), self.tensors[bias]
         if before.data is None or before.scale == made.scale:
             self.tensors[bias] = made
             return bias

@@ -32,6 +32,13 @@ def bindings(function: relax.Function) -> list[tuple[Any, Any]]:
     return [(b.var, b.value) for block in function.body.blocks for b in block.bindings]
 
 
+def variables(value: relax.Expr) -> set[Any]:
+    """Return the variables in an expression."""
+    found: list[Any] = []
+    relax.analysis.post_order_visit(value, found.append)
+    return {part for part in found if isinstance(part, relax.Var)}
+
+
 def kernel_of_blocks(mod: tvm.IRModule, value: relax.Expr) -> Any:
     """Return the kernel of blocks that makes a tensor of its own; None if there is none."""
     name = compat.called_kernel(value) if compat.is_call(value) else None

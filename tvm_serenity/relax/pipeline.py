@@ -28,6 +28,7 @@ from tvm_serenity.quantize.choices import (
 )
 from tvm_serenity.relax.chosen_kernels import ChosenForm, with_faster
 from tvm_serenity.relax.constant_channels import FoldedChannels, fold_constant_channels
+from tvm_serenity.relax.dilations import dilations
 from tvm_serenity.relax.lean_kernels import lean_module, shared_out, with_safe_indices, with_vectors
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.pack_weights import pack_weights
@@ -291,7 +292,8 @@ def _pass(name: str, apply: Callable[[Any], Any], mod: tvm.IRModule) -> Any:
 
 
 def _turned(mod: tvm.IRModule, steps: Steps) -> Any:
-    """Return the module with channels last, if requested."""
+    """Return the module with dilated convolutions, with channels last if requested."""
+    mod = _pass("SerenityDilations", dilations, mod)
     fits = steps.rows or (steps.quantized != "off" and is_quantised(mod))
     if steps.layout == "last" or (steps.layout == "auto" and fits):
         return _pass("SerenityChannelsLast", images_last, mod)

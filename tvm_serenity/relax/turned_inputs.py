@@ -15,7 +15,7 @@ from tvm import relax, tirx
 from tvm_serenity import compat
 from tvm_serenity.kernels.build import OPAQUE
 from tvm_serenity.kernels.nodes import parts
-from tvm_serenity.relax.bindings import bindings, dataflow_main, renewed, rewritten
+from tvm_serenity.relax.bindings import bindings, dataflow_main, renewed, rewritten, variables
 
 MOST_CHANNELS = 8
 """The most channels of an image that is read in the file's layout."""
@@ -48,16 +48,10 @@ def _turned(mod: tvm.IRModule, function: relax.Function) -> dict[Any, Any]:
     }
     for var, value in bindings(function):
         if var not in found and not _may_turn(mod, value):
-            used = _variables(value)
+            used = variables(value)
             found = {v: call for v, call in found.items() if v not in used}
-    result = _variables(function.body.body)
+    result = variables(function.body.body)
     return {v: call for v, call in found.items() if v not in result}
-
-
-def _variables(value: relax.Expr) -> set[Any]:
-    found: list[Any] = []
-    relax.analysis.post_order_visit(value, found.append)
-    return {part for part in found if isinstance(part, relax.Var)}
 
 
 def _turns(mod: tvm.IRModule, value: relax.Expr) -> bool:
