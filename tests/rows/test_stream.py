@@ -189,7 +189,7 @@ def test_a_limit_that_no_bands_reach() -> None:
 
 def test_what_stays_whole_is_named() -> None:
     net = network(model(MCUNET))
-    assert any("TRANSPOSE is not computed row by row" in line for line in net.unsplit)
+    assert any("TRANSPOSE of rows is not computed row by row" in line for line in net.unsplit)
     assert not any(layer.kind == "PAD" for layer in net.layers)
 
 

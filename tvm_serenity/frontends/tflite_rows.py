@@ -7,6 +7,7 @@ from the kernels that run.
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.frontends._flatbuffer import Table, root_table
@@ -19,9 +20,9 @@ from tvm_serenity.frontends._tflite_schema import (
 )
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.graph import Graph, Op, Role
-from tvm_serenity.graph.row_axes import row_axes, upright
+from tvm_serenity.graph.row_axes import by_rows, stored_axes
 from tvm_serenity.operators import Seen, operator
-from tvm_serenity.operators.needs import Need, everything
+from tvm_serenity.operators.needs import Need, RowSources, everything
 from tvm_serenity.rows.network import (
     Feature,
     Layer,
@@ -112,9 +113,12 @@ class _Reader:
         self.tensors = tensors
         self.operators = operators
         self.buffers = model.tables(ModelField.BUFFERS)
-        self.axes = row_axes(graph)
+        self.axes = stored_axes(graph, self.moved)
         known = zip(graph.tensors, self.axes, strict=True)
-        self.shapes = tuple(upright(tensor.shape or (), axis) for tensor, axis in known)
+        self.shapes = tuple(
+            tensor.shape or () if axis is None else by_rows(tensor.shape or (), axis)
+            for tensor, axis in known
+        )
         self.alias: dict[int, int] = {}
         self.sums: list[Feature] = []
 
@@ -148,7 +152,7 @@ class _Reader:
     def layer(self, index: int, op: Op) -> Layer:
         inputs = tuple(t for t in op.inputs if self.graph.in_profile[t])
         height = self.height(op.outputs[0])
-        if operator(op.kind).storage.view and len(inputs) == 1:
+        if len(inputs) == 1 and self.shows(index, op):
             source = inputs[0]
             if self.height(source) == height:
                 self.alias[op.outputs[0]] = self.alias.get(source, source)
@@ -183,25 +187,49 @@ class _Reader:
             self.height(t) > 1 for t in (*op.inputs, *op.outputs) if self.graph.in_profile[t]
         )
 
-    def needs(self, index: int, op: Op, inputs: tuple[int, ...], height: int) -> tuple[Need, ...]:
+    def shows(self, index: int, op: Op) -> bool:
+        """Return whether the result has the bytes of the only input."""
+        known, axis = operator(op.kind), self.axes[op.outputs[0]]
+        if known.rows.free is None or axis is None or self.moved(index, self.axes) != axis:
+            return known.storage.view
+        return known.rows.free(RowSources(**self.given(index, self.axes)))
+
+    def moved(self, index: int, axes: Sequence[int | None]) -> int | None:
+        """Return the axis of the rows of an operator's result, None if it does what all do."""
+        found = operator(self.graph.ops[index].kind).rows.axis
+        return None if found is None else found(RowSources(**self.given(index, axes)))
+
+    def given(self, index: int, axes: Sequence[int | None]) -> dict[str, Any]:
+        """Return the fields of :class:`RowSources`."""
+        op, graph = self.graph.ops[index], self.graph
+        options = self.operators[index].table(OperatorField.BUILTIN_OPTIONS)
+        operands = [i for i, t in enumerate(op.inputs) if graph.in_profile[t]]
+        return {
+            "name": op.name,
+            "kind": op.kind,
+            "operands": operands,
+            "axes": [axes[op.inputs[i]] for i in operands],
+            "shapes": [graph.tensors[t].shape or () for t in op.inputs],
+            "made": graph.tensors[op.outputs[0]].shape or (),
+            "options": _NoOptions(op.kind) if options is None else options,
+            "constant": lambda operand: self.ints(op.inputs[operand]),
+        }
+
+    def needs(
+        self, index: int, op: Op, inputs: tuple[int, ...], height: int
+    ) -> tuple[Need | None, ...]:
         """Return the rows needed of each input; raise :class:`UnsupportedError` with a reason."""
         if len({self.height(t) for t in op.outputs}) > 1:
             raise UnsupportedError("its outputs have different heights")
         known = operator(op.kind)
         if known.rows.needs is None:
             raise UnsupportedError(f"{op.kind} is not computed row by row")
-        options = self.operators[index].table(OperatorField.BUILTIN_OPTIONS)
         seen = Seen(
-            name=op.name,
-            kind=op.kind,
+            **self.given(index, self.axes),
             height=height,
             sources=[self.height(t) for t in inputs],
             axis=self.axes[op.outputs[0]],
-            axes=[self.axes[t] for t in inputs],
             outputs=len(op.outputs),
-            shapes=[self.graph.tensors[t].shape or () for t in op.inputs],
-            options=_NoOptions(op.kind) if options is None else options,
-            constant=lambda operand: self.ints(op.inputs[operand]),
         )
         return known.rows.needs(seen)
 

@@ -9,7 +9,8 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.dynamic_records import BatchSteps, DynamicProduct
 from tvm_serenity.kernels.records import BatchMatmul, Pair
 from tvm_serenity.operators import dynamic_range as dynamic
-from tvm_serenity.operators.parts import IntegerMeaning, OnTheFly, PlainMeaning
+from tvm_serenity.operators.needs import Need, RowSources, Seen, rowwise
+from tvm_serenity.operators.parts import IntegerMeaning, OnTheFly, PlainMeaning, Rows
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import EIGHT, SIGNED, Array, Calls, Expr, Scene
 from tvm_serenity.quantize.fixed import multiplier, scaled, scaled_wide
@@ -133,9 +134,39 @@ def _reference_dynamic(op: ProductOnTheFly, x: Array, y: Array) -> Array:
     return np.asarray(total * (scale * np.float32(op.spec.scale)).reshape(*left[:-1], 1))
 
 
+def _row_axis(op: RowSources) -> int | None:
+    """Return the axis of the result of the rows of the first operand, batches or its own rows."""
+    if 0 not in op.operands or op.axes[0] is None:
+        return None
+    rank = len(op.made)
+    axis = op.axes[0] + rank - len(op.shapes[0])
+    own = rank - 1 if op.options.u8(_ADJOINT_X) else rank - 2
+    if axis == own:
+        return rank - 2
+    return axis if axis < rank - 2 else None
+
+
+def _by_rows(op: Seen) -> tuple[Need | None, ...]:
+    """Return the rows that a row of the product needs: one, and the second operand completely.
+
+    Batches need the same batch of both operands.
+    """
+    axis, rank = _row_axis(op), len(op.made)
+    if axis is None or axis != op.axis or op.sources[0] != op.height:
+        raise UnsupportedError(f"{op.kind} is computed row by row along rows of its first operand")
+    needs: list[Need | None] = [rowwise(op.height, op.height)]
+    if 1 in op.operands:
+        other = op.axes[1]
+        along = other is not None and other + rank - len(op.shapes[1]) == axis
+        batches = along and axis < rank - 2 and op.sources[1] == op.height
+        needs.append(rowwise(op.height, op.height) if batches else None)
+    return tuple(needs)
+
+
 OPERATORS = (
     Operator(
         kinds=("BATCH_MATMUL",),
+        rows=Rows(needs=_by_rows, axis=_row_axis),
         numbers=PlainMeaning(form=_plain),
         integers=IntegerMeaning(
             read=_read,

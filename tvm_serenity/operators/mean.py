@@ -8,7 +8,7 @@ import numpy as np
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Mean, Requantise
 from tvm_serenity.operators.clamped import clamped
-from tvm_serenity.operators.needs import Need, Seen, everything
+from tvm_serenity.operators.needs import Need, Seen, everything, rowwise
 from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning, Rows
 from tvm_serenity.operators.plain import FLOATS
 from tvm_serenity.operators.record import Operator
@@ -20,11 +20,25 @@ _AXES, _KEEP = 1, 0
 
 
 def _by_rows(op: Seen) -> tuple[Need, ...]:
+    """Return all rows for a mean over rows, and the same row for one within each row."""
     shape, axis = op.shapes[0], op.axes[0]
+    reduced = {a % len(shape) for a in op.constant(_AXES)}
     others = {a for a in range(len(shape) - 1) if a == axis or shape[a] > 1}
-    if axis is None or not others <= {a % len(shape) for a in op.constant(_AXES)}:
-        raise UnsupportedError("MEAN over these axes is not computed row by row")
+    if axis is None or (axis not in reduced and _kept(op, axis, reduced) != op.axis):
+        raise UnsupportedError(f"{op.kind} over these axes is not computed row by row")
+    if axis not in reduced:
+        return (rowwise(op.height, op.sources[0]),)
+    if not others <= reduced:
+        raise UnsupportedError(f"{op.kind} over these axes is not computed row by row")
     return (everything(op.height, op.sources[0]),)
+
+
+def _kept(op: Seen, axis: int, reduced: set[int]) -> int | None:
+    """Return the axis of the result that an axis which is not reduced becomes."""
+    if op.sources[0] != op.height or not reduced:
+        return None
+    keep = len(op.made) == len(op.shapes[0])
+    return axis if keep else axis - sum(a < axis for a in reduced)
 
 
 def _multiplier(op: Reduction) -> Multiplier:

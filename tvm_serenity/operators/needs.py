@@ -18,27 +18,39 @@ _PADDING, _STRIDE_W, _STRIDE_H = 0, 1, 2
 """Option fields common to all operators with a window."""
 
 
-@dataclass(frozen=True)
-class Seen:
-    """An operator of a file, as row streaming needs it.
+@dataclass(frozen=True, kw_only=True)
+class RowSources:
+    """An operator of a file, and the axes of its inputs' rows.
 
-    ``height``: rows of its outputs. ``sources``: rows of its inputs that are not constants; 1 for
-    tensors without rows. ``axis``: the axis of the first output's rows, ``axes``: those of
-    ``sources``; None for tensors without rows (``graph.row_axes``). ``shapes``: the shapes of all
-    inputs. ``constant(i)``: the integers of input ``i``, if it is a constant. ``outputs``: the
-    number of outputs.
+    ``operands``: the numbers of its inputs that are not constants. ``axes``: their axes of rows,
+    None for tensors without rows (``graph.row_axes``). ``shapes``: the shapes of all inputs.
+    ``made``: the shape of the first output. ``constant(i)``: the integers of input ``i``, if it is
+    a constant.
     """
 
     name: str
     kind: str
+    operands: Sequence[int]
+    axes: Sequence[int | None]
+    shapes: Sequence[Shape]
+    made: Shape
+    options: OptionsTable
+    constant: Callable[[int], Sequence[int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen(RowSources):
+    """An operator of a file, as row streaming needs it.
+
+    ``height``: rows of its outputs. ``sources``: rows of its inputs that are not constants; 1 for
+    tensors without rows. ``axis``: the axis of the first output's rows, None without rows.
+    ``outputs``: the number of outputs.
+    """
+
     height: int
     sources: Sequence[int]
     axis: int | None
-    axes: Sequence[int | None]
     outputs: int
-    shapes: Sequence[Shape]
-    options: OptionsTable
-    constant: Callable[[int], Sequence[int]]
 
     def along(self, height: int, width: int) -> int:
         """Return the value for the axis of rows, of those for an image's height and width."""
@@ -91,6 +103,17 @@ def stacked(height: int, sources: Sequence[int]) -> tuple[Need, ...]:
     return tuple(
         shifted(height, source, start) for source, start in zip(sources, starts, strict=True)
     )
+
+
+def aligned_axis(op: RowSources) -> int | None:
+    """Return the axis of the result of an elementwise operator along which all inputs have rows.
+
+    None if they have rows along several axes. Axes are aligned at the last one.
+    """
+    rank = len(op.made)
+    given = zip(op.operands, op.axes, strict=True)
+    found = {axis + rank - len(op.shapes[i]) for i, axis in given if axis is not None}
+    return found.pop() if len(found) == 1 else None
 
 
 def on_elements(op: "Seen") -> tuple[Need, ...]:

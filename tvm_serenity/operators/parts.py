@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm_serenity.graph import Tensor
 from tvm_serenity.operators.extents import Extents
-from tvm_serenity.operators.needs import Need, Seen
+from tvm_serenity.operators.needs import Need, RowSources, Seen
 from tvm_serenity.operators.scene import Array, Calls, Expr, OptionsTable, Scene, Shape
 
 Scratch = Callable[[Sequence[Shape | None], Tensor | None], int | None]
@@ -83,13 +83,20 @@ class Rows:
 
     ``needs``: for each input, the rows that each row of the result depends on; None if the operator
     is never computed by rows. It raises :class:`UnsupportedError` with a reason if this instance is
-    not. ``summed``: each row of the result depends on all rows, which can be added one by one.
-    ``pads``: the result is the input with a border, which a reader by rows can substitute.
+    not; an input that the operator reads completely, as one block, has None. ``summed``: each row
+    of the result depends on all rows, which can be added one by one. ``pads``: the result is the
+    input with a border, which a reader by rows can substitute.
+
+    ``axis``: the axis of the result along which its rows follow those of the inputs, None if there
+    is none; for operators that may read and write tensors which are stored row by row along any
+    axis. ``free``: whether rows are unchanged then, so that the result may be a view.
     """
 
-    needs: Callable[[Seen], tuple[Need, ...]] | None = None
+    needs: Callable[[Seen], tuple[Need | None, ...]] | None = None
     summed: bool = False
     pads: bool = False
+    axis: Callable[[RowSources], int | None] | None = None
+    free: Callable[[RowSources], bool] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.records import Requantise
 from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.functions import looked_up
-from tvm_serenity.operators.needs import on_elements
+from tvm_serenity.operators.needs import aligned_axis, on_elements
 from tvm_serenity.operators.parts import Elements, IntegerMeaning, PlainMeaning, Rows, Storage
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.scene import ALL, EIGHT, Array, Calls, Expr, Scene, Stored
@@ -104,7 +104,7 @@ OPERATORS = (
         kinds=("QUANTIZE",),
         relax=("quantize",),
         relay=("fixed_point_multiply", "qnn.quantize", "qnn.requantize"),
-        rows=Rows(needs=on_elements),
+        rows=Rows(needs=on_elements, axis=aligned_axis),
         storage=Storage(scratch=no_scratch),
         numbers=PlainMeaning(form=_dequantised_int32, stored=True),
         integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference, in_float=True),
@@ -113,7 +113,7 @@ OPERATORS = (
         kinds=("DEQUANTIZE",),
         relax=("dequantize",),
         relay=("qnn.dequantize",),
-        rows=Rows(needs=on_elements),
+        rows=Rows(needs=on_elements, axis=aligned_axis),
         elements=Elements(plain_cheap=True),
         storage=Storage(scratch=no_scratch),
         numbers=PlainMeaning(form=_real, stored=True),
@@ -122,7 +122,7 @@ OPERATORS = (
         kinds=("CAST",),
         relax=("astype",),
         relay=("cast",),
-        rows=Rows(needs=on_elements),
+        rows=Rows(needs=on_elements, axis=aligned_axis),
         elements=Elements(plain_cheap=True),
         numbers=PlainMeaning(form=_cast, known=lambda values, _options: values[0]),
     ),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tvm_serenity.graph import Tensor
-from tvm_serenity.operators.needs import on_elements
+from tvm_serenity.operators.needs import aligned_axis, on_elements
 from tvm_serenity.operators.parts import (
     Elements,
     IntegerMeaning,
@@ -99,7 +99,7 @@ def elementwise(
         relax=tuple(relax.split()),
         relay=tuple(relay.split()),
         storage=Storage(use=MemoryUse.ELEMENTWISE, scratch=no_scratch if free else None),
-        rows=Rows(needs=on_elements),
+        rows=Rows(needs=on_elements, axis=aligned_axis),
         elements=Elements(
             real=real, activation=activation, adds=adds, cheap=cheap, plain_cheap=plain_cheap
         ),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvm_serenity.errors import UnsupportedError
-from tvm_serenity.operators.needs import on_elements
+from tvm_serenity.operators.needs import aligned_axis, on_elements
 from tvm_serenity.operators.parts import IntegerMeaning, MemoryUse, PlainMeaning, Rows, Storage
 from tvm_serenity.operators.record import Operator, elementwise
 from tvm_serenity.operators.scene import ALL, Array, Calls, Expr, Scene, Shape
@@ -62,7 +62,7 @@ OPERATORS = (
         _SELECT,
         kinds=("SELECT_V2",),
         storage=Storage(use=MemoryUse.ELEMENTWISE),
-        rows=Rows(needs=on_elements),
+        rows=Rows(needs=on_elements, axis=aligned_axis),
     ),
     elementwise("Where"),
 )

@@ -11,7 +11,14 @@ from tvm_serenity.kernels.records import RealSoftmax
 from tvm_serenity.operators.clamped import clamped
 from tvm_serenity.operators.extents import as_the_first
 from tvm_serenity.operators.functions import between
-from tvm_serenity.operators.parts import IntegerMeaning, PlainMeaning, ShapeMeaning, Storage
+from tvm_serenity.operators.needs import Need, RowSources, Seen, aligned_axis, on_elements
+from tvm_serenity.operators.parts import (
+    IntegerMeaning,
+    PlainMeaning,
+    Rows,
+    ShapeMeaning,
+    Storage,
+)
 from tvm_serenity.operators.record import Operator, no_scratch
 from tvm_serenity.operators.sample_bounds import SampledLine, check_samples, sample_bounds
 from tvm_serenity.operators.scene import EIGHT, Array, Calls, Expr, Scene, Stored, flat, reshaped
@@ -163,11 +170,24 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     return calls.apply("nn.softmax", value, axis=-1)
 
 
+def _row_axis(op: RowSources) -> int | None:
+    """Return the axis of rows, None if each row has one element of each distribution."""
+    axis = aligned_axis(op)
+    return None if axis == len(op.made) - 1 else axis
+
+
+def _by_rows(op: Seen) -> tuple[Need | None, ...]:
+    if op.axis is None or _row_axis(op) != op.axis:
+        raise UnsupportedError(f"{op.kind} along the rows is not computed row by row")
+    return on_elements(op)
+
+
 OPERATORS = (
     Operator(
         kinds=("SOFTMAX",),
         shapes=ShapeMeaning(result=as_the_first),
         storage=Storage(scratch=no_scratch),
+        rows=Rows(needs=_by_rows, axis=_row_axis),
         numbers=PlainMeaning(form=_plain),
         integers=IntegerMeaning(read=_read, compute=_compute, reference=_reference),
     ),
