@@ -20,9 +20,10 @@ Memories memories(Memory data = {kData, kData + 0xfffff, 4, 1, 1, false, -1, -1,
   return made;
 }
 
-// As targets/cores/cortex-m4.toml and cortex-m7.toml say.
-const Core kM4{false, 4, 3, 1, 1, 1, true, 1, 2, 1, 1, 0};
-const Core kM7{true, 8, 4, 0, 1, 0, false, 1, 1, 2, 2, 64};
+// As targets/cores/cortex-m4.toml, cortex-m7.toml and hazard3.toml say.
+const Core kM4{0, 4, 3, 1, 1, 1, true, 1, 2, 1, 1, 0, false};
+const Core kM7{2, 8, 4, 0, 1, 0, false, 1, 1, 2, 2, 64, false};
+const Core kHazard3{1, 4, 2, 0, 0, 0, false, 0, 0, 1, 1, 0, true};
 
 struct Run {
   Pipeline pipeline;
@@ -41,7 +42,7 @@ struct Run {
   void say(const char* name) const { std::printf("%s %llu\n", name, (unsigned long long)pipeline.now()); }
 };
 
-Row row(Kind kind, u8 cycles, u16 written = 0, u16 address = 0, u16 read = 0) {
+Row row(Kind kind, u8 cycles, u32 written = 0, u32 address = 0, u32 read = 0) {
   Row made;
   made.kind = kind;
   made.size = 4;
@@ -135,10 +136,43 @@ void dual() {
   fooled.say("guessed-wrong");
 }
 
+void single_with_latencies() {
+  const u32 high = 1u << 31;
+  const auto run = [] { return Run(kHazard3, memories(), {1, 1}); };
+  Row load = row(kLoad, 1, high, 2), chained = row(kLoad, 1, 4, high);
+  load.latency = chained.latency = 2;
+  const Row add = row(kAlu, 1, 1, 0, high), other = row(kAlu, 1, 1, 0, 8);
+  run().go(load, {at(0)}).go(add).say("load-use");
+  run().go(load, {at(0)}).go(other).go(add).say("load-apart");
+  run().go(load, {at(0)}).go(chained, {at(4)}).say("load-address");
+  run().go(load, {at(0)}).go(row(kStore, 1, 0, 2, high), {at(4, true)}).say("load-stored");
+  run().go(other).go(other).go(other).say("one-a-cycle");
+  Run jumps = run();
+  for (int i = 0; i < 10; ++i) jumps.go(row(kBranchIndirect, 1), {}, kCode);
+  jumps.say("jumps");
+  Run loop = run();
+  for (int i = 0; i < 20; ++i) loop.go(other).go(row(kBranch, 1), {}, i < 19 ? kCode : 0);
+  loop.go(other).say("loop-left");
+  Run twice = run();
+  for (int i = 0; i < 2; ++i) {  // the loop is left, which is forgotten, and entered again
+    for (int j = 0; j < 3; ++j) twice.go(other).go(row(kBranch, 1), {}, j < 2 ? kCode : 0);
+    twice.go(row(kBranchIndirect, 1), {}, kCode);
+  }
+  twice.go(other).say("loop-again");
+  Run forward = run();
+  for (int i = 0; i < 3; ++i)
+    forward.go(row(kBranch, 1), {}, kCode + 64).go(row(kBranchIndirect, 1), {}, kCode);
+  forward.go(other).say("forward");
+  Row wide = other;
+  Run odd = run();
+  odd.go(row(kBranchIndirect, 1), {}, kCode + 66).go(wide).say("unaligned-target");
+}
+
 }  // namespace
 
 int main() {
   single();
   memory();
   dual();
+  single_with_latencies();
 }

@@ -101,3 +101,68 @@ def loop(body: str, count: int) -> str:
         f" push {{r4-r11, lr}}\n{SETUP} movw r12, #{count}\n .align 3\n1:\n {lines}\n"
         " subs r12, #1\n bne 1b\n pop {r4-r11, pc}\n"
     )
+
+
+RISCV_BOARD = """
+title = "a test's"
+source = "the test"
+[core]
+name = "{core}"
+clock_mhz = 100
+alignment_bytes = 16
+[[regions]]
+name = "flash"
+kind = "flash"
+address = 0x08000000
+size_bytes = 65536
+[[regions]]
+name = "sram"
+kind = "sram"
+address = 0x20000000
+size_bytes = 65536
+[timing]
+class = "modelled"
+error_percent = 20
+source = "the test"
+[[timing.memories]]
+region = "flash"
+wait_states = [[200, 0]]
+source = "the test"
+"""
+
+
+def riscv_board(folder: Path, core: str) -> Board:
+    """Return a board with a RISC-V core and memory without waits."""
+    path = folder / f"{core}-board.toml"
+    path.write_text(RISCV_BOARD.format(core=core))
+    return board(str(path))
+
+
+def assemble_riscv(folder: Path, functions: Mapping[str, str]) -> Path:
+    """Return an ELF of functions in assembly for RV32IMAC."""
+    text = ".text\n.option norvc\n"
+    for name, body in functions.items():
+        text += f".global {name}\n.type {name}, %function\n.align 3\n{name}:\n{body}\n"
+    source, elf = folder / "programs.S", folder / "programs.elf"
+    source.write_text(text)
+    command = [
+        "riscv64-unknown-elf-gcc",
+        "-march=rv32imac_zicsr_zifencei",
+        "-mabi=ilp32",
+        "-nostdlib",
+    ]
+    command += ["-Wl,-n", "-Wl,-Ttext=0x08000000", f"-Wl,-e,{next(iter(functions))}", str(source)]
+    subprocess.run([*command, "-o", str(elf)], check=True, capture_output=True)
+    return elf
+
+
+def riscv_loop(body: str, count: int) -> str:
+    """Return a function that runs ``body`` ``count`` times, its first instruction aligned.
+
+    a1 and a2 hold addresses in RAM, a3 is 4, a5 is 1 and a6 is the most negative number.
+    """
+    lines = "\n ".join(body.split("; "))
+    return (
+        " lui a1, 0x20000\n addi a2, a1, 256\n li a3, 4\n li a5, 1\n lui a6, 0x80000\n"
+        f" li t0, {count}\n .align 3\n1:\n {lines}\n addi t0, t0, -1\n bnez t0, 1b\n ret\n"
+    )

@@ -51,6 +51,18 @@ CYCLES = {
     "stores": FIRST + 20,
     "guessed": FIRST + 20 + 4,
     "guessed-wrong": FIRST + 20 + 10 * 4 + 10 + 9 * 4,
+    # Hazard3, by its manual: a result of a load a cycle later, except for a store of it
+    "load-use": FIRST + 3,
+    "load-apart": FIRST + 3,
+    "load-address": FIRST + 3,
+    "load-stored": FIRST + 2,
+    "one-a-cycle": FIRST + 3,
+    "jumps": FIRST + 10 * 2 - 1,
+    # a cycle more for the first branch back and for the last, which is not taken
+    "loop-left": FIRST + 20 * 2 + 2 + 1,
+    "loop-again": FIRST + 2 * (3 * 2 + 2 + 2) + 1,
+    "forward": FIRST + 3 * (2 + 2) + 1,
+    "unaligned-target": FIRST + 2 + 1 + 1,
 }
 
 MUTANTS = {
@@ -73,7 +85,15 @@ MUTANTS = {
         "used_[row.kind] <= limit",
     ),
     "branches are never guessed": ("pipeline.cpp", "return guessed != taken;", "return taken;"),
-    "registers above r3 are ready": ("pipeline.cpp", "kRegisters = 0x7fff", "kRegisters = 0"),
+    "the last backward branch is kept": (
+        "pipeline.cpp",
+        "if (guessed && !taken) predicted_ = 0;",
+    ),
+    "branches forward are predicted": ("pipeline.cpp", "if (taken && next < pc)", "if (taken)"),
+    "stores wait for their data": ("pipeline.cpp", "later = row.is(kStores)", "later = 0"),
+    "two a cycle": ("pipeline.cpp", "(core_.width == 1 && issued_)", "0"),
+    "16 registers": ("pipeline.cpp", "kRegisters = ~(1u << kPc)", "kRegisters = 0x7fff"),
+    "registers above r3 are ready": ("pipeline.cpp", "kRegisters = ~(1u << kPc)", "kRegisters = 0"),
     "the newest line leaves": (
         "memory.hpp",
         "line->used < oldest->used",

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from tvm_serenity.cores import core_files, core_table
+from tvm_serenity.cycles.families import MODELS
 from tvm_serenity.errors import InputError
 from tvm_serenity.system.toml_table import TomlTable
 
@@ -35,9 +36,6 @@ KINDS = (
 )
 """The kinds of instructions that differ in timing, in the order of ``cpp/cycles/row.hpp``."""
 
-MODELS = ("m0", "m3", "m4", "m7", "m33")
-"""The names of the cores that Unicorn emulates."""
-
 MOST_CYCLES = 255
 
 
@@ -48,7 +46,7 @@ class Instruction:
     ``cycles``: cycles to issue one instruction. ``most``: its maximum (a division depends on the
     bits of its quotient). Loads and stores of several registers take one more transfer for each
     additional register. ``latency``: cycles until another instruction can use the result, on a core
-    that issues two instructions per cycle. ``late``: a float instruction right after this one waits
+    that waits for results. ``late``: a float instruction right after this one waits
     for its result. ``alone``: never issued in the same cycle as another instruction.
     """
 
@@ -65,10 +63,13 @@ class Instruction:
 class PipelineModel:
     """The instruction fetch and issue of a core.
 
-    ``issue``: instructions per cycle. ``refill``: the minimum and maximum of cycles from a taken
-    branch to the fetch of its target; on a core with a branch predictor, from a mispredicted
-    branch. ``refill_indirect``: the same for a branch to an address in a register. The names of the
-    other fields have their units.
+    ``issue``: instructions per cycle. ``waits_for_results``: an instruction waits until the latency
+    of its operands has passed; else instructions cost what they do with their neighbours, as Arm's
+    manuals tell it. A core that issues two waits. ``refill``: the minimum and maximum of cycles
+    from a taken branch to the fetch of its target; on a core with a branch predictor, from a
+    mispredicted branch. ``refill_indirect``: the same for a branch to an address in a register, and
+    for ``jal``. ``predicts_last_backward``: the predictor knows the last backward branch that was
+    taken, alone. The names of the other fields have their units.
     """
 
     issue: int
@@ -85,7 +86,14 @@ class PipelineModel:
     transfers_per_cycle: int
     loads_per_cycle: int
     branch_predictor_entries: int
+    predicts_last_backward: bool
+    waits_for_results: bool
     source: str
+
+    @property
+    def adds_costs(self) -> bool:
+        """Whether the cycles of a program are the sum of those of its instructions."""
+        return self.issue == 1 and not self.waits_for_results
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +186,8 @@ def _pipeline(table: TomlTable) -> PipelineModel:
         transfers_per_cycle=table.number("transfers_per_cycle", 1, 1, 4),
         loads_per_cycle=table.number("loads_per_cycle", 1, 1, 2),
         branch_predictor_entries=table.number("branch_predictor_entries", 0, most=4096),
+        predicts_last_backward=table.flag("predicts_last_backward", False),
+        waits_for_results=table.flag("waits_for_results", False),
         source=table.text("source"),
     )
 
@@ -185,7 +195,7 @@ def _pipeline(table: TomlTable) -> PipelineModel:
 def pipeline_row(model: PipelineModel) -> list[int]:
     """Return the native driver's form of ``model`` (``Core`` in ``cpp/cycles/pipeline.hpp``)."""
     return [
-        int(model.issue == 2),
+        0 if model.adds_costs else model.issue,
         model.fetch_bytes,
         model.fetch_words,
         model.load_overlap_cycles,
@@ -197,4 +207,5 @@ def pipeline_row(model: PipelineModel) -> list[int]:
         model.transfers_per_cycle,
         model.loads_per_cycle,
         model.branch_predictor_entries,
+        int(model.predicts_last_backward),
     ]

@@ -11,24 +11,23 @@ from typing import Any
 
 from tvm_serenity.boards import Board, MemoryRegion
 from tvm_serenity.cycles.elf import LinkedProgram
+from tvm_serenity.cycles.families import FAMILIES, family_of
+from tvm_serenity.cycles.families.record import LINK, PC, SP
 from tvm_serenity.errors import InputError, MissingPartError
 
 PAGE = 4096
-SYSTEM = 0xE000E000
-"""The address of the system control space, whose registers are emulated as memory."""
 
 RETURN = 0x9FFF_0000
 """The return address of calls by this module: executable, and above all memory of boards."""
 
 SETUP_US = 60_000_000
-FAULT_BITS = 0xF << 20
-BREAKPOINT = 7
 WRITE0, EXITS = 0x04, (0x18, 0x20)
 LIMIT = 20_000_000_000
 """Number of instructions after which a run is stopped as endless."""
 
 
-PARTS = ("unicorn", "capstone")
+PARTS = tuple(sorted({part for family in FAMILIES.values() for part in family.parts}))
+"""The Python packages that emulate and decode, of all families."""
 
 
 def installed() -> bool:
@@ -58,32 +57,21 @@ class Machine:
 
     def __init__(self, program: LinkedProgram, board: Board, model: str) -> None:
         require()
-        import unicorn
-        from unicorn import arm_const
-
-        self.program, self.board, self._const = program, board, arm_const
-        mode = unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS
-        self.engine = unicorn.Uc(unicorn.UC_ARCH_ARM, mode)
-        self.engine.ctl_set_cpu_model(getattr(arm_const, f"UC_CPU_ARM_CORTEX_{model.upper()}"))
+        self.program, self.board, self.family = program, board, family_of(model)
+        self.engine = self.family.unicorn(self.family.models[model])
+        self.registers = self.family.registers()
         self._error: str = ""
         self._ended = False
         self._map()
         self._hook()
 
     def register(self, number: int) -> int:
-        """Return the value of register ``number``, from r0 (0) to pc (15)."""
+        """Return the value of register ``number`` (``cycles.families.record``)."""
         return int(self.engine.reg_read(self.registers[number]))
 
     def set_register(self, number: int, value: int) -> None:
-        """Set register ``number``, from r0 (0) to pc (15), to ``value``."""
+        """Set register ``number`` to ``value``."""
         self.engine.reg_write(self.registers[number], value)
-
-    @property
-    def registers(self) -> list[int]:
-        """Return Unicorn's numbers of the registers r0 to pc."""
-        c = self._const
-        first = [getattr(c, f"UC_ARM_REG_R{i}") for i in range(13)]
-        return [*first, c.UC_ARM_REG_SP, c.UC_ARM_REG_LR, c.UC_ARM_REG_PC]
 
     def code_at(self, address: int, size: int) -> bytes:
         """Return ``size`` bytes of memory at ``address``."""
@@ -99,16 +87,19 @@ class Machine:
         self.engine.mem_write(address, data)
 
     def start(self) -> None:
-        """Set pc and the stack pointer from the vector table, as the core does at reset."""
+        """Set the stack pointer from the vector table, if there is one, and the return address.
+
+        Without one, the stack begins at the end of the largest RAM.
+        """
         vectors = min(s.load_address for s in self.program.segments)
-        top = int.from_bytes(self.code_at(vectors, 4), "little")
+        top = int.from_bytes(self.code_at(vectors, 4), "little") if self.family.vectors else 0
         if self._region(top - 4) is None or top % 4:
             largest = max(
                 (r for r in self.board.regions if r.kind != "flash"), key=lambda r: r.size_bytes
             )
             top = largest.address + largest.size_bytes
-        self.set_register(13, top)
-        self.set_register(14, RETURN | 1)
+        self.set_register(SP, top)
+        self.set_register(LINK, self._code(RETURN))
 
     def run_to(self, begin: int, end: int, timeout_us: int = SETUP_US) -> None:
         """Run from ``begin`` to ``end``; raise :class:`InputError` if ``end`` is not reached."""
@@ -116,26 +107,26 @@ class Machine:
 
         self._ended = False
         try:
-            self.engine.emu_start(begin | 1, end, timeout_us)
+            self.engine.emu_start(self._code(begin), end, timeout_us)
         except unicorn.UcError as error:
             raise self._fault(str(error)) from None
         if self._error:
             raise InputError(f"{self.program.path}: {self._error}")
-        if self.register(15) & ~1 != end & ~1:
-            at = self.program.functions().name_at(self.register(15))
+        if self.register(PC) & ~1 != end & ~1:
+            at = self.program.functions().name_at(self.register(PC))
             raise InputError(
                 f"{self.program.path}: {_name(self.program, end)} was not reached; the program "
                 f"stopped in {at}"
             )
 
     def call(self, address: int) -> int:
-        """Call the function at ``address`` without arguments, and return r0."""
-        saved = [self.register(i) for i in range(16)]
-        self.set_register(14, RETURN | 1)
+        """Call the function at ``address`` without arguments, and return its result."""
+        saved = [self.register(i) for i in range(len(self.registers))]
+        self.set_register(LINK, self._code(RETURN))
         self.run_to(address, RETURN)
-        result = self.register(0)
+        result = self.register(self.family.result)
         for number, value in enumerate(saved):
-            self.set_register(number, value | 1 if number == 15 else value)
+            self.set_register(number, self._code(value) if number == PC else value)
         return result
 
     def follow(self, follower: Any, hook_address: int, begin: int, end: int) -> None:
@@ -179,9 +170,7 @@ class Machine:
     def _map(self) -> None:
         for first, size in _pages(self.board.regions):
             self.engine.mem_map(first, size)
-        self.engine.mem_map(SYSTEM, PAGE)
         self.engine.mem_map(RETURN & ~(PAGE - 1), PAGE)
-        self.engine.mem_write(0xE000ED88, FAULT_BITS.to_bytes(4, "little"))
         for segment in self.program.segments:
             for address in {segment.load_address, segment.address}:
                 region = self._region(address)
@@ -197,19 +186,16 @@ class Machine:
         import unicorn
 
         def left(_e: Any, _kind: int, address: int, _size: int, _value: int, _data: Any) -> bool:
-            at = self.program.functions().name_at(self.register(15)) or hex(self.register(15))
+            at = self.program.functions().name_at(self.register(PC)) or hex(self.register(PC))
             self._error = f"{at} accesses {address:#x}, outside of the memory of {self.board.name}"
             return False
 
         def interrupt(_engine: Any, number: int, _data: Any) -> None:
-            pc, operation = self.register(15), self.register(0)
-            if (
-                number == BREAKPOINT
-                and self.code_at(pc, 2) == b"\xab\xbe"
-                and operation not in EXITS
-            ):
-                self.set_register(0, 0 if operation == WRITE0 else 2**32 - 1)
-                self.set_register(15, (pc + 2) | 1)
+            pc, operation = self.register(PC), self.register(self.family.result)
+            after = self.family.request(number, pc, self.code_at)
+            if after is not None and operation not in EXITS:
+                self.set_register(self.family.result, 0 if operation == WRITE0 else 2**32 - 1)
+                self.set_register(PC, self._code(after))
                 return
             if not self._error:
                 at = self.program.functions().name_at(pc) or hex(pc)
@@ -224,8 +210,12 @@ class Machine:
             (r for r in self.board.regions if r.address <= address < r.address + r.size_bytes), None
         )
 
+    def _code(self, address: int) -> int:
+        """Return ``address`` as a branch to it has it."""
+        return address | self.family.instruction_set
+
     def _fault(self, said: str) -> InputError:
-        pc = self.register(15)
+        pc = self.register(PC)
         at = self.program.functions().name_at(pc) or hex(pc)
         return InputError(f"{self.program.path}: {self._error or f'{said} in {at}'}")
 

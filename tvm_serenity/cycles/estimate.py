@@ -15,6 +15,7 @@ from tvm_serenity.cycles.core import CoreTiming, core_names, core_timing, pipeli
 from tvm_serenity.cycles.decode import Decoder
 from tvm_serenity.cycles.elf import LinkedProgram, program
 from tvm_serenity.cycles.emulate import LIMIT, Machine, Setup, require
+from tvm_serenity.cycles.families.record import LINK
 from tvm_serenity.errors import InputError
 
 
@@ -126,7 +127,7 @@ def ready(
         machine.run_to(entry, function)
     if what.setup is not None:
         what.setup(machine)
-    return machine, function, machine.register(14) & ~1
+    return machine, function, machine.register(LINK) & ~1
 
 
 def _function(loaded: LinkedProgram, name: str) -> int:

@@ -53,13 +53,13 @@ def static_cycles(counts: BlockCounts, core: CoreTiming) -> tuple[int, int]:
     """Return the range of cycles, for the least and the largest cost of branches and divisions.
 
     Conditional instructions are part of the range too. Raises :class:`UnsupportedError` if the
-    table has no entry for an instruction, or if the core issues two instructions per cycle, because
-    the table does not say which instructions pair.
+    table has no entry for an instruction, or if the core waits for results, because the counts do
+    not say for which.
     """
-    if core.pipeline.issue != 1:
+    if not core.pipeline.adds_costs:
         raise UnsupportedError(
-            f"{core.name} issues two instructions per cycle; a static estimate is not possible, "
-            "because the table does not say which instructions pair"
+            f"{core.name} waits for results; a static estimate is not possible, because counts of "
+            "blocks do not say for which"
         )
     low = high = 0
     blocks = {block: _block(lines, core) for block, lines in counts.lines.items()}

@@ -11,12 +11,12 @@
 
 namespace cycles {
 
-// The emulator's functions to call, and its numbers of the registers r0 to pc.
+// The emulator's functions to call, and its numbers of the registers.
 struct Emulator {
   int (*reg_read)(void*, int, void*);
   int (*stop)(void*);
   void* engine;
-  std::array<int, 16> registers;
+  std::vector<int> registers;
 };
 
 // The cost of one call of an operator.
@@ -116,7 +116,8 @@ class Driver {
   }
 
   void note_accesses(u32 pc, const Row& row) {
-    u32 address = row.base == kPc ? (pc + 4) & ~3u : value(row.base);
+    u32 address = 0;
+    if (row.base != kNoRegister) address = row.base == kPc ? (pc + 4) & ~3u : value(row.base);
     if (row.index != kNoRegister) address += value(row.index) << row.shift;
     address += u32(row.displacement);
     const bool store = row.is(kStores);
@@ -179,7 +180,7 @@ class Driver {
 
   void open_segment(u32 pc) {
     open_ = true;
-    returns_to_ = value(14) & ~1u;
+    returns_to_ = value(kLink) & ~1u;
     Segment segment{pc, instructions_, {}};
     for (const Pipeline& pipeline : pipelines_) segment.cycles.push_back(pipeline.now());
     segments_.push_back(segment);

@@ -1,6 +1,5 @@
 // tvm_serenity._cycles: prices what an emulator runs; see tvm_serenity.cycles.emulate.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -15,8 +14,9 @@ namespace {
 using Ints = std::vector<std::int64_t>;
 
 Core core_of(const Ints& v) {
-  return {v.at(0) != 0, u32(v.at(1)), u32(v.at(2)), u32(v.at(3)), u32(v.at(4)), u32(v.at(5)),
-          v.at(6) != 0, u32(v.at(7)), u32(v.at(8)), u32(v.at(9)), u32(v.at(10)), u32(v.at(11))};
+  return {u32(v.at(0)), u32(v.at(1)), u32(v.at(2)), u32(v.at(3)), u32(v.at(4)), u32(v.at(5)),
+          v.at(6) != 0, u32(v.at(7)), u32(v.at(8)), u32(v.at(9)), u32(v.at(10)), u32(v.at(11)),
+          v.at(12) != 0};
 }
 
 Memories memories_of(const std::vector<Ints>& memories, const std::vector<Ints>& caches, int ports) {
@@ -43,9 +43,9 @@ Row row_of(const Ints& v) {
   row.shift = u8(v.at(8));
   row.bytes = u8(v.at(9));
   row.displacement = int(v.at(10));
-  row.written = u16(v.at(11));
-  row.address = u16(v.at(12));
-  row.read = u16(v.at(13));
+  row.written = u32(v.at(11));
+  row.address = u32(v.at(12));
+  row.read = u32(v.at(13));
   row.float_written = u32(v.at(14));
   row.float_read = u32(v.at(15));
   row.flags = u32(v.at(16));
@@ -81,7 +81,7 @@ struct Follower {
   }
 
   void follow(std::uintptr_t reg_read, std::uintptr_t stop, std::uintptr_t engine,
-              const std::array<int, 16>& registers, u32 pc) {
+              const std::vector<int>& registers, u32 pc) {
     driver->follow({reinterpret_cast<int (*)(void*, int, void*)>(reg_read),
                     reinterpret_cast<int (*)(void*)>(stop), reinterpret_cast<void*>(engine),
                     registers},

@@ -4,7 +4,7 @@ namespace cycles {
 
 namespace {
 
-constexpr u32 kRegisters = 0x7fff;  // r0 to lr: pc is never waited for
+constexpr u32 kRegisters = ~(1u << kPc);  // pc is never waited for
 
 // Calls `visit` with the number of each bit that is set, from the lowest.
 template <class Visit>
@@ -16,7 +16,7 @@ inline void for_each_bit(u32 mask, Visit visit) {
 
 // Costs as the manuals of the Cortex-M3 and M4 tell them: cycles of each instruction, and what a
 // neighbour takes off or adds.
-void Pipeline::step_single(u32 pc, const Row& row, u32 next, const std::vector<Access>& accesses,
+void Pipeline::step_costs(u32 pc, const Row& row, u32 next, const std::vector<Access>& accesses,
                            u32 divided) {
   u64 now = now_;
   const u64 there = arrival(pc, row.size);
@@ -31,7 +31,7 @@ void Pipeline::step_single(u32 pc, const Row& row, u32 next, const std::vector<A
   u64 cost = row.cycles, hazard = 0;
   const bool single_load = (row.kind == kLoad || row.kind == kFloatLoad) && row.count == 1;
   const bool overlaps = after_load_ && !(loaded_ & row.address);
-  u16 computed = 0;
+  u32 computed = 0;
   switch (row.kind) {
     case kLoad:
     case kFloatLoad:
@@ -94,27 +94,32 @@ void Pipeline::publish(const Row& row, u64 issue, u64 latency) {
   for_each_bit(row.float_written, [&](u32 f) { float_ready_[f] = made; });
 }
 
-bool Pipeline::mispredicted(u32 pc, const Row& row, bool taken) {
-  if (predictor_.empty() || row.kind != kBranch) return taken;
-  u8& counter = predictor_[(pc >> 1) % predictor_.size()];
-  const bool guessed = counter >= 2;
-  if (taken && counter < 3) ++counter;
-  if (!taken && counter > 0) --counter;
+bool Pipeline::mispredicted(u32 pc, const Row& row, u32 next, bool taken) {
+  bool guessed = false;
+  if (row.kind == kBranch && core_.last_backward) {
+    guessed = predicted_ == pc;
+    if (taken && next < pc) predicted_ = pc;
+    if (guessed && !taken) predicted_ = 0;
+  } else if (row.kind == kBranch && !predictor_.empty()) {
+    u8& counter = predictor_[(pc >> 1) % predictor_.size()];
+    guessed = counter >= 2;
+    if (taken && counter < 3) ++counter;
+    if (!taken && counter > 0) --counter;
+  }
   return guessed != taken;
 }
 
-// Two a cycle, in order: the second joins the first where its operands are ready, its unit is
+// One or two a cycle, in order: a second joins the first where its operands are ready, its unit is
 // free, and neither must be issued alone.
-void Pipeline::step_dual(u32 pc, const Row& row, u32 next, const std::vector<Access>& accesses,
+void Pipeline::step_latencies(u32 pc, const Row& row, u32 next, const std::vector<Access>& accesses,
                          u32 divided) {
   const u64 before = now_;
-  u64 at = std::max(now_, sources_ready(row));
+  const u64 next_free = now_ + (core_.width == 1 && issued_);
+  u64 at = std::max(next_free, sources_ready(row));
   const u64 there = arrival(pc, row.size);
-  const bool starved = there > at;
-  if (starved) {
-    stall_for_fetch(pc, there - at);
-    at = there;
-  }
+  const u64 starved = there > at ? there - at : 0;
+  if (starved) stall_for_fetch(pc, starved);
+  at += starved;
   pending_ = 0;
   const u32 limit = row.kind == kLoad ? core_.loads : row.kind == kAlu || row.kind == kIt ? 2 : 1;
   const bool joins = at == now_ && issued_ && issued_ < 2 && !alone_ && !row.is(kAlone) &&
@@ -132,19 +137,18 @@ void Pipeline::step_dual(u32 pc, const Row& row, u32 next, const std::vector<Acc
   const u64 stalls = data_stalls(accesses, at);
   publish(row, at + stalls, row.kind == kDivide ? divided : row.latency);
   consume(pc, row.size, at);
-  const u64 waited = starved ? there - std::min(there, before) : 0;
   const u64 end = at + stalls + occupied - 1;
-  spent_.core += end - before - stalls - std::min<u64>(waited, end - before - stalls);
+  spent_.core += end - before - stalls - std::min<u64>(starved, end - before - stalls);
   now_ = end;
   if (end != at) issued_ = 2;  // nothing joins an instruction that took longer
   last_done_ = now_ + 1;
   const bool taken = next != pc + row.size;
   if (taken || row.kind == kBranch) {
-    const bool wrong = mispredicted(pc, row, taken);
+    const bool wrong = mispredicted(pc, row, next, taken);
     if (wrong && !taken) {
       now_ += refill_.direct;
       spent_.branches += refill_.direct;
-      issued_ = 0;
+      issued_ = core_.width == 1;  // a single issue had its own cycle
     }
     if (taken) {
       const u32 lost = row.kind == kBranch ? refill_.direct : refill_.indirect;

@@ -1,4 +1,5 @@
-// The cycles of an instruction on an in-order core that issues one or two per cycle.
+// The cycles of an instruction on an in-order core: by the costs of neighbours, or by the latencies of
+// results, with one or two per cycle.
 #pragma once
 
 #include <array>
@@ -10,7 +11,7 @@ namespace cycles {
 
 // In the order of tvm_serenity.cycles.core.PIPELINE.
 struct Core {
-  bool dual;                // issues two per cycle
+  u32 width;                // instructions per cycle that wait for results; 0: costs of neighbours
   u32 fetch_bytes, fetch_words;  // a fetch's, and how many are held ahead
   u32 load_overlap;         // cycles less for a load or store after an independent load
   u32 address_hazard;       // cycles more for an address from the instruction before
@@ -20,6 +21,7 @@ struct Core {
   u32 transfers;            // registers a cycle of loads and stores of several
   u32 loads;                // loads a cycle
   u32 predictor;            // entries of the branch predictor, 0: none
+  bool last_backward;       // predicts the last taken backward branch alone
 };
 
 // Cycles after a taken branch until the target's fetch: of direct branches, and of others.
@@ -45,16 +47,16 @@ class Pipeline {
 
   void start(u32 pc) { fetched_ = consumed_ = pc / core_.fetch_bytes; }
 
-  u64 now() const { return core_.dual ? std::max(now_, last_done_) : now_; }
+  u64 now() const { return core_.width ? std::max(now_, last_done_) : now_; }
   const Spent& spent() const { return spent_; }
   const Memories& memories() const { return memories_; }
 
   // The instruction at `pc` runs and `next` follows; `skipped`: its condition failed.
   void step(u32 pc, const Row& row, u32 next, const std::vector<Access>& accesses, u32 divided) {
-    if (core_.dual)
-      step_dual(pc, row, next, accesses, divided);
+    if (core_.width)
+      step_latencies(pc, row, next, accesses, divided);
     else
-      step_single(pc, row, next, accesses, divided);
+      step_costs(pc, row, next, accesses, divided);
   }
 
  private:
@@ -125,11 +127,11 @@ class Pipeline {
     return stalls;
   }
 
-  void step_single(u32, const Row&, u32, const std::vector<Access>&, u32);
-  void step_dual(u32, const Row&, u32, const std::vector<Access>&, u32);
+  void step_costs(u32, const Row&, u32, const std::vector<Access>&, u32);
+  void step_latencies(u32, const Row&, u32, const std::vector<Access>&, u32);
   u64 sources_ready(const Row& row) const;
   void publish(const Row& row, u64 issue, u64 latency);
-  bool mispredicted(u32 pc, const Row& row, bool taken);
+  bool mispredicted(u32 pc, const Row& row, u32 next, bool taken);
 
   Core core_;
   Refill refill_;
@@ -141,16 +143,17 @@ class Pipeline {
   bool crosses_ = false;
   // what the instruction before left
   bool after_load_ = false, after_short_ = false;
-  u16 loaded_ = 0, computed_ = 0;
+  u32 loaded_ = 0, computed_ = 0;
   u32 late_ = 0;
-  // two a cycle
-  std::array<u64, 16> ready_{};
+  // when results are there, and what this cycle issued
+  std::array<u64, 32> ready_{};
   std::array<u64, 32> float_ready_{};
   u64 flags_ready_ = 0;
   u32 issued_ = 0;
   std::array<u8, 16> used_{};
   bool alone_ = false;
   std::vector<u8> predictor_;
+  u32 predicted_ = 0;
 };
 
 }  // namespace cycles

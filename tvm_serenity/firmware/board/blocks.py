@@ -39,7 +39,8 @@ LISTED = re.compile(rb"^0x([0-9a-f]+):  ((?:[0-9a-f]{4} )+) *(\S+) *(.*)$", re.M
 def priced_alone(board: Board) -> bool:
     """Return whether ``board`` has a QEMU machine and a core with a cycle table."""
     core = board.core.cycles
-    return board.qemu is not None and core in core_names() and core_timing(core).pipeline.issue == 1
+    priced = core in core_names() and core_timing(core).pipeline.adds_costs
+    return board.qemu is not None and priced
 
 
 def static_estimate(project: Project, board: Board) -> tuple[int, tuple[int, int]]:
