@@ -196,7 +196,7 @@ def test_scales_are_those_of_the_file(tmp_path: Path) -> None:
 
 @needs_host
 def test_limits_wider_than_a_byte_are_no_fault() -> None:
-    """Of SVDF's sums between -178 and 77 no form of the library makes bytes."""
+    """Those of SVDF, between -178 and 77, wrap around in a byte."""
     made = build(str(model(SVDF)), "mps2-an386", Settings(name="net", time_limit_s=1))
     assert made.facts["check"]["requantised_sums"] > 1_000
 

@@ -210,15 +210,11 @@ class Bilinear:
 
 @dataclass(frozen=True)
 class FilterSum:
-    """Values ``[batch, units, inputs]`` with weights ``[units, inputs]`` to ``[batch, units]``.
-
-    ``shared``: the values are ``[batch, 1, inputs]``, the same for all units.
-    """
+    """Values ``[batch, units, inputs]`` with weights ``[units, inputs]`` to ``[batch, units]``."""
 
     batch: int
     units: int
     inputs: int
-    shared: bool
     dtype: str
     weight_dtype: str
     requantise: Requantise

@@ -1,4 +1,4 @@
-"""SVDF's sums: each filter weights the input, each unit the elements of its own state."""
+"""SVDF's sums of states: each unit weights the elements of its own."""
 
 from typing import Any
 
@@ -11,8 +11,7 @@ from tvm_serenity.kernels.records import FilterSum as FilterSum
 
 def filters(spec: FilterSum) -> Any:
     """Return the kernel ``(x, weight, bias, result)``; the bias includes the zero point."""
-    rows = 1 if spec.shared else spec.units
-    x = te.placeholder((spec.batch, rows, spec.inputs), spec.dtype, "x")
+    x = te.placeholder((spec.batch, spec.units, spec.inputs), spec.dtype, "x")
     weight = te.placeholder((spec.units, spec.inputs), spec.weight_dtype, "w")
     bias = te.placeholder((spec.units,), "int32", "b")
     # LiteRT's 32-bit sums of 16-bit products may overflow and wrap; TVM's must not, hence 64 bits.
@@ -21,7 +20,7 @@ def filters(spec: FilterSum) -> Any:
     total = te.compute(
         (spec.batch, spec.units),
         lambda n, u: te.sum(
-            x[n, 0 if spec.shared else u, k].astype(wide) * weight[u, k].astype(wide),
+            x[n, u, k].astype(wide) * weight[u, k].astype(wide),
             axis=[k],
         ),
         name="sum",

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.kernels.dynamic_records import DynamicDense
-from tvm_serenity.kernels.records import FilterSum, Requantise
+from tvm_serenity.kernels.records import Dense, FilterSum, Requantise
 from tvm_serenity.operators import dynamic_range as dynamic
 from tvm_serenity.operators.parts import IntegerMeaning, OnTheFly, PlainMeaning, StateUse
 from tvm_serenity.operators.plain import activated
@@ -30,9 +30,12 @@ _RELU = 1
 
 @dataclass(frozen=True, eq=False)
 class Weighting:
-    """Weighted sums; ``weights`` has shape (units, inputs)."""
+    """Weighted sums; ``weights`` has shape (units, inputs).
 
-    spec: FilterSum
+    ``spec``: a dense layer if all units read the same inputs, else sums of each unit's own.
+    """
+
+    spec: Dense | FilterSum
     weights: Array
     bias: npt.NDArray[np.int32]
 
@@ -62,9 +65,14 @@ def _read(scene: Scene) -> Svdf:
     least, most = state.params.limits
     # TFLM limits the value before it adds the zero point, and lets the sum wrap around.
     kept = (least + state.zero, most + state.zero) if state.dtype == "int8" else (least, most)
-    first = _weighting(scene, source, feature, state, kept, None, batch)
-    last = _weighting(scene, state, (spread, time[1]), result, limits, bias, batch)
-    return Svdf(batch, filters, memory, first, last)
+    no_bias = np.zeros(filters, np.int64)
+    return Svdf(
+        batch,
+        filters,
+        memory,
+        _newest(batch, *_scaled(scene, source, feature, state, kept, no_bias)),
+        _of_states(batch, *_scaled(scene, state, (spread, time[1]), result, limits, bias)),
+    )
 
 
 def _rank(scene: Scene) -> int:
@@ -74,33 +82,51 @@ def _rank(scene: Scene) -> int:
     return rank
 
 
-def _weighting(
+def _scaled(
     scene: Scene,
     source: Stored,
     weights: tuple[Array, float],
     result: Stored,
     limits: tuple[int, int],
-    bias: npt.NDArray[np.int64] | None,
-    batch: int,
-) -> Weighting:
+    bias: npt.NDArray[np.int64],
+) -> tuple[str, Array, npt.NDArray[np.int32], Requantise]:
+    """Return the type of the inputs, the weights, the bias of all sums, and the rounding."""
     data, scale = np.ascontiguousarray(weights[0]), weights[1]
-    units, inputs = data.shape
-    offset = np.zeros(units, np.int64) if bias is None else bias
-    offset = offset + folded(source, data, 1)
     m = multiplier(source.scale * scale / result.scale)
     finish = Requantise(m, result.zero, *limits, result.dtype, scene.rounding)
-    shared = bias is None and units > 1
-    spec = FilterSum(batch, units, inputs, shared, source.dtype, str(data.dtype), finish)
-    return Weighting(spec, data, narrow(offset))
+    return source.dtype, data, narrow(bias + folded(source, data, 1)), finish
+
+
+def _newest(
+    batch: int, dtype: str, data: Array, bias: npt.NDArray[np.int32], finish: Requantise
+) -> Weighting:
+    units, inputs = data.shape
+    spec = Dense(batch, inputs, units, dtype, str(data.dtype), 0, finish)
+    return Weighting(spec, data, bias)
+
+
+def _of_states(
+    batch: int, dtype: str, data: Array, bias: npt.NDArray[np.int32], finish: Requantise
+) -> Weighting:
+    units, inputs = data.shape
+    spec = FilterSum(batch, units, inputs, dtype, str(data.dtype), finish)
+    return Weighting(spec, data, bias)
 
 
 def _compute(op: Svdf, values: Sequence[Expr], calls: Calls) -> Expr:
-    batch, spec, inputs = op.batch, op.units.spec, op.newest.spec.inputs
-    made = _weighted(op.newest, calls.apply("reshape", values[_SOURCE], (batch, 1, inputs)), calls)
+    from tvm_serenity.kernels.convolution import dense
+    from tvm_serenity.kernels.svdf import filters
+
+    batch, read, states = op.batch, op.newest.spec, op.units.spec
+    assert isinstance(read, Dense)
+    assert isinstance(states, FilterSum)
+    given = calls.apply("reshape", values[_SOURCE], (batch, read.inputs))
+    spread = np.ascontiguousarray(op.newest.weights.T)
+    made = calls.kernel("q_dense", dense(read), given, spread, op.newest.bias)
     shape = (batch, op.filters, op.memory)
     flat = calls.leave(_STATE, _shifted(values[_STATE], made, shape, calls))
-    held = calls.apply("reshape", flat, (batch, spec.units, spec.inputs))
-    return _weighted(op.units, held, calls)
+    held = calls.apply("reshape", flat, (batch, states.units, states.inputs))
+    return calls.kernel("q_svdf", filters(states), held, op.units.weights, op.units.bias)
 
 
 def _shifted(state: Expr, newest: Expr, shape: tuple[int, int, int], calls: Calls) -> Expr:
@@ -112,12 +138,6 @@ def _shifted(state: Expr, newest: Expr, shape: tuple[int, int, int], calls: Call
         kept = calls.apply("strided_slice", old, axes=[2], begin=[1], end=[memory])
         new = calls.apply("concat", [kept, new], axis=2)
     return calls.apply("reshape", new, (batch, filters * memory))
-
-
-def _weighted(op: Weighting, values: Expr, calls: Calls) -> Expr:
-    from tvm_serenity.kernels.svdf import filters
-
-    return calls.kernel("q_svdf", filters(op.spec), values, op.weights, op.bias)
 
 
 def _reference(op: Svdf, *arrays: Array) -> tuple[Array, Array]:

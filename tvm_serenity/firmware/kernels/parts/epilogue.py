@@ -28,9 +28,15 @@ def _right(layer: RoundedConvolution) -> npt.NDArray[np.int64]:
 
 
 def is_short(layer: RoundedConvolution) -> bool:
-    """Return whether five instructions requantise the sums: no intermediate exceeds 32 bits."""
-    spec = layer.spec
+    """Return whether five instructions requantise the sums: no intermediate exceeds 32 bits.
+
+    They saturate, so that limits beyond those of the type, within which results wrap, are not for
+    them.
+    """
+    spec, held = layer.spec, np.iinfo(layer.spec.requantise.dtype)
     if not layer.rounding.small or spec.dtype != spec.requantise.dtype:
+        return False
+    if spec.requantise.low < held.min or spec.requantise.high > held.max:
         return False
     if not spec.channels:
         return False
