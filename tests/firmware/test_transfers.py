@@ -63,7 +63,8 @@ def made(monkeypatch: Patch, where: Path | None = None, **options: Any) -> Proje
     """Return the project of ``skips``, linked for its board only where it is written."""
     if where is None:
         monkeypatch.setattr(image, "linkable", lambda _family: False)
-    settings = {"fast_memory_bytes": TIGHT, "name": "net", "output": where, **options}
+    settings: dict[str, Any] = {"fast_memory_bytes": TIGHT, "name": "net", "rows": "off"}
+    settings |= {"output": where, **options}
     return build(skips(), settings.pop("board", "mps2-an386"), Settings(**settings))
 
 
@@ -122,7 +123,7 @@ def test_any_fast_memory_is_enough(size: int, monkeypatch: Patch) -> None:
 def test_sums_in_the_bytes_of_another_tensor_are_copied(monkeypatch: Patch) -> None:
     """Rewriting sums into the bytes of a tensor, which is then evicted under its later name."""
     monkeypatch.setattr(image, "linkable", lambda _family: False)
-    how = Settings(fast_memory_bytes=9000, name="net", rewrite="all")
+    how = Settings(fast_memory_bytes=9000, name="net", rewrite="all", rows="off")
     project = build("zoo:darts-normal-cell?channels=16&size=8", "mps2-an386", how)
     found = project.facts["transfers"]
     assert project.metadata["transferred_bytes"] == found["copied_bytes"] > 0
@@ -359,7 +360,8 @@ def test_nothing_is_touched_outside_of_lifetimes(monkeypatch: Patch, tmp_path: P
         ({"board": "microbit"}, "has no second, slower memory"),
         ({"fast_memory_bytes": 2**30}, "region 'sram' of mps2-an386 has"),
         ({"overlap": True}, "tensors are copied whole"),
-        ({"rows": 1}, "unsplit tensors are copied"),
+        ({"rows": 1, "stream_input": True}, "its inputs are in the slower memory"),
+        ({"rows": 1, "recompute": 1.1}, "tiles of columns are in one memory"),
         ({"format": "arduino"}, "its linker script places both memories"),
     ],
 )
@@ -388,7 +390,7 @@ def test_what_does_not_fit_names_the_slower_memory(monkeypatch: Patch) -> None:
 def test_the_command_says_what_is_transferred(
     monkeypatch: Patch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ("--fast-memory", str(TIGHT), "--no-check")
+    asked = ("--fast-memory", str(TIGHT), "--rows", "off", "--no-check")
     assert build_command(monkeypatch, skips(), tmp_path, *asked) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "no order and no policy moves less than" in shown

@@ -28,8 +28,8 @@ SECONDS = 2.0
 class TwoMemories:
     """What moves in one run, in bytes: copied, or accessed in slow memory by operators.
 
-    An operator goes once over each of its tensors. ``bound_bytes``: no order and no policy moves
-    less.
+    Tensors are unsplit. An operator goes once over each of its tensors. ``bound_bytes``: no order
+    and no policy moves less.
     """
 
     fast: str
@@ -56,12 +56,13 @@ def memories_claims(
     words = ["serenity", "build", model, "--board", spec]
     words += ["--fast-memory", str(found.fast_bytes), "-o", folder_of(model)]
     command = shlex.join(words)
+    rows = "Bands of rows may move less: build takes what moves least. "
     text = (
         f"Within {counted(found.fast_bytes)} of {found.fast}, {counted(found.total_bytes)} move "
         f"between {found.slow} and {found.fast} in a run: {found.copied_bytes:,} copied, "
         f"{found.direct_bytes:,} accessed in {found.slow}; inputs and outputs alone are "
         f"{found.compulsory_bytes:,}, and no order moves less than {found.bound_bytes:,}. "
-        f"Build it: {command}"
+        f"{rows if found.total_bytes > found.compulsory_bytes else ''}Build it: {command}"
     )
     return [Claim(MEMORIES, text, {**asdict(found), "command": command})]
 

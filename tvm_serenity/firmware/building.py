@@ -282,8 +282,18 @@ class _Work:
             facts["boards"] = list(boards_that_do(arena + copied, flash, stack))
             if made.transfers is None and not found.fits and not found.lines[0].shortfall_bytes:
                 facts["stream_from"] = slower_memory(self.board)
-            raise FitError(shortage(found, arena, limit), facts)
+            raise FitError(shortage(found, arena, limit, self.beyond()), facts)
         return facts
+
+    def beyond(self) -> str:
+        """Return why the fast memory that is asked for is not enough; "" if it is."""
+        plan, asked = self.made.transfers, self.settings.fast_memory_bytes
+        if plan is None or asked is None or plan.fast_bytes <= asked:
+            return ""
+        return (
+            f"bands of rows need {plan.fast_bytes:,} bytes of fast memory, {asked:,} are allowed; "
+            "give more with --fast-memory, fewer --rows, or --rows off for unsplit tensors"
+        )
 
     def facts(self, found: Fit, code: int | None, fits: bool) -> dict[str, Any]:
         """Return the facts for JSON, before the comparisons."""

@@ -206,7 +206,8 @@ class Step:
     constant that stands for rows outside of a tensor, NULL without. A step that ``adds`` takes in
     rows of what it reads, one after the other; what it makes is not shown before another step has
     finished it. ``over`` are the tensors that its only result lies on in part, each with the order
-    in which the kernel goes over it.
+    in which the kernel goes over it. A step that ``copies`` computes nothing: it copies rows from
+    one memory to another.
     """
 
     kernels: tuple[str, ...]
@@ -217,6 +218,7 @@ class Step:
     outside: int | None = None
     adds: bool = False
     over: tuple[tuple[int, Passage], ...] = ()
+    copies: bool = False
 
     @property
     def height(self) -> int:
@@ -275,7 +277,8 @@ class Program:
     arrive during the run. ``sequence`` are the calls in order, step and band of each; by default
     every step once. ``copied``: constants are copied to the main memory at start. ``moving``: the
     rows that arrive are the last ones of a window that moves. ``transfers``: copies between calls,
-    in the order of the calls that they precede; only where every step runs once.
+    in the order of the calls that they precede; only where every step runs once. Bands of rows are
+    copied by steps.
     """
 
     name: str
@@ -295,12 +298,23 @@ class Program:
     moving: Moving | None = None
     transfers: tuple[Transfer, ...] = ()
 
+    @cached_property
+    def copies(self) -> bool:
+        """Whether steps copy rows from one memory to another."""
+        return any(step.copies for step in self.steps)
+
     @property
-    def transferred_bytes(self) -> int:
-        """Bytes that transfers copy from one memory to another in a run."""
+    def transferred_bytes(self) -> int | None:
+        """Bytes copied from one memory to another in a run; None for a network in one memory."""
+        if not self.transfers and not self.copies:
+            return None
         pairs = ((t.source, t.target) for t in self.transfers)
         between = (s for s, t in pairs if self.place(s).region != self.place(t).region)
-        return sum(self.tensors[source].size_bytes for source in between)
+        copied = sum(self.tensors[source].size_bytes for source in between)
+        for step, band in ((self.steps[s], b) for s, b in self.calls if s != ARRIVAL):
+            if step.copies:
+                copied += len(step.rows(band)) * self.row_bytes(step.writes[0])
+        return copied
 
     @property
     def windows(self) -> int:

@@ -235,7 +235,8 @@ class BuildMemory(InPlace, Rewriting):
             unit=BYTES,
             least=1,
             conflicts=(
-                *not_in_rows("unsplit tensors are copied"),
+                Conflict("stream_input", "its inputs are in the slower memory"),
+                Conflict("recompute", "tiles of columns are in one memory"),
                 *not_in_steps("retained rows are not copied"),
                 Conflict("overlap", "tensors are copied whole"),
                 Conflict("workspace", "workspace evicts tensors"),

@@ -25,7 +25,7 @@ def bases_below(banded: Banded) -> list[int]:
         distance
         for layer in banded.network.layers
         for feature, distance in zip(layer.inputs, layer.over, strict=False)
-        if feature in banded.resident and distance is not None
+        if feature in banded.held and distance is not None
     }
     align = input_alignment(banded)
     return [-(-distance // align) * align for distance in sorted(distances)]

@@ -16,7 +16,10 @@ from tvm_serenity.operators.needs import Need, Range
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A tensor of ``height`` rows of ``row_bytes`` bytes each, aligned to ``align`` bytes."""
+    """A tensor of ``height`` rows of ``row_bytes`` bytes each, aligned to ``align`` bytes.
+
+    ``slow``: it lies complete in a slower memory, where layers read and write its rows.
+    """
 
     name: str
     height: int
@@ -24,6 +27,7 @@ class Feature:
     align: int = 1
     shape: tuple[int, ...] = ()
     dtype: str = ""
+    slow: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -41,7 +45,7 @@ class Layer:
     input; the output has one row. ``whole``: the reason why a layer with rows is not split; "" if
     it is split or has no rows. ``over``: per input, the bytes by which an output row must begin
     below a dying input row to overlap it (0: at the same offset); None or a missing entry forbids
-    the overlap.
+    the overlap. ``copies``: the output has the rows of the only input, in another memory.
     """
 
     name: str
@@ -54,6 +58,7 @@ class Layer:
     whole: str = ""
     workspace_bytes: int = 0
     over: tuple[int | None, ...] = ()
+    copies: bool = False
 
     @property
     def splits(self) -> bool:

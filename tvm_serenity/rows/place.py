@@ -18,7 +18,8 @@ def place_bands(
 ) -> tuple[tuple[LiveRange, ...], Plan]:
     """Return the live ranges of ``order``, and a plan with one offset for each range.
 
-    Resident inputs have fixed offsets: each is one block, and the first block begins at ``base``.
+    Resident inputs in fast memory have fixed offsets: each is one block, and the first block
+    begins at ``base``.
     """
     ranges = live_ranges(banded.graph, order)
     fixed = input_offsets(banded, base)
@@ -51,15 +52,17 @@ def alignment_of(banded: Banded, live_range: LiveRange, workspace: int) -> int:
 
 
 def input_offsets(banded: Banded, base: int = 0) -> dict[int, int]:
-    """Return the offset of each band of the resident inputs, which begin at ``base``."""
+    """Return the offset of each band of the inputs that are held, which begin at ``base``."""
     features, places, start = banded.network.features, {}, base
     bases: dict[int, int] = {}
-    for feature in banded.resident:
+    for feature in banded.held:
         align = features[feature].align
         bases[feature] = start = -(-start // align) * align
         start += features[feature].size_bytes
     for tensor in banded.graph.inputs:
         band = banded.bands[tensor]
+        if band.feature not in bases:
+            continue
         places[tensor] = bases[band.feature] + band.first * features[band.feature].row_bytes
     return places
 
@@ -76,4 +79,4 @@ def held_bytes(banded: Banded) -> int:
 def input_alignment(banded: Banded) -> int:
     """Return the largest alignment of the resident inputs, in bytes."""
     features = banded.network.features
-    return max((features[f].align for f in banded.resident), default=1)
+    return max((features[f].align for f in banded.held), default=1)

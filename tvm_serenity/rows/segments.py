@@ -1,12 +1,13 @@
 """The segment program: a dynamic program that chooses the cuts at which streaming stops.
 
-A cut is a point between two layers at which only one feature is live. Between two cuts, a segment
-of the network is streamed: the bands of the last feature are requested one by one, each op runs
-right before the first op that needs its result, and dead bands are dropped. The cost of a segment
-is its peak in bytes, with the first feature complete at the start and the last feature complete at
-the end. The program minimises the largest cost of the segments between the chosen cuts. The
-resulting order streams through large features, and stops at cuts where the complete feature is
-small.
+A cut is a point between two layers at which only one feature is live in fast memory. Between two
+cuts, a segment of the network is streamed: the bands of the last feature are requested one by one,
+each op runs right before the first op that needs its result, and dead bands are dropped. The cost
+of a segment is its peak in bytes, with the first feature complete at the start and the last
+feature complete at the end. The program minimises the largest cost of the segments between the
+chosen cuts. The resulting order streams through large features, and stops at cuts where the
+complete feature is small. Ops that write to slow memory only run as soon as they can: they take no
+memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,9 +45,13 @@ def segment_order(banded: Banded) -> tuple[int, ...]:
 
 
 def cuts_of(network: Network) -> list[int]:
-    """Return the layers after which at most one feature is live, and the last layer."""
-    last = {f: max(readers) for f, readers in network.readers.items() if readers}
-    last |= dict.fromkeys(network.outputs, len(network.layers))
+    """Return the layers after which at most one feature is live, and the last layer.
+
+    Features in slow memory do not count.
+    """
+    fast = {f for f, known in enumerate(network.features) if not known.slow}
+    last = {f: max(readers) for f, readers in network.readers.items() if readers and f in fast}
+    last |= dict.fromkeys(fast & set(network.outputs), len(network.layers))
     alive = {f for f in network.inputs if f in last}
     cuts = []
     for index, layer in enumerate(network.layers):
@@ -145,13 +150,29 @@ class _Program:
     def _on_demand(self, ops: Sequence[int], inside: set[int]) -> Iterator[int]:
         """Yield each op right before the first op that needs it.
 
-        Ops without readers in the segment run in the order of ``ops``.
+        Ops without readers in the segment run in the order of ``ops``. Ops that make nothing in
+        fast memory run as soon as their inputs are there.
         """
         before = self._before
         used = {p for op in ops for p in before[op] if p in inside}
+        left = {op: sum(p in inside for p in before[op]) for op in ops if self._is_free(op)}
         done: set[int] = set()
+
+        def run(op: int) -> Iterator[int]:
+            """Yield an op, and the ops that make nothing in fast memory and can run now."""
+            can_run = [op]
+            while can_run:
+                now = can_run.pop()
+                done.add(now)
+                yield now
+                for later in self.graph.successors[now]:
+                    if later in left:
+                        left[later] -= 1
+                        if not left[later] and later not in done:
+                            can_run.append(later)
+
         for end in ops:
-            stack = [(end, iter(before[end]))] if end not in used else []
+            stack = [(end, iter(before[end]))] if end not in used and end not in done else []
             while stack:
                 op, waiting_for = stack[-1]
                 for p in waiting_for:
@@ -160,5 +181,10 @@ class _Program:
                         break
                 else:
                     stack.pop()
-                    done.add(op)
-                    yield op
+                    if op not in done:
+                        yield from run(op)
+
+    def _is_free(self, op: int) -> bool:
+        """Return whether an op makes results, and none of them takes fast memory."""
+        made = self.graph.ops[op].outputs
+        return bool(made) and not any(self.graph.in_profile[t] for t in made)

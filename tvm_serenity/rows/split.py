@@ -9,6 +9,8 @@ Resident inputs are in memory from the start, as contiguous bands at fixed offse
 input rows become free memory. With ``streamed``, the rows of the first input arrive in order: each
 of its bands has an op ``FEED``. If a single layer reads this input, row by row, the layer reads
 arriving rows from the caller's memory, and only its outputs are stored.
+
+A feature in slow memory takes no memory in the graph, where its bands have the role ``EXTERNAL``.
 """
 
 from bisect import bisect_left, bisect_right
@@ -68,6 +70,11 @@ class Banded:
     def resident(self) -> tuple[int, ...]:
         """The network's inputs that are in memory from the start."""
         return self.network.inputs if self.feeding is None else self.network.inputs[1:]
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """The resident inputs that are not in slow memory."""
+        return tuple(f for f in self.resident if not self.network.features[f].slow)
 
 
 def heights_of(network: Network, rows: int) -> tuple[int, ...]:
@@ -140,9 +147,10 @@ class _Build:
     pieces: dict[int, list[int]] = field(default_factory=dict)
     arrival: int = -1
 
-    def tensor(self, feature: int, first: int, end: int, role: Role = Role.ACTIVATION) -> int:
+    def tensor(self, feature: int, first: int, end: int) -> int:
         known = self.network.features[feature]
         rows = known.height if feature in self.network.contiguous else end - first
+        role = Role.EXTERNAL if known.slow else Role.ACTIVATION
         self.tensors.append(
             Tensor(f"{known.name}.{first}", rows * known.row_bytes, None, known.dtype, role)
         )

@@ -197,7 +197,7 @@ def arriving(memory: Streaming, limits: Limits | None = None) -> Streaming:
     )
     plain = [Buffer(f"{i} {r.name}", r.start, r.stop, r.size_bytes) for i, r in enumerate(ranges)]
     buffers = tuple(with_overlaps(plain, overlap_pairs(banded, order, ranges)))
-    others = [t for t in banded.graph.inputs if banded.bands[t].feature in banded.resident]
+    others = [t for t in banded.graph.inputs if banded.bands[t].feature in banded.held]
     placed = replace(memory.plan, buffers=buffers, offsets=offsets)
     joint = Joint.of(replace(searched, order=order, peak_bytes=peak), ranges, placed, 1)
     base = min((places[t] for t in others), default=0)

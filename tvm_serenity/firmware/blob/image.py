@@ -59,7 +59,7 @@ def refusal(program: Program) -> str:
         "has kernels that are compiled already": bool(program.objects),
         "calls functions of the user": bool(program.users),
         "reads constants from RAM": program.copied,
-        "copies tensors between memories": bool(program.transfers),
+        "copies tensors between memories": program.transferred_bytes is not None,
         "has tensors in several memories": sum(map(bool, program.arena_bytes.values())) > 1,
         "keeps states between runs": bool(states),
     }

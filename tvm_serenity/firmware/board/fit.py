@@ -115,8 +115,8 @@ def fit(
     return Fit(target.name, tuple(lines), placed.ranges)
 
 
-def shortage(found: Fit, arena: int, limit: int | None) -> str:
-    """Return the reason why a project does not fit as text."""
+def shortage(found: Fit, arena: int, limit: int | None, beyond: str = "") -> str:
+    """Return the reason why a project does not fit as text; ``beyond``: of its fast memory."""
     short = [
         f"{line.region} is {line.shortfall_bytes:,} bytes short"
         for line in found.lines
@@ -124,6 +124,7 @@ def shortage(found: Fit, arena: int, limit: int | None) -> str:
     ]
     if limit is not None and arena > limit:
         short.append(f"an arena of {arena:,} bytes, {limit:,} allowed")
+    short += [beyond] if beyond else []
     return f"does not fit {found.board}: {'; '.join(short) or 'what it keeps in RAM has no room'}"
 
 

@@ -12,6 +12,7 @@ from tvm_serenity.cycles.elf import LinkedProgram, program
 from tvm_serenity.cycles.emulate import Machine
 from tvm_serenity.firmware.board.toolchain import make
 from tvm_serenity.firmware.result import Project
+from tvm_serenity.firmware.transfer import DONE, START
 from tvm_serenity.system import cache, sources
 
 IMAGE = "build/firmware.elf"
@@ -115,10 +116,17 @@ def _entries(project: Project, loaded: LinkedProgram) -> tuple[str, ...]:
 
 
 def _port(project: Project) -> list[str]:
-    """The functions that copy between two memories, of a network with transfers."""
+    """The functions that copy between two memories, those that begin a copy first.
+
+    Of a network in bands they are the functions of layers that copy.
+    """
     name = project.metadata["name"]
-    streamed = project.metadata["transferred_bytes"] is not None
-    return [f"{name}_start", f"{name}_done"] if streamed else []
+    if project.metadata["transferred_bytes"] is None:
+        return []
+    if project.metadata.get("rows") is None:
+        return [f"{name}_{START}", f"{name}_{DONE}"]
+    operators = project.metadata["operators"]
+    return [f"run_{i}" for i, known in enumerate(operators) if known["copies"]]
 
 
 def _fill(project: Project, machine: Machine) -> None:
@@ -153,7 +161,7 @@ def _named(project: Project, parts: Sequence[Spent]) -> tuple[Spent, ...]:
         copies = [part for part in parts if part.name in port]
         named = _of_operators(project, [part for part in parts if part.name not in port])
         cycles = sum(p.cycles[0] for p in copies), sum(p.cycles[1] for p in copies)
-        calls = sum(part.name == port[0] for part in copies)
+        calls = sum(part.name != f"{project.metadata['name']}_{DONE}" for part in copies)
         spent = Spent(TRANSFERS, calls, sum(p.instructions for p in copies), cycles)
         return (*named, spent)
     return _of_operators(project, parts)

@@ -6,6 +6,8 @@ own: a tensor is whole until a byte of it is written for another tensor, and vie
 tensor holds that was written.
 """
 
+from collections.abc import Iterator
+
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.lifetimes import (
     ByteRange,
@@ -15,7 +17,7 @@ from tvm_serenity.firmware.lifetimes import (
     scratch_of,
     touched,
 )
-from tvm_serenity.firmware.program import Program
+from tvm_serenity.firmware.program import Data, Program, Row, Step
 
 
 def check_program(program: Program, copied_bytes: int, slow_bytes: int) -> None:
@@ -24,16 +26,8 @@ def check_program(program: Program, copied_bytes: int, slow_bytes: int) -> None:
     ``copied_bytes``: what the transfer plan copies between both memories. ``slow_bytes``: of what
     its operators access in slow memory, each tensor and workspace of an operator once.
     """
-    if program.transferred_bytes != copied_bytes:
-        raise CheckError(
-            f"{program.name}: its transfers copy {program.transferred_bytes:,} bytes, the plan "
-            f"{copied_bytes:,}"
-        )
-    if (found := _in_slow_memory(program)) != slow_bytes:
-        raise CheckError(
-            f"{program.name}: its calls access {found:,} bytes in slow memory, those of the plan "
-            f"{slow_bytes:,}"
-        )
+    _compare_copies(program, copied_bytes)
+    _compare_accesses(program, _in_slow_memory(program), slow_bytes)
     memory = _Memory(program)
     for tensor in program.inputs:
         memory.write(tensor)
@@ -41,6 +35,57 @@ def check_program(program: Program, copied_bytes: int, slow_bytes: int) -> None:
         memory.replay(event)
     for tensor in program.outputs:
         memory.read(tensor, f"{program.name}: the end")
+
+
+def check_bands(program: Program, copied_bytes: int, slow_bytes: int) -> None:
+    """Raise :class:`CheckError` unless a program in bands copies and accesses what its plan says.
+
+    The bytes are those of :func:`check_program`, of each call the rows that it touches once. That
+    the rows are in memory is replayed with all calls (``check.calls``).
+    """
+    _compare_copies(program, copied_bytes)
+    homes = {program.place(t).region for t in (*program.inputs, *program.outputs)}
+    total = 0
+    for number, band in program.calls:
+        step = program.steps[number]
+        if step.copies:
+            continue
+        rows = {row for y in step.rows(band) for row in _rows(program, step, y)}
+        places = ((program.row_place(tensor, row), tensor) for tensor, row in rows)
+        total += sum(program.row_bytes(t) for at, t in places if at and at.region in homes)
+    _compare_accesses(program, total, slow_bytes)
+
+
+def _rows(program: Program, step: Step, y: int) -> Iterator[tuple[int, int]]:
+    """Yield tensor and row of all that a step touches for row ``y``."""
+    named = set[int]()
+    for argument in step.arguments:
+        if isinstance(argument, Row):
+            named.add(argument.tensor)
+            yield argument.tensor, argument.row(y)
+        elif isinstance(argument, Data):
+            named.add(argument.tensor)
+            for row in range(program.bands[argument.tensor].height):
+                yield argument.tensor, row
+    for tensor in set(step.writes) - named:
+        for row in range(program.bands[tensor].height):
+            yield tensor, row
+
+
+def _compare_copies(program: Program, copied_bytes: int) -> None:
+    found = program.transferred_bytes or 0
+    if found != copied_bytes:
+        raise CheckError(
+            f"{program.name}: its transfers copy {found:,} bytes, the plan {copied_bytes:,}"
+        )
+
+
+def _compare_accesses(program: Program, found: int, slow_bytes: int) -> None:
+    if found != slow_bytes:
+        raise CheckError(
+            f"{program.name}: its calls access {found:,} bytes in slow memory, those of the plan "
+            f"{slow_bytes:,}"
+        )
 
 
 def _in_slow_memory(program: Program) -> int:

@@ -50,7 +50,7 @@ def banded_program(
 
 
 def sources(kernels: RowKernels) -> tuple[Source, ...]:
-    """Return the operators that each step of a banded program computes."""
+    """Return the operators of each step of a banded program that computes."""
     network, rows = kernels.network, kernels.rows
 
     def makes(feature: int) -> int:
@@ -59,7 +59,7 @@ def sources(kernels: RowKernels) -> tuple[Source, ...]:
 
     found = []
     for index, layer in enumerate(network.layers):
-        if layer.view:
+        if layer.view or layer.copies:
             continue
         before = layer
         if layer.sums:
@@ -190,6 +190,7 @@ class BandedMaker(ProgramMaker):
             self.pad(index),
             layer.sums,
             over,
+            layer.copies,
         )
 
     def overlaps(self, index: int, code: LoweredLayer) -> tuple[tuple[int, Passage], ...]:

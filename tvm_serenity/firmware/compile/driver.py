@@ -9,7 +9,7 @@ import tvm
 
 from tvm_serenity.boards import Board
 from tvm_serenity.firmware.check.calls import check
-from tvm_serenity.firmware.check.transfers import check_program
+from tvm_serenity.firmware.check.transfers import check_bands, check_program
 from tvm_serenity.firmware.compile.banded_program import banded_program, sources
 from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.compile.interface import interface
@@ -49,7 +49,7 @@ from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.recompute import recompute
 from tvm_serenity.rows.split import heights_of
-from tvm_serenity.rows.stream import stream
+from tvm_serenity.rows.stream import Streaming, stream
 from tvm_serenity.sliding.described import steps_of
 
 
@@ -169,13 +169,24 @@ class NetworkCompiler:
         alignment = self.board.core.alignment_bytes
         room = rooms(self.board, self.settings.stack_bytes)
         placed, placement = on_board(best, room, alignment, self.settings.search_seconds)
-        network = kernels.network
+        return self.from_rows(kernels, chosen, placed, placement, self.program_of(kernels, best))
+
+    def program_of(
+        self, kernels: RowKernels, best: Streaming, *beside: BandPlacement
+    ) -> Callable[[RowKernels, BandPlacement], Program]:
+        """Return a function of kernels and their places, which returns the program in bands.
+
+        ``beside``: places in further memories.
+        """
+        network, alignment = kernels.network, self.board.core.alignment_bytes
         known = interface(self.module).of_tensors(network.inputs, kernels.rows.results)
 
         def program(taken: RowKernels, found: BandPlacement) -> Program:
+            for other in beside:
+                found = found.beside(other)
             return banded_program(taken, best, self.name, found, alignment, known)
 
-        return self.from_rows(kernels, chosen, placed, placement, program)
+        return program
 
     def from_rows(
         self,
@@ -243,7 +254,9 @@ def checked(made: Compiled) -> None:
     """Replay calls and transfers, and have bands and plans checked by the naive checkers."""
     if made.transfers is not None:
         check_transfers(made.transfers.graph, certificate(made.transfers))
-        check_program(made.program, made.transfers.copied_bytes, made.transfers.touched_bytes)
+        by_rows = made.chosen is not None
+        checks = check_bands if by_rows else check_program
+        checks(made.program, made.transfers.copied_bytes, made.transfers.touched_bytes)
     check(made.program)
     if made.chosen is not None:
         made.chosen.best.check()

@@ -17,6 +17,7 @@ from tvm_serenity.firmware.board.fit import Attempt, constants_fit
 from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.compile.driver import NetworkCompiler, by_rows
 from tvm_serenity.firmware.compile.sliding import in_steps
+from tvm_serenity.firmware.compile.streamed_rows import streamed_by_rows
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.options.memory import BEST
 from tvm_serenity.quantize.choices import AUTO, OFF
@@ -81,23 +82,43 @@ def make(module: tvm.IRModule, name: str, board: Board, settings: Settings) -> C
 
     ``placed.fits`` of the result says whether it fits. With rows "auto" the network runs in bands
     of rows only if the unsplit network does not fit; with "needed" the first strategy that fits is
-    taken, or the one with the smallest arena if none fits. If the constants alone exceed the flash,
-    the unsplit network is returned: no strategy has fewer constants.
+    taken, or the one with the smallest arena if none fits. In two memories the network runs in
+    bands of rows if that moves fewer bytes, unless rows are "off". If the constants alone
+    exceed the flash, the unsplit network is returned: no strategy has fewer constants.
     """
     maker = NetworkCompiler(module, name, board, settings)
     if settings.sliding is not None:
         return _as_asked(in_steps, maker)
     if settings.only_rows:
-        return _as_asked(by_rows, maker)
+        in_one = settings.fast_memory_bytes is None
+        return _as_asked(by_rows if in_one else streamed_by_rows, maker)
     plain = maker.unsplit(settings)
     if plain.transfers is not None:
-        return plain
+        return _in_fewest_bytes(maker, plain)
     flash_is_enough = constants_fit(board, plain.program.constant_bytes)
     if settings.rows == OFF or _fits(plain, settings) or not flash_is_enough:
         return plain
     if settings.rows == AUTO:
         return _as_asked(by_rows, maker)
     return _first_that_fits(maker, plain)
+
+
+def _in_fewest_bytes(maker: NetworkCompiler, plain: Compiled) -> Compiled:
+    """Return the unsplit network in two memories, or in bands if that moves fewer bytes."""
+    settings, unsplit = maker.settings, plain.transfers
+    assert unsplit is not None
+    if settings.rows == OFF or unsplit.total_bytes == unsplit.compulsory_bytes:
+        return plain
+    try:
+        replace(settings, rows=1)  # raises if an option conflicts with rows
+        banded = streamed_by_rows(maker)
+    except (InputError, UnsupportedError) as error:
+        settings.notify(f"bands of rows: {error}")
+        return plain
+    assert banded.transfers is not None
+    moved = unsplit.total_bytes, banded.transfers.total_bytes
+    settings.notify(f"unsplit tensors move {moved[0]:,} bytes, {bands_text(banded)} {moved[1]:,}")
+    return banded if banded.placed.fits and moved[1] < moved[0] else plain
 
 
 def _as_asked(work: Callable[[NetworkCompiler], Compiled], maker: NetworkCompiler) -> Compiled:

@@ -15,7 +15,7 @@ from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware.c_names import identifier
 from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.compile.unsplit_program import Assembled, UnsplitMaker, program_of
-from tvm_serenity.firmware.place.memory_map import MemoryMap, fast_and_slow
+from tvm_serenity.firmware.place.memory_map import MemoryMap, Room, fast_and_slow
 from tvm_serenity.firmware.program import Place, Scratch
 from tvm_serenity.firmware.select.choices import as_called, of_unsplit
 from tvm_serenity.firmware.select.unsplit import UnsplitKernels
@@ -58,14 +58,9 @@ def streamed(
     Kernels access in slow memory what is cheaper there, or has no room. Raises :class:`InputError`
     for a board with one memory, or a size beyond its fast memory.
     """
-    assert settings.fast_memory_bytes is not None
-    fast, slow = fast_and_slow(board, settings.stack_bytes)
     capacity = settings.fast_memory_bytes
-    if capacity > fast.arena_bytes:
-        raise InputError(
-            f"--fast-memory {capacity:,} bytes: region {fast.region.name!r} of {board.name} has "
-            f"{fast.arena_bytes:,} for tensors; give at most that"
-        )
+    assert capacity is not None
+    fast, slow = fast_room(board, settings)
     graph = _named(kernels.graph())
     model = executable(kernels.alignment)
     passes = kernels.passes()
@@ -96,6 +91,18 @@ def streamed(
         compiled_here={} if settings.codegen == "c" else kernels.plain,
         transfers=plan,
     )
+
+
+def fast_room(board: Board, settings: Settings) -> tuple[Room, Room]:
+    """Return the fast and the slow memory of a board, if the settings ask for no more of it."""
+    fast, slow = fast_and_slow(board, settings.stack_bytes)
+    capacity = settings.fast_memory_bytes
+    if capacity is not None and capacity > fast.arena_bytes:
+        raise InputError(
+            f"--fast-memory {capacity:,} bytes: region {fast.region.name!r} of {board.name} has "
+            f"{fast.arena_bytes:,} for tensors; give at most that"
+        )
+    return fast, slow
 
 
 def _subject(graph: Graph, passes: Mapping[tuple[int, int], int]) -> Subject:

@@ -14,6 +14,7 @@ __all__ = [
     "array_definition",
     "banner",
     "file",
+    "has_port",
     "headers_of",
     "join",
     "numbers",
@@ -35,15 +36,20 @@ def file(program: Program, name: str) -> str:
     return f"{program.name}_{name}"
 
 
+def has_port(program: Program) -> bool:
+    """Return whether a network copies between two memories, through functions of a port."""
+    return program.transferred_bytes is not None
+
+
 def headers_of(program: Program) -> tuple[str, ...]:
     """Return the headers of a network, under the names they have in a project."""
-    port = [PORT_HEADER] if program.transfers else []
+    port = [PORT_HEADER] if has_port(program) else []
     return tuple(file(program, name) for name in ("model.h", "kernels.h", "weights.h", *port))
 
 
 def sources_of(program: Program) -> tuple[str, ...]:
     """Return the sources of a network, under the names they have in a project."""
-    port = [PORT_SOURCE] if program.transfers else []
+    port = [PORT_SOURCE] if has_port(program) else []
     return tuple(file(program, name) for name in ("model.c", "kernels.c", "weights.c", *port))
 
 

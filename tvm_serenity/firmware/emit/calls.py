@@ -70,12 +70,16 @@ def _lines(program: Program, external: bool) -> list[str]:
 
 
 def _operators(program: Program) -> list[dict[str, Any]]:
-    """Return each step once: its kernels, the tensors it writes, and the first of their names."""
+    """Return each step once: its kernels, the tensors it writes, and the first of their names.
+
+    ``copies``: it copies rows between memories.
+    """
     return [
         {
             "name": program.tensors[step.writes[0]].name if step.writes else "",
             "kernels": list(step.kernels),
             "writes": list(step.writes),
+            "copies": step.copies,
         }
         for step in program.steps
     ]

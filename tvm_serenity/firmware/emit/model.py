@@ -4,7 +4,15 @@ import numpy as np
 
 from tvm_serenity.firmware.emit import header
 from tvm_serenity.firmware.emit.arguments import pointer
-from tvm_serenity.firmware.emit.c import PORT_HEADER, arenas, banner, file, join, symbol
+from tvm_serenity.firmware.emit.c import (
+    PORT_HEADER,
+    arenas,
+    banner,
+    file,
+    has_port,
+    join,
+    symbol,
+)
 from tvm_serenity.firmware.emit.calls import Calls, calls
 from tvm_serenity.firmware.emit.interface import classify
 from tvm_serenity.firmware.emit.transfers import lifetime_macros
@@ -22,7 +30,7 @@ def source(program: Program, external: bool) -> str:
             banner(program, "the kernel calls in their order")
             + f'#include "{file(program, "model.h")}"\n\n#include <stddef.h>\n#include <string.h>\n'
             f'\n#include "{file(program, "kernels.h")}"\n#include "{file(program, "weights.h")}"\n'
-            + (f'#include "{file(program, PORT_HEADER)}"\n' if program.transfers else ""),
+            + (f'#include "{file(program, PORT_HEADER)}"\n' if has_port(program) else ""),
             "" if external else arenas(program),
             _trace(program, external),
             lifetime_macros(program) if program.transfers else "",

@@ -3,7 +3,7 @@
 from textwrap import dedent, indent
 
 from tvm_serenity.firmware.emit import caller
-from tvm_serenity.firmware.emit.c import PORT_HEADER, file, join, symbol
+from tvm_serenity.firmware.emit.c import PORT_HEADER, file, has_port, join, symbol
 from tvm_serenity.firmware.emit.transfers import counting_port
 from tvm_serenity.firmware.program import Program
 
@@ -84,7 +84,7 @@ def harness(program: Program, external: bool) -> str:
         f"{_read(program, external)}{timed}"
         'port_report("stack", port_stack_used());\n'
         + 'port_report("transferred", transferred);\n'
-        * bool(program.transfers)
+        * has_port(program)
         + 'port_report("status", (uint64_t)(uint32_t)status);\n'
         "if (status != 0) {\n    return 1;\n}\n"
         f"{_written(program, external)}"
@@ -121,7 +121,7 @@ def _repeated(program: Program, body: str) -> str:
 
 def _counting(program: Program) -> str:
     """The port of a network with transfers, which counts their bytes."""
-    if not program.transfers:
+    if not has_port(program):
         return ""
     return f'#include "{file(program, PORT_HEADER)}"\n\n{counting_port(program, "transferred")}'
 

@@ -21,7 +21,7 @@ from tvm_serenity.firmware.emit import (
     sources,
     transfers,
 )
-from tvm_serenity.firmware.emit.c import PORT_HEADER, PORT_SOURCE, file
+from tvm_serenity.firmware.emit.c import PORT_HEADER, PORT_SOURCE, file, has_port
 from tvm_serenity.firmware.emit.calls import about
 from tvm_serenity.firmware.emit.origin import about_origin, with_licence
 from tvm_serenity.firmware.program import Program
@@ -88,7 +88,7 @@ def network(program: Program, layout: Layout) -> Files:
         "weights.c": sources.weights_source(program),
         **({opaque.HEADER: opaque.opaque_header(program)} if program.users else {}),
     }
-    if program.transfers:
+    if has_port(program):
         text[PORT_HEADER] = transfers.port_header(program)
         text[PORT_SOURCE] = transfers.port_source(program)
     files = with_licence({file(program, n): t.encode() for n, t in text.items()})
@@ -113,7 +113,7 @@ def metadata(program: Program, layout: Layout) -> dict[str, Any]:
         "objects": list(program.objects),
         "arena_bytes": dict(program.arena_bytes),
         "constant_bytes": program.constant_bytes,
-        "transferred_bytes": program.transferred_bytes if program.transfers else None,
+        "transferred_bytes": program.transferred_bytes,
         "inputs": list(program.given),
         "outputs": list(program.outputs),
         "tensors": [

@@ -5,6 +5,7 @@ from importlib import resources
 from tvm_serenity.architectures import architecture
 from tvm_serenity.firmware.emit.c import (
     C_TYPES,
+    PORT_HEADER,
     array_definition,
     banner,
     file,
@@ -51,6 +52,7 @@ def kernels_source(program: Program) -> str:
             banner(program, "kernels")
             + f'#include "{file(program, "kernels.h")}"\n'
             + (f'#include "{file(program, "opaque.h")}"\n' if program.users else "")
+            + (f'#include "{file(program, PORT_HEADER)}"\n' if program.copies else "")
             + "\n#include <math.h>\n"
             "#include <stddef.h>\n#include <string.h>\n",
             *texts(file for kernel in written for file in kernel.support),

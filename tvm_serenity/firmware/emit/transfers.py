@@ -19,13 +19,13 @@ from tvm_serenity.firmware.lifetimes import (
     touched,
 )
 from tvm_serenity.firmware.program import Place, Program
-from tvm_serenity.firmware.transfer import Transfer
+from tvm_serenity.firmware.transfer import DONE, START, Transfer
 
 
 def port_header(program: Program) -> str:
     """Return ``port.h`` of a network: how tensors move between its memories."""
     guard = f"{program.name.upper()}_PORT_H"
-    start, done = symbol(program, "start"), symbol(program, "done")
+    start, done = symbol(program, START), symbol(program, DONE)
     return join(
         [
             banner(program, "transfers between its memories")
@@ -49,9 +49,9 @@ def port_source(program: Program) -> str:
             banner(program, "transfers by memcpy, unless functions of these names are defined")
             + f'#include "{file(program, PORT_HEADER)}"\n\n#include <string.h>\n',
             "__attribute__((weak)) "
-            f"void {symbol(program, 'start')}(void *to, const void *from, uint32_t bytes)\n"
+            f"void {symbol(program, START)}(void *to, const void *from, uint32_t bytes)\n"
             "{\n    (void)memcpy(to, from, bytes);\n}\n",
-            f"__attribute__((weak)) void {symbol(program, 'done')}(void) {{}}\n",
+            f"__attribute__((weak)) void {symbol(program, DONE)}(void) {{}}\n",
         ]
     )
 
@@ -65,12 +65,12 @@ def counting_port(program: Program, count: str) -> str:
         f"static uint64_t {count};\n"
         "static struct { void *to; const void *from; uint32_t bytes; } begun[64];\n"
         "static uint32_t begun_count;\n"
-        f"void {symbol(program, 'done')}(void)\n{{\n"
+        f"void {symbol(program, DONE)}(void)\n{{\n"
         "    for (uint32_t i = 0; i < begun_count; ++i) {\n"
         "        (void)memcpy(begun[i].to, begun[i].from, begun[i].bytes);\n    }\n"
         "    begun_count = 0;\n}\n"
-        f"void {symbol(program, 'start')}(void *to, const void *from, uint32_t bytes)\n{{\n"
-        f"    if (begun_count == 64u) {{\n        {symbol(program, 'done')}();\n    }}\n"
+        f"void {symbol(program, START)}(void *to, const void *from, uint32_t bytes)\n{{\n"
+        f"    if (begun_count == 64u) {{\n        {symbol(program, DONE)}();\n    }}\n"
         "    begun[begun_count].to = to;\n    begun[begun_count].from = from;\n"
         f"    begun[begun_count++].bytes = bytes;\n    {count} += bytes;\n}}\n"
     )
@@ -138,7 +138,7 @@ class Port:
         if to.region == source.region:
             return [f"/* moved: {name} */", f"(void)memmove({passed});"]
         self.pending.append((to, source))
-        return [f"/* copied: {name} */", f"{symbol(self.program, 'start')}({passed});"]
+        return [f"/* copied: {name} */", f"{symbol(self.program, START)}({passed});"]
 
     def _waits(self, event: Event) -> list[str]:
         """A wait, if the event touches what is copied."""
@@ -155,7 +155,7 @@ class Port:
         self.pending.clear()
         told = [self._told("ENDS", one) for one in self.ended]
         self.ended.clear()
-        return [f"{symbol(self.program, 'done')}();", *told]
+        return [f"{symbol(self.program, DONE)}();", *told]
 
     def _ends(self) -> list[str]:
         """What is told of memory that is free now; of bytes that are being copied, later."""

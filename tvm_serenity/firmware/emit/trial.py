@@ -1,7 +1,7 @@
 """``trial.c``: a function that poisons the arenas, then runs a project's ``model.c``."""
 
 from tvm_serenity.firmware.emit import caller
-from tvm_serenity.firmware.emit.c import C_TYPES, file, join, symbol
+from tvm_serenity.firmware.emit.c import C_TYPES, file, has_port, join, symbol
 from tvm_serenity.firmware.emit.forms import FORMS
 from tvm_serenity.firmware.emit.macros import MACROS
 from tvm_serenity.firmware.emit.transfers import counting_port
@@ -43,7 +43,8 @@ def trial_source(program: Program, external: bool) -> str:
             "int32_t serenity_trial(\n"
             "    const void *const *inputs, void *const *outputs, int poison)\n{\n"
             f"    (void)inputs;\n    (void)outputs;\n{fill}\n"
-            + "    serenity_poison = poison;\n    serenity_count = 0;\n" * bool(program.transfers)
+            + "    serenity_poison = poison;\n" * bool(program.transfers)
+            + "    serenity_count = 0;\n" * has_port(program)
             + (_runs(program, external) if program.fed is None else _feeds(program, external))
             + "\n}\n",
         ]
@@ -51,13 +52,20 @@ def trial_source(program: Program, external: bool) -> str:
 
 
 def _transfers(program: Program) -> str:
-    """The port and the poison of a network with transfers; memory that ends to hold is poisoned."""
-    if not program.transfers:
+    """The port of a network in two memories, and the poison of unsplit tensors.
+
+    Memory that ends to hold a tensor is poisoned.
+    """
+    if not has_port(program):
         return ""
-    return (
+    counts = (
         f"{counting_port(program, 'serenity_count')}"
         "uint64_t serenity_transferred(void) { return serenity_count; }\n"
-        "static int serenity_poison;\n"
+    )
+    if not program.transfers:
+        return counts
+    return (
+        f"{counts}static int serenity_poison;\n"
         f"void {symbol(program, 'lifetime')}(void *data, uint32_t size, int begins)\n{{\n"
         "    if (!begins) {\n        (void)memset(data, serenity_poison, size);\n    }\n}\n"
     )

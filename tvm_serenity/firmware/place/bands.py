@@ -7,6 +7,8 @@ from tvm_serenity.firmware.place.memory_map import MemoryMap, Room, spread
 from tvm_serenity.firmware.program import Place
 from tvm_serenity.graph import Role
 from tvm_serenity.memory import LiveRange
+from tvm_serenity.plan import Buffer, plan
+from tvm_serenity.rows.memories import viewed
 from tvm_serenity.rows.place import alignment_of, input_offsets
 from tvm_serenity.rows.split import Banded
 from tvm_serenity.rows.stream import Streaming
@@ -24,6 +26,15 @@ class BandPlacement:
     scratch: Mapping[int, Place]
     arena_bytes: Mapping[str, int]
     by_rows: Mapping[int, tuple[Place, ...]] = field(default_factory=dict)
+
+    def beside(self, other: "BandPlacement") -> "BandPlacement":
+        """Return both placements, which are in different memories."""
+        return BandPlacement(
+            {**self.tensors, **other.tensors},
+            {**self.scratch, **other.scratch},
+            {**self.arena_bytes, **other.arena_bytes},
+            {**self.by_rows, **other.by_rows},
+        )
 
 
 def in_region(streaming: Streaming, region: str) -> BandPlacement:
@@ -63,7 +74,7 @@ def _with_whole_inputs(streaming: Streaming) -> list[LiveRange]:
     """Return the live ranges of the bands; an input is one range while any of its bands is live."""
     banded = streaming.banded
     network, found = banded.network, list(streaming.ranges)
-    for feature in banded.resident:
+    for feature in banded.held:
         tensors = {t for t in banded.graph.inputs if banded.bands[t].feature == feature}
         mine = [r for r in found if tensors & set(r.tensors)]
         if feature in network.contiguous and mine:
@@ -72,6 +83,59 @@ def _with_whole_inputs(streaming: Streaming) -> list[LiveRange]:
         found = [r for r in found if r not in mine]
         found.append(LiveRange(known.name, known.size_bytes, 0, stop, tuple(sorted(tensors))))
     return found
+
+
+@dataclass(frozen=True)
+class PlacedBands:
+    """The placement of bands in fast memory, with its memory map, and beside it in slow memory.
+
+    ``homes``: the offset in slow memory of each feature there that is no view.
+    """
+
+    memory: MemoryMap
+    fast: BandPlacement
+    slow: BandPlacement
+    homes: Mapping[int, int]
+
+
+def in_two_memories(streaming: Streaming, fast: str, slow: str, alignment: int) -> "PlacedBands":
+    """Return the bands in the arena of ``fast``, and the features in slow memory.
+
+    A feature in slow memory has its
+    bytes from the first op that touches it to the last one; inputs from the start, outputs to the
+    end.
+    """
+    banded = streaming.banded
+    network, order = banded.network, streaming.schedule.order
+    root = viewed(network)
+    last = len(order)
+    spans = dict[int, tuple[int, int]]()
+    for step, op in enumerate(order):
+        touched = (*banded.graph.ops[op].inputs, *banded.graph.ops[op].outputs)
+        for feature in {root[banded.bands[t].feature] for t in touched}:
+            spans[feature] = spans.get(feature, (step, step))[0], step + 1
+    spans |= {root[f]: (0, spans.get(root[f], (0, 1))[1]) for f in network.inputs}
+    spans |= {root[f]: (spans.get(root[f], (0, 0))[0], last) for f in network.outputs}
+    kept = [f for f in sorted(spans) if network.features[f].slow]
+    sizes = [network.features[f].size_bytes for f in kept]
+    buffers = [
+        Buffer(f"{f}", *spans[f], size, alignment) for f, size in zip(kept, sizes, strict=True)
+    ]
+    found = plan(buffers)
+    begins = dict(zip(kept, found.offsets, strict=True))
+    tensors = {}
+    for tensor, band in enumerate(banded.bands):
+        known = network.features[band.feature]
+        if known.slow and root[band.feature] in begins:
+            apart = band.feature not in network.contiguous
+            at = begins[root[band.feature]] + (band.first * known.row_bytes if apart else 0)
+            tensors[tensor] = Place(slow, at)
+    placed = in_region(streaming, fast)
+    regions = (fast,) * len(streaming.ranges)
+    offsets = tuple(streaming.plan.offsets)
+    memory = MemoryMap(streaming.ranges, regions, offsets, dict(placed.arena_bytes), True)
+    beside = BandPlacement(tensors, {}, {slow: found.arena_bytes})
+    return PlacedBands(memory, placed, beside, begins)
 
 
 def _placement(banded: Banded, placed: MemoryMap) -> BandPlacement:

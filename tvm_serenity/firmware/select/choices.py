@@ -17,7 +17,7 @@ from tvm_serenity.firmware.select.rows import RowKernels
 from tvm_serenity.firmware.select.unsplit import UnsplitKernels
 from tvm_serenity.kernels.opaque import opaque
 
-LIBRARY, TIR, LLVM, USER = "library", "TIR", "LLVM", "user"
+LIBRARY, TIR, LLVM, USER, PORT = "library", "TIR", "LLVM", "user", "port"
 BEHIND = "the library goes before it"
 GROWS, NO_PLACE = "the arena would grow", "no place is free in all of its calls"
 FULL = "the memory has no room"
@@ -117,6 +117,9 @@ def of_rows(least: RowKernels, taken: RowKernels, tuned: bool) -> tuple[KernelCh
         if code is None or kernel is None:
             continue
         name = code.kernels[0].name
+        if layer.copies:
+            found.append(_choice(layer.name, name, PORT, 0, []))
+            continue
         if code.call is not None and little is not None:
             rows = least.network.rows(layer.outputs[0]) if kernel.rows is not None else 1
             unit = unit_of(least.core)

@@ -30,11 +30,12 @@ class Case:
 
 
 def cases(made: Compiled) -> list[Case]:
-    """Return the distinct steps of a program, with their constants."""
+    """Return the distinct steps of a program that compute, with their constants."""
     program = made.program
     sums = {step.writes[0]: step for step in program.steps if step.adds}
     found: dict[Any, Case] = {}
-    for step, source in zip(program.steps, made.sources, strict=True):
+    computing = (step for step in program.steps if not step.copies)
+    for step, source in zip(computing, made.sources, strict=True):
         if step.adds:
             continue
         read = {a.tensor for a in step.arguments if isinstance(a, Data)}

@@ -170,10 +170,12 @@ def _runs(made: Compiled, windows: Sequence[Array]) -> list[tuple[dict[int, Arra
 def tensors_of(made: Compiled, inputs: Sequence[Array]) -> tuple[dict[int, Array], list[Array]]:
     """Return the array of each input and computed tensor of a program, and the outputs."""
     arrays, outputs = made_by_tvm(made.library, made.lowered, made.region, inputs)
-    found = {i: arrays[t] for i, t in enumerate(made.tensors) if t is not None and t in arrays}
     states = () if made.program.moving is None else made.program.moving.states
     given = (*made.program.given, *(state.tensor for state in states))
-    return {**dict(zip(given, inputs, strict=True)), **found}, outputs
+    passed = dict(zip(given, inputs, strict=True))
+    held = {made.tensors[i]: array for i, array in passed.items()} | arrays
+    found = {i: held[t] for i, t in enumerate(made.tensors) if t is not None and t in held}
+    return {**passed, **found}, outputs
 
 
 def made_by_tvm(

@@ -51,7 +51,8 @@ class Compute:
     """Operator ``op`` runs; ``addresses``: of the tensors that own the storages of its operands.
 
     ``workspace``: the address of its workspace, None without one. ``slow``: the operands that are
-    in slow memory; ``slow_workspace``: whether the workspace is there.
+    in slow memory; ``slow_workspace``: whether the workspace is there. ``copies``: the operator
+    computes nothing, but copies between the memories.
     """
 
     op: int
@@ -59,6 +60,7 @@ class Compute:
     workspace: int | None = None
     slow: tuple[SlowAccess, ...] = ()
     slow_workspace: bool = False
+    copies: bool = False
 
 
 Step = Copy | Relocate | Discard | Compute
@@ -90,12 +92,12 @@ class TransferPlan:
     @property
     def read_bytes(self) -> int:
         """Bytes that are loaded, and those that operators read in slow memory."""
-        return self._copied(False) + self._accessed()[0]
+        return self._copied(False) + sum(self._accessed(c)[0] for c in (False, True))
 
     @property
     def write_bytes(self) -> int:
         """Bytes that are stored, and those that operators write in slow memory."""
-        return self._copied(True) + self._accessed()[1]
+        return self._copied(True) + sum(self._accessed(c)[1] for c in (False, True))
 
     @property
     def total_bytes(self) -> int:
@@ -105,28 +107,34 @@ class TransferPlan:
     @property
     def copied_bytes(self) -> int:
         """Bytes that are loaded or stored."""
-        return self._copied(False) + self._copied(True)
+        return self._copied(False) + self._copied(True) + sum(self._accessed(copies=True))
 
     @property
     def direct_bytes(self) -> int:
-        """Bytes that operators access in slow memory."""
-        return sum(self._accessed())
+        """Bytes that operators access in slow memory, without those that copy."""
+        return sum(self._accessed(copies=False))
 
     @property
     def touched_bytes(self) -> int:
-        """Bytes of the tensors and workspaces in slow memory, those of each operator once."""
+        """Bytes of the tensors and workspaces in slow memory, those of each operator once.
+
+        Operators that copy are left out.
+        """
         sizes, found = self.graph.tensors, 0
         for step in self.steps:
-            if isinstance(step, Compute):
+            if isinstance(step, Compute) and not step.copies:
                 found += self.graph.ops[step.op].workspace_bytes * step.slow_workspace
                 found += sum(sizes[one.tensor].size_bytes for one in step.slow)
         return found
 
-    def _accessed(self) -> tuple[int, int]:
-        """Bytes that operators read and write in slow memory; a workspace is written and read."""
+    def _accessed(self, copies: bool) -> tuple[int, int]:
+        """Bytes that operators read and write in slow memory; a workspace is written and read.
+
+        ``copies``: of operators that copy, else of all others.
+        """
         read = written = 0
         for step in self.steps:
-            if isinstance(step, Compute):
+            if isinstance(step, Compute) and step.copies == copies:
                 scratch = self.graph.ops[step.op].workspace_bytes * step.slow_workspace
                 sizes = [(self.graph.tensors[one.tensor].size_bytes, one) for one in step.slow]
                 read += scratch + sum(size * one.reads for size, one in sizes)
@@ -193,7 +201,7 @@ def _as_json(graph: Graph, names: list[str], step: Step) -> dict[str, Any]:
             return {"do": "move", "tensor": names[tensor], **ends, "bytes": size}
         case Discard(tensor):
             return {"do": "discard", "tensor": names[tensor]}
-        case Compute(op, addresses, workspace, slow, slow_workspace):
+        case Compute(op, addresses, workspace, slow, slow_workspace, copies):
             return {
                 "do": "compute",
                 "op": op,
@@ -201,4 +209,5 @@ def _as_json(graph: Graph, names: list[str], step: Step) -> dict[str, Any]:
                 "workspace": workspace,
                 "slow": {names[one.tensor]: [one.reads, one.writes] for one in slow},
                 "slow_workspace": slow_workspace,
+                "copies": copies,
             }

@@ -1,0 +1,92 @@
+"""A network in bands of rows, in fast memory of a given size beside a larger, slower memory."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tvm_serenity.firmware.c_names import identifier
+from tvm_serenity.firmware.compile.compiled import Compiled
+from tvm_serenity.firmware.compile.driver import NetworkCompiler
+from tvm_serenity.firmware.compile.streamed import fast_room
+from tvm_serenity.firmware.place import bands
+from tvm_serenity.firmware.select.memories import in_two_memories, passes_of
+from tvm_serenity.rows.choose import Choice
+from tvm_serenity.rows.limits import Limits
+from tvm_serenity.rows.memories import Divided, Passes, divide
+from tvm_serenity.rows.network import Network
+from tvm_serenity.rows.split import heights_of
+from tvm_serenity.rows.stream import Streaming, stream
+from tvm_serenity.rows.transfers import plan_of_rows
+
+HEIGHTS = 8, 4, 2, 1
+"""Rows of a band that are tried, where none are given."""
+ATTEMPTS = 3
+"""The most divisions that are placed for a height: a placement may need more than the peak."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A network in two memories, ordered and placed; ``fits``: in the fast memory that is given."""
+
+    made: Divided
+    streaming: Streaming
+    fits: bool
+
+    @property
+    def price(self) -> tuple[bool, int, int]:
+        """Return what decides: whether it fits, the bytes in slow memory, the number of calls."""
+        return not self.fits, self.made.total_bytes, len(self.streaming.schedule.order)
+
+
+def streamed_by_rows(maker: NetworkCompiler) -> Compiled:
+    """Return the network in bands in two memories, with the fewest bytes in the slow one.
+
+    Bands have the rows that the settings say, else those with the fewest bytes. Raises
+    :class:`InputError` for a board with one memory, a size beyond its fast memory, or a network
+    without rows.
+    """
+    settings, kernels = maker.settings, maker.rows()
+    capacity, alignment = settings.fast_memory_bytes, maker.board.core.alignment_bytes
+    assert capacity is not None
+    fast, slow = fast_room(maker.board, settings)
+    started = time.perf_counter()
+    settings.notify("dividing the network between two memories")
+    heights = HEIGHTS if settings.bands is None else (settings.bands,)
+    limits = Limits.within(settings.time_limit_s)
+    passes = passes_of(kernels)
+    tried = [
+        one for rows in heights for one in _placed(kernels.network, rows, capacity, passes, limits)
+    ]
+    best = min(tried, key=lambda one: one.price)
+    streaming = best.streaming
+    placed = bands.in_two_memories(streaming, fast.region.name, slow.region.name, alignment)
+    slow_bytes = placed.slow.arena_bytes[slow.region.name]
+    fits = best.fits and slow_bytes <= slow.arena_bytes
+    found = in_two_memories(kernels, best.made, identifier(maker.name))
+    seconds = time.perf_counter() - started
+    chosen = Choice(streaming, fits, tuple(one.streaming for one in tried), seconds)
+    made = maker.from_rows(
+        found,
+        chosen,
+        replace(placed.memory, fits=fits),
+        placed.fast,
+        maker.program_of(found, streaming, placed.slow),
+    )
+    arenas = {**made.placed.arena_bytes, **placed.slow.arena_bytes}
+    most = max(capacity, streaming.arena_bytes)  # more where it does not fit
+    plan = plan_of_rows(best.made, streaming, placed.homes, most, slow_bytes)
+    return replace(made, placed=replace(made.placed, arena_bytes=arenas), transfers=plan)
+
+
+def _placed(
+    network: Network, rows: int, capacity: int, passes: Passes, limits: Limits
+) -> Iterator[_Found]:
+    """Yield the network divided and placed; again with a lower peak while it does not fit."""
+    peak = capacity
+    for _ in range(ATTEMPTS):
+        made = divide(network, rows, peak, passes)
+        streaming = stream(made.network, heights_of(made.network, rows), limits=limits)
+        yield _Found(made, streaming, streaming.arena_bytes <= capacity)
+        peak -= streaming.arena_bytes - capacity
+        if streaming.arena_bytes <= capacity or peak <= 0:
+            return
