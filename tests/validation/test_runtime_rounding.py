@@ -1,5 +1,6 @@
 """Tolerances for quantised ONNX networks: as far as onnxruntime is from itself, and no further."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,24 +67,31 @@ def network(path: Path, seed: int) -> Path:
     return path
 
 
-def runs(path: Path, runtime: str) -> list[tuple[list[Any], list[Any]]]:
+@pytest.fixture
+def process() -> Iterator[ReferenceRuntime]:
+    with ReferenceRuntime() as opened:
+        yield opened
+
+
+def runs(process: ReferenceRuntime, path: Path, runtime: str) -> list[tuple[list[Any], list[Any]]]:
     rng = np.random.default_rng(7)
     given = [rng.normal(0, 1.5, (3, 8)).astype(np.float32) for _ in range(4)]
-    with ReferenceRuntime() as reference:
-        reference.open(runtime, path)
-        return [([x], list(reference.run([x]).outputs)) for x in given]
+    process.open(runtime, path)
+    return [([x], list(process.run([x]).outputs)) for x in given]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
-def test_its_other_way_is_never_wrong_and_faults_are(seed: int, tmp_path: Path) -> None:
+def test_its_other_way_is_never_wrong_and_faults_are(
+    seed: int, tmp_path: Path, process: ReferenceRuntime
+) -> None:
     path = network(tmp_path / "net.onnx", seed)
     rule = rule_for(path)
     assert rule.runtime == "qlinear"
-    integers, floats = runs(path, "qlinear"), runs(path, "onnxruntime")
+    integers, floats = (runs(process, path, r) for r in ("qlinear", "onnxruntime"))
     apart = max(
         float(np.abs(a[0] - b[0]).max()) for (_, a), (_, b) in zip(integers, floats, strict=True)
     )
-    allowed = widened(rule.tolerance, rule.runtime, path, integers)
+    allowed = widened(rule.tolerance, rule.runtime, path, integers, process)
     assert allowed.absolute == pytest.approx(max(rule.tolerance.absolute, TIMES * apart))
     assert allowed.relative == rule.tolerance.relative
     spec = ReferenceSpec(rule.runtime, path, rule.tolerance)
@@ -92,7 +100,9 @@ def test_its_other_way_is_never_wrong_and_faults_are(seed: int, tmp_path: Path) 
     assert compared_with_reference(spec, wrong).outcome == "wrong"
 
 
-def test_runtimes_of_one_way_keep_their_tolerance(tmp_path: Path) -> None:
+def test_runtimes_of_one_way_keep_their_tolerance(
+    tmp_path: Path, process: ReferenceRuntime
+) -> None:
     path = network(tmp_path / "net.onnx", 0)
     given = Tolerance(1e-4)
-    assert widened(given, "litert", path, runs(path, "qlinear")) is given
+    assert widened(given, "litert", path, runs(process, path, "qlinear"), process) is given

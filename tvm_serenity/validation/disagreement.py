@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from tvm_serenity.validation.inputs import Array
 from tvm_serenity.validation.reference_spec import ReferenceSpec
+from tvm_serenity.validation.references import ReferenceRuntime, borrowed
 from tvm_serenity.validation.report import Difference, Tolerance, first_difference
 from tvm_serenity.validation.runtime_rounding import Run, conditioned, widened
 from tvm_serenity.validation.second_reference import error, excuses, maker, second_opinion
@@ -33,26 +34,41 @@ class Disagreement:
 
 
 def disagreement(
-    spec: ReferenceSpec, answers: Sequence[Run], results: Sequence[Sequence[Array]]
+    spec: ReferenceSpec,
+    answers: Sequence[Run],
+    results: Sequence[Sequence[Array]],
+    process: ReferenceRuntime | None = None,
 ) -> Disagreement:
     """Return whether ``results`` that differ from a runtime's ``answers`` are wrong.
+
+    ``process``: the process that is asked, which stays open; by default a new one.
 
     The tolerance first widens to the runtime's own rounding error (``runtime_rounding``); then a
     second reference decides (``second_reference``). Raises nothing: a reference without an answer
     confirms neither side.
     """
-    allowed = spec.tolerance
-    if _first(answers, results, allowed) is None:
-        return Disagreement(allowed)
-    allowed = widened(allowed, spec.runtime, spec.model, answers)
-    allowed = _conditioned(spec, answers, results, allowed)
+    if _first(answers, results, spec.tolerance) is None:
+        return Disagreement(spec.tolerance)
+    with borrowed(process, spec.limit_s) as asked:
+        return _asked(spec, answers, results, asked)
+
+
+def _asked(
+    spec: ReferenceSpec,
+    answers: Sequence[Run],
+    results: Sequence[Sequence[Array]],
+    process: ReferenceRuntime,
+) -> Disagreement:
+    """Return whether results that differ are wrong, by what references say in ``process``."""
+    allowed = widened(spec.tolerance, spec.runtime, spec.model, answers, process)
+    allowed = _conditioned(spec, answers, results, allowed, process)
     found = _first(answers, results, allowed)
     if found is None:
         return Disagreement(allowed)
     number, difference = found
     operator = maker(spec.model, difference.output)
     inputs = [inputs for inputs, _ in answers]
-    opinion = second_opinion(spec, inputs)
+    opinion = second_opinion(spec, inputs, process)
     if opinion is None:
         return Disagreement(allowed, number, difference, operator)
     said = opinion.of(number, difference)
@@ -72,13 +88,15 @@ def _conditioned(
     answers: Sequence[Run],
     results: Sequence[Sequence[Array]],
     allowed: Tolerance,
+    process: ReferenceRuntime,
 ) -> Tolerance:
     """Return the tolerance widened to input rounding, for the first run that differs."""
     found = _first(answers, results, allowed)
     if found is None:
         return allowed
     before = 0 if spec.follow else found[0]
-    return conditioned(allowed, spec.runtime, spec.model, answers[before : found[0] + 1])
+    last = found[0] + 1
+    return conditioned(allowed, spec.runtime, spec.model, answers[before:last], process)
 
 
 def _first(

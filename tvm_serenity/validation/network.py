@@ -98,13 +98,15 @@ def compared_with_reference(
             answers.append((own, list(answer.outputs)))
         return answers
 
-    try:
-        runtime, answers = consulted(spec.runtime, spec.model, ask, limit_s=spec.limit_s)
-    except (ReferenceRuntimeError, MissingPartError) as error:
-        return Verdict(NAMES[spec.runtime], "absent", reason=str(error))
-    pairs = [_paired(o, results) for (_, o), (_, results) in zip(answers, runs, strict=True)]
-    shaped = [(own, want) for (own, _), (want, _) in zip(answers, pairs, strict=True)]
-    result = disagreement(replace(spec, runtime=runtime), shaped, [have for _, have in pairs])
+    with ReferenceRuntime(spec.limit_s) as process:
+        try:
+            runtime, answers = consulted(spec.runtime, spec.model, ask, process=process)
+        except (ReferenceRuntimeError, MissingPartError) as error:
+            return Verdict(NAMES[spec.runtime], "absent", reason=str(error))
+        pairs = [_paired(o, results) for (_, o), (_, results) in zip(answers, runs, strict=True)]
+        shaped = [(own, want) for (own, _), (want, _) in zip(answers, pairs, strict=True)]
+        judged = replace(spec, runtime=runtime)
+        result = disagreement(judged, shaped, [have for _, have in pairs], process)
     worst = max((_largest(want, have) for want, have in pairs), default=0.0)
     same = all(first_difference(want, have) is None for want, have in pairs)
     return Verdict(

@@ -33,7 +33,11 @@ JUMPS = 0.5
 
 
 def widened(
-    tolerance: Tolerance, runtime: str, model: Path | bytes, runs: Sequence[Run]
+    tolerance: Tolerance,
+    runtime: str,
+    model: Path | bytes,
+    runs: Sequence[Run],
+    process: ReferenceRuntime,
 ) -> Tolerance:
     """Return ``tolerance``, widened to the difference between the two modes of ``runtime``.
 
@@ -45,10 +49,10 @@ def widened(
         return tolerance
     other = EXACT if multiplies_bytes(model) else PLAIN
     floats, steps = 0.0, 0.0
-    with suppress(ReferenceRuntimeError), ReferenceRuntime() as reference:
-        reference.open(other, model)
+    with suppress(ReferenceRuntimeError):
+        process.open(other, model)
         for inputs, outputs in runs:
-            for mine, theirs in zip(outputs, reference.run(list(inputs)).outputs, strict=True):
+            for mine, theirs in zip(outputs, process.run(list(inputs)).outputs, strict=True):
                 apart = _largest(mine, theirs)
                 if mine.dtype.kind in "iu":
                     steps = max(steps, apart)
@@ -62,7 +66,11 @@ def widened(
 
 
 def conditioned(
-    tolerance: Tolerance, runtime: str, model: Path | bytes, runs: Sequence[Run]
+    tolerance: Tolerance,
+    runtime: str,
+    model: Path | bytes,
+    runs: Sequence[Run],
+    process: ReferenceRuntime,
 ) -> Tolerance:
     """Return ``tolerance``, widened to the effect of input rounding on a float network.
 
@@ -75,11 +83,11 @@ def conditioned(
     if rounds or not any(a.dtype.kind == "f" for a in inputs):
         return tolerance
     moved, rng = dict.fromkeys(NUDGES, 0.0), np.random.default_rng(0)
-    with suppress(ReferenceRuntimeError), ReferenceRuntime() as reference:
-        reference.open(runtime, model)
+    with suppress(ReferenceRuntimeError):
+        process.open(runtime, model)
         for nudge in NUDGES:
             for number, (given, _) in enumerate(runs):
-                ask = reference.step if number else reference.run
+                ask = process.step if number else process.run
                 found = ask([_nudged(a, nudge, rng) for a in given]).outputs
             pairs = zip(outputs, found, strict=True)
             apart = [_largest(a, b) for a, b in pairs if a.dtype.kind == "f"]

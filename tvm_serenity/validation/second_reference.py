@@ -54,7 +54,9 @@ class Opinion:
         return f"{self.reference} has shape {tuple(np.shape(array))}, type {array.dtype}"
 
 
-def second_opinion(spec: ReferenceSpec, runs: Sequence[Sequence[Array]]) -> Opinion | None:
+def second_opinion(
+    spec: ReferenceSpec, runs: Sequence[Sequence[Array]], process: ReferenceRuntime
+) -> Opinion | None:
     """Return the outputs of the runtime's second reference for the inputs of each run.
 
     Return None if the runtime has no second reference.
@@ -64,11 +66,10 @@ def second_opinion(spec: ReferenceSpec, runs: Sequence[Sequence[Array]]) -> Opin
         return None
     found = []
     try:
-        with ReferenceRuntime(spec.limit_s) as reference:
-            reference.open(other, spec.model)
-            for number, inputs in enumerate(runs):
-                ask = reference.step if number and spec.follow else reference.run
-                found.append(ask(list(inputs)).outputs)
+        process.open(other, spec.model)
+        for number, inputs in enumerate(runs):
+            ask = process.step if number and spec.follow else process.run
+            found.append(ask(list(inputs)).outputs)
     except (ReferenceRuntimeError, MissingPartError) as error:
         return Opinion(NAMES[other], (), str(error))
     return Opinion(NAMES[other], tuple(found), steps=ROUNDS_ONCE.get(other, 0.0))

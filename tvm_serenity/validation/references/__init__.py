@@ -18,6 +18,7 @@ from tvm_serenity.validation.references.process import (
     ReferenceRuntimeDied,
     ReferenceRuntimeError,
     ReferenceTensor,
+    borrowed,
     consulted,
 )
 from tvm_serenity.validation.references.values import Fill, filled
@@ -29,6 +30,7 @@ __all__ = [
     "ReferenceRuntimeDied",
     "ReferenceRuntimeError",
     "ReferenceTensor",
+    "borrowed",
     "consulted",
     "filled",
     "runtime_for",

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -214,6 +214,13 @@ class ReferenceRuntime:
         return f"ended with status {status}{said}"
 
 
+def borrowed(
+    process: ReferenceRuntime | None, limit_s: float = LIMIT_S
+) -> AbstractContextManager[ReferenceRuntime]:
+    """Return a context of ``process``, which stays open, or of a new one that is closed."""
+    return ReferenceRuntime(limit_s) if process is None else nullcontext(process)
+
+
 def consulted(
     runtime: str,
     model: bytes | Path,
@@ -232,7 +239,7 @@ def consulted(
     """
 
     def asked(runtime: str) -> T:
-        with ReferenceRuntime(limit_s) if process is None else nullcontext(process) as reference:
+        with borrowed(process, limit_s) as reference:
             reference.open(runtime, model, keep=keep and runtime == "litert")
             return ask(reference)
 
