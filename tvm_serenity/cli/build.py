@@ -116,13 +116,14 @@ def _cost(one: Mapping[str, Any]) -> str:
 
 
 def _banded(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return the facts of a network in bands of rows; none of an unsplit network."""
+    """Return the facts of a network in rows or steps; none of a network that runs unsplit."""
     from tvm_serenity.rows.described import recomputed_text
 
-    bands = facts["rows"]
+    bands, window = facts["rows"], facts["sliding"]
+    if bands is None and window is not None:
+        return {"states": f"{window['kept_bytes']:,} bytes of the arena, updated in place"}
     if bands is None:
         return {}
-    window = facts["sliding"]
     scope = "at these bands" if window is None else "of a step"
     rows = {
         "arena": f"{bands['arena_bytes']:,} bytes; no order {scope} needs less than "

@@ -22,6 +22,11 @@ class KeptRows:
     shift: int
     stores: tuple[int, ...] = ()
 
+    @property
+    def rows(self) -> int:
+        """The number of rows in memory, over all phases."""
+        return self.end - self.first + len(self.stores) * (self.end - self.first - self.shift)
+
 
 @dataclass(frozen=True, slots=True)
 class State:

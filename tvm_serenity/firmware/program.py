@@ -329,6 +329,26 @@ class Program:
         return 0 if self.fed is None else self.fed.rows
 
     @property
+    def kept_bytes(self) -> int:
+        """Bytes of rows and states that are retained between two steps."""
+        if self.moving is None:
+            return 0
+        rows = sum(kept.rows * self.row_bytes(kept.tensor) for kept in self.moving.kept)
+        return rows + sum(self.tensors[state.tensor].size_bytes for state in self.moving.states)
+
+    @property
+    def steps_of_stream(self) -> dict[str, int] | None:
+        """A JSON object: step and window in rows, and the retained bytes; None without a stream."""
+        if self.moving is None or self.fed is None:
+            return None
+        return {
+            "step": self.moving.step,
+            "window": self.fed.rows,
+            "steps_to_fill": self.moving.steps_to_fill,
+            "kept_bytes": self.kept_bytes,
+        }
+
+    @property
     def given(self) -> tuple[int, ...]:
         """All that is given to the network: what is fed first, then ``inputs``."""
         return (*([] if self.fed is None else [self.fed.tensor]), *self.inputs)

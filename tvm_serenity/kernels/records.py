@@ -422,6 +422,19 @@ class Lstm:
         return (self.steps, self.batch) if self.time_major else (self.batch, self.steps)
 
 
+@dataclass(frozen=True)
+class UpdateSlice:
+    """A tensor of ``shape`` whose part of shape ``part`` is replaced, at a computed index.
+
+    ``index``: the type of the index, whose elements are clamped so that the part fits.
+    """
+
+    shape: Shape
+    part: Shape
+    dtype: str
+    index: str
+
+
 Described = (
     AveragePool
     | BatchMatmul
@@ -433,6 +446,7 @@ Described = (
     | Packed
     | Product
     | Sum
+    | UpdateSlice
 )
 """The records that a kernel keeps as its ``spec``."""
 

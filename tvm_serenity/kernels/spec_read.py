@@ -4,7 +4,7 @@
 
 gives the frozen dataclass: ``Convolution``, ``Dense``, ``Sum``, ``Product``, ``Lookup``,
 ``AveragePool``, ``Mean``, ``Packed``, ``BatchMatmul``, ``BatchSteps``,
-``DynamicConvolution`` or ``DynamicDense``.
+``DynamicConvolution``, ``DynamicDense`` or ``UpdateSlice``.
 """
 
 import json
@@ -27,6 +27,7 @@ from tvm_serenity.kernels.records import (
     Requantise,
     Rescale,
     Sum,
+    UpdateSlice,
     WindowSums,
 )
 from tvm_serenity.kernels.spec import KIND, SPEC, encoded
@@ -55,6 +56,7 @@ KINDS = {
         Requantise,
         Rescale,
         Sum,
+        UpdateSlice,
         WindowSums,
     )
 }

@@ -10,6 +10,7 @@ from tvm_serenity.operators.scene import Calls, Expr, Scene
 
 def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
     """Return the updated tensor; stored values are moved unchanged, as LiteRT ignores scales."""
+    from tvm_serenity.kernels.records import UpdateSlice
     from tvm_serenity.kernels.update_slice import update_slice
 
     shape, part, dtype = scene.shape(0), scene.shape(1), scene.dtype(0)
@@ -17,8 +18,8 @@ def _plain(scene: Scene, values: Sequence[Expr], calls: Calls) -> Expr:
         raise UnsupportedError(
             f"its update of shape {list(part)} does not fit in a tensor of shape {list(shape)}"
         )
-    made = update_slice(shape, part, dtype, scene.dtype(2))
-    return calls.kernel("update_slice", made, *values)
+    spec = UpdateSlice(shape, part, dtype, scene.dtype(2))
+    return calls.kernel("update_slice", update_slice(spec), *values)
 
 
 OPERATORS = (

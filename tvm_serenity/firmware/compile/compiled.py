@@ -15,7 +15,6 @@ from tvm_serenity.relax.compiled import HERE, compiled_here
 from tvm_serenity.relax.constant_channels import FoldedChannels
 from tvm_serenity.relax.read import BoundGraph
 from tvm_serenity.rows.choose import Choice
-from tvm_serenity.sliding import SlidingStep
 from tvm_serenity.validation.compiling import reference_target
 
 if TYPE_CHECKING:
@@ -46,8 +45,7 @@ class Compiled:
     tensor of the region for each tensor of the program, None for sums, which only the program has.
     ``compiled_here``: the TIR of kernels that LLVM compiled for the board. ``chosen``: the bands,
     if it runs by rows. ``choices``: the kernel of each operator, with the reason. ``tried``: the
-    strategies that were tried until one fits, if the plain network does not fit. ``moved``: the
-    step of incremental inference.
+    strategies that were tried until one fits, if the plain network does not fit.
     ``transfers``: the transfer plan of a network in slow memory; its operators are numbered in
     the order of execution.
     """
@@ -66,7 +64,6 @@ class Compiled:
     compiled_here: Mapping[str, Any] = field(default_factory=dict)
     chosen: Choice | None = None
     tried: tuple[Attempt, ...] = ()
-    moved: SlidingStep | None = None
     transfers: TransferPlan | None = None
 
     @cached_property

@@ -50,7 +50,6 @@ from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.recompute import recompute
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Streaming, stream
-from tvm_serenity.sliding.described import steps_of
 
 
 @dataclass(frozen=True)
@@ -279,7 +278,7 @@ def facts(made: Compiled) -> dict[str, Any]:
         "tried": [asdict(way) for way in made.tried],
         "rows": rows,
         "transfers": about_transfers(made),
-        "sliding": None if made.moved is None else steps_of(made.moved),
+        "sliding": made.program.steps_of_stream,
     }
 
 

@@ -8,6 +8,7 @@ from tvm_serenity.firmware.compile.banded_program import BandedMaker
 from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.compile.driver import NetworkCompiler
 from tvm_serenity.firmware.compile.interface import interface
+from tvm_serenity.firmware.compile.state_steps import as_step, updates_in_place
 from tvm_serenity.firmware.incremental import KeptRows, Moving, State
 from tvm_serenity.firmware.place.bands import BandPlacement
 from tvm_serenity.firmware.place.memory_map import MemoryMap, Room, largest, rooms
@@ -28,7 +29,10 @@ def in_steps(maker: NetworkCompiler) -> Compiled:
 
     The step retains all rows that it can, or those that give the least work within the board's
     memory. All memory lies in one region. Raises :class:`InputError` if no row can be retained.
+    A network that updates a state in place is unsplit (``state_steps``).
     """
+    if updates_in_place(maker.ready().plain):
+        return as_step(maker)
     settings, kernels = maker.settings, maker.layers()
     assert settings.sliding is not None
     settings.notify("ordering and placing a step")
@@ -57,7 +61,7 @@ def in_steps(maker: NetworkCompiler) -> Compiled:
         return replace(program, inputs=(), outputs=outputs)
 
     chosen = Choice(best, True, (best,), best.seconds)
-    return replace(maker.from_rows(kernels, chosen, placed, placement, program), moved=found)
+    return maker.from_rows(kernels, chosen, placed, placement, program)
 
 
 def _fitting(

@@ -26,9 +26,11 @@ from tvm_serenity.kernels.tile import MCU, SCALAR
 from tvm_serenity.memory import LiveRange, peak_bytes
 from tvm_serenity.plan import PlanOptions, plan
 from tvm_serenity.plan.joint import Joint, place_order, schedule_for_arena
+from tvm_serenity.relax.attributes import first_values
 from tvm_serenity.relax.copied_results import with_copied_constants
 from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
 from tvm_serenity.relax.read import BoundGraph, read_function
+from tvm_serenity.relax.states_in_place import states_in_place
 
 PLACE_STEPS, TRIAL_STEPS = 5_000_000, 50_000
 """Maximum steps of a placement with overlap, and of a placement that tries faster kernels."""
@@ -38,7 +40,8 @@ def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
     """Return ``module`` quantised, rewritten and lowered, with lean kernels for a board.
 
     The layout is channels last, which the kernel library and bands of rows need. Constants that are
-    returned are copied: every output is an input or the result of a kernel.
+    returned are copied: every output is an input or the result of a kernel. States of incremental
+    inference are updated in place where that is possible.
     """
     steps = Steps(
         quantized=settings.quantized,
@@ -49,7 +52,10 @@ def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
         tuned=in_registers,
     )
     ready = prepared(module, steps, "llvm")
-    return replace(ready, plain=with_copied_constants(ready.plain))
+    plain = with_copied_constants(ready.plain)
+    if settings.sliding is not None:  # the states stay in the arena
+        plain = states_in_place(plain)
+    return replace(ready, plain=plain)
 
 
 def in_registers(kernel: tirx.PrimFunc) -> Any:
@@ -66,8 +72,18 @@ def written(ready: Prepared, name: str, board: Board, settings: Settings) -> Uns
     kernels = ready.kernels
     region = read_function(kernels, workspace=False, external_inputs=False, external_outputs=False)
     _check_weights(region)
+    if settings.sliding is not None:
+        region = _keeping(region, len(first_values(kernels["main"])))
     settings.notify("writing kernels")
     return UnsplitKernels(kernels, region, settings, board, identifier(name))
+
+
+def _keeping(region: BoundGraph, states: int) -> BoundGraph:
+    """Return a region whose last inputs, its states, are live to the end."""
+    graph = region.graph
+    kept = graph.inputs[len(graph.inputs) - states :]
+    outputs = tuple(dict.fromkeys((*graph.outputs, *kept)))
+    return replace(region, graph=graph.replace(outputs=outputs))
 
 
 def compiled(

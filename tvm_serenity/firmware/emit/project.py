@@ -137,10 +137,9 @@ def metadata(program: Program, layout: Layout) -> dict[str, Any]:
 
 def _moving(program: Program) -> dict[str, int] | None:
     """Return the entries about incremental inference, with the windows of a verification run."""
-    known, fed = program.moving, program.fed
-    if known is None or fed is None:
+    steps = program.steps_of_stream
+    if steps is None:
         return None
-    steps = {"step": known.step, "window": fed.rows, "steps_to_fill": known.steps_to_fill}
     return {**steps, "windows": program.windows, "rows": program.rows_fed}
 
 

@@ -28,6 +28,11 @@ class Tables:
 def blocks(program: Program) -> str:
     """Return the table of the blocks that move up with the window, and macros of its steps."""
     assert program.moving is not None
+    macros = (
+        f"#define STEP {program.moving.step}u\n#define FILL {program.moving.steps_to_fill}u\n\n"
+    )
+    if not program.moving.kept:
+        return macros
     lines, stores = [], list[int]()
     for kept in program.moving.kept:
         place, row = program.row_place(kept.tensor, kept.first), program.row_bytes(kept.tensor)
@@ -45,8 +50,7 @@ def blocks(program: Program) -> str:
         f"{_array('row_block', 'blocks', lines, 1)}\n"
         + (f"{_array('uint32_t', 'stores', list(map(str, stores)))}\n" if stores else "")
         + f"#define BLOCKS {len(lines)}\n"
-        f"#define STEP {program.moving.step}u\n"
-        f"#define FILL {program.moving.steps_to_fill}u\n\n"
+        + macros
     )
 
 
@@ -62,13 +66,14 @@ def states(program: Program) -> tuple[str, str]:
             to, new = program.row_place(state.tensor, y), program.row_place(state.made, y)
             assert to is not None
             assert new is not None
-            at = _offset(program, to)
+            at, made = _offset(program, to), _offset(program, new)
             begin += (
                 f"            for (uint32_t i = 0; i < {count}u; ++i) {{\n"
                 f"                (void)memcpy(AT({at}u) + i * sizeof first{state.tensor}, "
                 f"&first{state.tensor}, sizeof first{state.tensor});\n            }}\n"
             )
-            follow += f"        (void)memcpy(AT({at}u), AT({_offset(program, new)}u), {size}u);\n"
+            if made != at:  # else it was updated in place
+                follow += f"        (void)memcpy(AT({at}u), AT({made}u), {size}u);\n"
     return (f"        if ($N == 0u) {{\n{begin}        }}\n" if begin else ""), follow
 
 

@@ -19,6 +19,13 @@ from tvm_serenity.firmware.program import (
 STATIC = {"$P": "", "$A": "", "$F": "", "$N": "next_call", "$T": "rows_taken"}
 """The replacements of the walker's marks for static arenas: no parameter, two variables."""
 
+MOVES = """\
+        for (uint32_t i = 0; i < BLOCKS; ++i) {{
+            {moved}({arenas}&blocks[i]);
+        }}
+"""
+"""The lines that move the blocks of retained rows."""
+
 
 def definitions(program: Program, external: bool) -> str:
     """Return tables, functions and walker; ``external``: the caller provides the arenas."""
@@ -84,10 +91,13 @@ def _feeding(program: Program, memory: dict[str, str]) -> str:
     """Return the function ``feed``: it takes the next row of the input, or of a moving window."""
     if program.moving is None:
         return _library("feed.h", memory)
-    moves = "move_up" if program.moving.phases == 1 else "next_phase"
     begin, follow = states(program)
-    marks = {"$M": moves, "$I": begin, "$S": follow, **memory}
-    moving, slide = _library(f"{moves}.h", memory), _library("slide.h", marks)
+    moves = moving = ""
+    if program.moving.kept:
+        moved = "move_up" if program.moving.phases == 1 else "next_phase"
+        moves = MOVES.format(moved=moved, arenas=memory["$A"])
+        moving = _library(f"{moved}.h", memory)
+    slide = _library("slide.h", {"$M": moves, "$I": begin, "$S": follow, **memory})
     return blocks(program) + moving + slide
 
 

@@ -3,10 +3,7 @@
 static int32_t feed($Fconst uint8_t *row, uint32_t height)
 {
     if ($T == 0u) {
-$I        for (uint32_t i = 0; i < BLOCKS; ++i) {
-            $M($A&blocks[i]);
-        }
-    }
+$I$M    }
     (void)memcpy(row_at($AFED, height - STEP + $T), row, features[FED].row_bytes);
     ++$T;
     if ($T == STEP) {
