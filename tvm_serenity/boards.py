@@ -66,6 +66,7 @@ class Board:
     """A board: core, memory, flags of compilers, and QEMU's machine if there is one.
 
     ``architecture``: the name of its core's family, whose compiler ``gcc`` are flags of.
+    ``libraries`` and ``llvm_abi``: as in ``cores.CoreIsa``.
     ``aliases``: the names of its chip, and other names that users write for the board. ``timing``
     is the table of that name in ``file`` (``tvm_serenity.cycles.board``).
     """
@@ -79,7 +80,9 @@ class Board:
     gcc: str
     llvm_triple: str
     llvm_cpu: str
+    libraries: str = ""
     llvm_attributes: tuple[str, ...] = ()
+    llvm_abi: str = ""
     qemu: str | None = None
     unsourced: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -202,7 +205,9 @@ def board_of_cpu(cpu: str, ram_bytes: int, flash_bytes: int) -> Board:
         gcc=variant.gcc,
         llvm_triple=variant.llvm_triple,
         llvm_cpu=variant.llvm_cpu,
+        libraries=variant.libraries,
         llvm_attributes=variant.llvm_attributes,
+        llvm_abi=variant.llvm_abi,
         qemu=like.qemu if emulated else None,
         file=f"{cpu}:{ram_bytes}:{flash_bytes}",
     )
@@ -225,7 +230,9 @@ def _parse(name: str, where: str, text: str) -> Board:
         gcc=isa.gcc,
         llvm_triple=isa.llvm_triple,
         llvm_cpu=isa.llvm_cpu,
+        libraries=isa.libraries,
         llvm_attributes=isa.llvm_attributes,
+        llvm_abi=isa.llvm_abi,
         qemu=reader.text(data, "qemu") if "qemu" in data else None,
         unsourced=tuple(map(str, data.get("unsourced", ()))),
         aliases=tuple(str(a).lower() for a in data.get("aliases", ())),

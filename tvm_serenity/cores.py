@@ -35,16 +35,19 @@ TIMING = ("model", "pipeline", "instructions")
 class CoreIsa:
     """A combination of instruction sets, and its compiler flags.
 
-    ``gcc``: the compiler's flags; ``llvm_cpu``: LLVM's name of the core; ``llvm_attributes``:
-    attributes that LLVM does not derive from its triple and that name. ``prices``: the core whose
-    kernel prices apply, "" for none.
+    ``gcc``: the compiler's flags; ``libraries``: flags that choose its libraries, "" if ``gcc``
+    does; ``llvm_cpu``: LLVM's name of the core; ``llvm_attributes``: attributes that LLVM does not
+    derive from its triple and that name; ``llvm_abi``: its calling convention, "" for the triple's.
+    ``prices``: the core whose kernel prices apply, "" for none.
     """
 
     instructions: tuple[str, ...]
     gcc: str
+    libraries: str
     llvm_triple: str
     llvm_cpu: str
     llvm_attributes: tuple[str, ...]
+    llvm_abi: str
     prices: str
 
 
@@ -136,9 +139,11 @@ def _full_core(isa: TomlTable, name: str, family: str) -> CoreIsa:
     return CoreIsa(
         instructions=_names(isa, INSTRUCTIONS),
         gcc=isa.text("gcc", *optional),
+        libraries=isa.text("libraries", ""),
         llvm_triple=isa.text("llvm_triple", *optional),
         llvm_cpu=isa.text("llvm_cpu", name),
         llvm_attributes=_texts(isa, "llvm_attributes", ()),
+        llvm_abi=isa.text("llvm_abi", ""),
         prices=isa.text("prices", ""),
     )
 
@@ -150,9 +155,11 @@ def _without(table: TomlTable, full: CoreIsa) -> CoreIsa:
     return CoreIsa(
         instructions=tuple(i for i in full.instructions if i not in out),
         gcc=table.text("gcc", full.gcc),
+        libraries=table.text("libraries", full.libraries),
         llvm_triple=table.text("llvm_triple", full.llvm_triple),
         llvm_cpu=table.text("llvm_cpu", full.llvm_cpu),
         llvm_attributes=_texts(table, "llvm_attributes", full.llvm_attributes),
+        llvm_abi=table.text("llvm_abi", full.llvm_abi),
         prices=table.text("prices", full.prices),
     )
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.firmware.projects import HELLO, needs_riscv, project
+from tests.firmware.projects import HELLO, HELLO_FLOAT, needs_riscv, project
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.board.execute import qemu
 from tvm_serenity.firmware.board.sizes import sizes
@@ -82,3 +82,19 @@ def test_the_image_has_nothing_in_data_and_fits_the_sizes(tmp_path: Path) -> Non
     assert found.data_bytes == 0
     assert 0 < found.arena_bytes <= 48
     assert 0 < found.code_bytes + found.const_bytes <= found.flash_bytes < 4_000
+
+
+@pytest.mark.parametrize(
+    ("core", "name", "without"),
+    [
+        ("rv32imac_zba_zbb", HELLO, "zba=false,zbb=false"),
+        ("rv32imafc", HELLO_FLOAT, "f=false,d=false"),
+    ],
+)
+def test_further_instructions_are_used(core: str, name: str, without: str, tmp_path: Path) -> None:
+    """The network is right with them, and traps on a core that lacks them."""
+    made = project(tmp_path, name, f"{core}:16K:128K")
+    assert report(made)["qemu"]["identical"]
+    inputs = [a.tobytes() for a in made.reference_inputs()]
+    with pytest.raises(CheckError, match="FAULT mcause 00000002"):
+        qemu(tmp_path, "virt", inputs, 1, options=("-cpu", f"rv32,{without}"))

@@ -154,10 +154,9 @@ set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 
 
 def linked(board: Board) -> str:
-    """Return the flags of the linker, without libraries."""
-    return _words(
-        "-nostartfiles", architecture(board.architecture).toolchain.linked, "-Wl,--gc-sections"
-    )
+    """Return the flags of the linker, which follow those of the compiler, without libraries."""
+    known = architecture(board.architecture).toolchain
+    return _words("-nostartfiles", known.linked, board.libraries, "-Wl,--gc-sections")
 
 
 def flags(board: Board) -> str:

@@ -41,6 +41,8 @@ def llvm_target(board: Board) -> dict[str, Any]:
         "opt-level": 2,
         "vector-width": 128,
     }
+    if board.llvm_abi:
+        found["mabi"] = board.llvm_abi
     if board.llvm_attributes:
         found["mattr"] = list(board.llvm_attributes)
     return found
