@@ -31,6 +31,7 @@ from tvm_serenity.firmware import kernels as folders
 from tvm_serenity.firmware.board.execute import ICOUNT_SHIFT, emulated
 from tvm_serenity.firmware.board.fit import flash_of
 from tvm_serenity.firmware.emit.buildfiles import flags, linked
+from tvm_serenity.firmware.emit.c import array_definition
 from tvm_serenity.firmware.emit.linker import linker_script
 from tvm_serenity.firmware.emit.sources import board_port, kernels_header, kernels_source
 from tvm_serenity.firmware.isa import Extensions
@@ -102,7 +103,8 @@ int main(void)
 class Wanted:
     """What a layer is drawn to be, where that is rare: None and nothing: as networks have them.
 
-    ``ragged``: pixels are no whole words; ``large``: sums are shifted to the left.
+    ``ragged``: pixels are no whole words; ``large``: sums are shifted to the left; ``zeros``: the
+    share of weights that are 0.
     """
 
     dtype: str = ""
@@ -111,6 +113,7 @@ class Wanted:
     ragged: bool | None = None
     joined: bool | None = None
     large: bool = False
+    zeros: float = 0.0
 
 
 RARE = tuple(
@@ -121,6 +124,12 @@ RARE = tuple(
     for ragged in (False, True)
     for narrow, large in ((True, False), (False, True), (False, False))
 ) + tuple(Wanted(dtype, "apart", narrow=True) for dtype in ("int8", "uint8"))
+RARE += tuple(
+    Wanted(dtype, what, zeros=zeros)
+    for dtype in ("int8", "uint8")
+    for what in ("plain", "dense")
+    for zeros in (0.5, 0.75, 0.9)
+)
 
 
 @dataclass(frozen=True)
@@ -205,6 +214,8 @@ def drawn(seed: int, wanted: Wanted = Wanted()) -> tuple[Convolution, Any, Any]:
             break
     few = rng.random() < 0.1 if wanted.narrow is None else wanted.narrow
     weights = rng.integers(*((-8, 7) if few else (-127, 127)), shape, endpoint=True)
+    if wanted.zeros:
+        weights[rng.random(shape) < wanted.zeros] = 0
     bias = rng.integers(-30_000, 30_000, outs)
     return spec, weights.astype(np.int8), bias.astype(np.int32)
 
@@ -286,6 +297,20 @@ class Sample:
         whole = isinstance(layer, PlainLayer) and not layer.by_rows
         return row * shape[1] if whole else row
 
+    def constant(self, number: int, index: int) -> str:
+        """The name of the constant that is argument ``index`` of call ``number``."""
+        first = next(i for i, p in enumerate(self.made.kernel.params) if p.name == "w")
+        return f"c{number}_{index - first}"
+
+    def constants(self, number: int) -> str:
+        """The definitions of the constants of call ``number`` that decide what it does."""
+        if not self.made.form.kernel.driven:
+            return ""
+        return "".join(
+            array_definition(f"c{number}_{i}", np.asarray(array), 4)
+            for i, array in enumerate(self.made.constants)
+        )
+
     def call(self, name: str, number: int) -> str:
         """A call: inputs that are as long as rows, one buffer for all constants."""
         given = []
@@ -295,6 +320,8 @@ class Sample:
                 given.append("(void *)out")
             elif param.name == "workspace":
                 given.append("(void *)work")
+            elif self.made.form.kernel.driven and param.name in constants:
+                given.append(f"(const void *){self.constant(number, len(given))}")
             elif param.name in constants:
                 given.append("(const void *)held")
             elif param.name == COUNT:
@@ -334,7 +361,8 @@ def program(drawn: Sequence[Sample], target: Board, folder: Path) -> None:
         "END(i)": "took[i] = port_clock() - before;" if timed else "",
     }
     head = "".join(f"#define {name} {value}\n" for name, value in define.items())
-    (folder / "main.c").write_text(head + MAIN % "\n".join(lines))
+    held = "".join(one.constants(i) for i, one in enumerate(drawn))
+    (folder / "main.c").write_text(head + "#include <stdint.h>\n" + held + MAIN % "\n".join(lines))
     for name, text in board_port(target.architecture).items():
         (folder / name).write_text(text)
     near = replace(target, regions=(flash_of(target), ram))

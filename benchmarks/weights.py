@@ -1,23 +1,31 @@
-"""Weights that are not all there: sparse networks on cores, with counted reads and writes.
+"""Weights that are not all there: sparse networks on cores, and weights without their zeros.
 
-    python benchmarks/weights.py mlp
+    python benchmarks/weights.py [mlp] [pruned]
 
 ``mlp``: random perceptrons in the order that ``sparse order`` finds, built for a Cortex-M4 and a
 RISC-V core. The program counts its reads and writes in QEMU; outputs are compared bit by bit with
 float32 sums in that order. Instructions are those that QEMU emulated for one run, not cycles.
+``pruned``: int8 models that ``pruning.py`` prunes by magnitude, with the fastest kernels and with
+the smallest weights. Every tensor is compared with stock TVM's, and outputs with LiteRT's.
 """
 
 import argparse
 import tempfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pruning import pruned
 
+from tvm_serenity.firmware import Settings
+from tvm_serenity.firmware import build as firmware_of
 from tvm_serenity.firmware.check.verify import run_qemu
 from tvm_serenity.firmware.check.verify_report import report
+from tvm_serenity.firmware.kernels import all_kernels
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.sparse.building import SparseSettings, build
+from tvm_serenity.options.memory import FAST, SMALL
 from tvm_serenity.sparse import FFNN, baseline_mlp, bounds
 from tvm_serenity.sparse.orders import OrderOptions, order
 
@@ -67,7 +75,62 @@ def _counted(project: Project) -> tuple[int, int]:
     return reads, writes
 
 
-TABLES = {"mlp": mlp}
+MODELS = {
+    "KWS": "mlperf_tiny/kws_dscnn_int8.tflite",
+    "VWW": "mlperf_tiny/vww_mobilenetv1_96_int8.tflite",
+    "AD": "mlperf_tiny/ad01_int8.tflite",
+}
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
+CORES = ("cortex-m4", "rv32imac")
+SHARES = (0.0, 0.5, 0.75, 0.9)
+
+
+def pruned_models() -> None:
+    """Print the table of pruned models."""
+    print(
+        "| model | core | zeros | --weights | flash: constants | code | of dense | instructions "
+        "| of dense | packed layers | all |\n|" + "---|" * 11
+    )
+    for name, core, share in product(MODELS, CORES, SHARES):
+        data = pruned((DATA / MODELS[name]).read_bytes(), share)
+        rows = [_built(data, core, weights) for weights in (FAST, SMALL)]
+        if not share:
+            dense = rows[0]
+        for weights, one in zip((FAST, SMALL), rows, strict=True):
+            if weights == SMALL and one == rows[0]:
+                continue
+            flash = one["constants"] + one["code"]
+            print(
+                f"| {name} | {core} | {share:.0%} | {weights} | {one['constants']:,} "
+                f"| {one['code']:,} | {flash / (dense['constants'] + dense['code']):.2f} "
+                f"| {one['instructions']:,} | {one['instructions'] / dense['instructions']:.2f} "
+                f"| {one['packed']} | {'identical' if one['identical'] else 'DIFFERENT'} |",
+                flush=True,
+            )
+
+
+def _built(data: bytes, core: str, weights: str) -> dict[str, Any]:
+    """Return the figures of a model in a build with the fastest kernels."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "net.tflite"
+        path.write_bytes(data)
+        output, how = Path(folder) / "net", {"weights": weights, "workspace": "grow"}
+        made = firmware_of(path, f"{core}:512K:2M", Settings(output=output, check=False, **how))
+        found = report(made, on_host=False)
+    driven = {kernel.name for kernel in all_kernels() if kernel.driven}
+    chosen = [
+        c["form"] for one in made.facts["choices"] for c in one["candidates"] if not c["reason"]
+    ]
+    return {
+        "constants": made.facts["constant_bytes"],
+        "code": made.facts["code_bytes"],
+        "instructions": found["instructions"],
+        "packed": sum(form in driven for form in chosen),
+        "identical": found["identical"] and found["qemu"]["litert_max_abs_error"] == 0,
+    }
+
+
+TABLES = {"mlp": mlp, "pruned": pruned_models}
 
 
 def main() -> None:

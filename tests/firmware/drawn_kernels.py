@@ -48,7 +48,38 @@ def one_window(seed: int) -> Drawn:
     return Drawn(spec, weights, bias, given, computed(spec, weights, bias, given))
 
 
-DRAWS = (at_the_ends, planes, short_rows, joined, dense, one_window, larger, of_nine, of_few_inputs)
+def pruned(seed: int) -> Drawn:
+    """A dense layer or 1x1 convolution of few weights that are not 0; an output has none."""
+    rng = np.random.default_rng(seed)
+    layer = dense(seed)
+    spec = layer.spec
+    inputs, outputs = 4 * int(rng.integers(1, 40)), spec.channels
+    pieces = ((1, int(rng.integers(1, 4)), int(rng.integers(1, 6)), inputs),)
+    finish = spec.requantise
+    real = np.broadcast_to(rng.uniform(0.2, 1, 1) / (inputs * 20), outputs)
+    finish = replace(finish, multiplier=multiplier(real))
+    shape = (1, 1, inputs, outputs)
+    spec = replace(spec, pieces=pieces, weight_shape=shape, requantise=finish)
+    weights = rng.integers(-127, 127, shape, endpoint=True).astype(np.int8)
+    weights[rng.random(shape) < rng.choice([0.6, 0.9, 0.97])] = 0
+    weights[..., 0] = 0
+    ends = np.iinfo(spec.dtype)
+    given = (rng.integers(ends.min, ends.max, pieces[0], endpoint=True).astype(spec.dtype),)
+    return Drawn(spec, weights, layer.bias, given, computed(spec, weights, layer.bias, given))
+
+
+DRAWS = (
+    pruned,
+    at_the_ends,
+    planes,
+    short_rows,
+    joined,
+    dense,
+    one_window,
+    larger,
+    of_nine,
+    of_few_inputs,
+)
 
 
 @dataclass(frozen=True)

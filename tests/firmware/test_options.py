@@ -29,6 +29,7 @@ ALL: dict[str, Options] = {
     "--overlap": {"overlap": True},
     "--workspace grow": {"workspace": "grow"},
     "--constants ram": {"constants": "ram"},
+    "--weights small": {"weights": "small"},
     "--order given": {"order": "given"},
     "--arena-limit": {"arena_limit_bytes": 5_000},
     "--external-arena": {"external_arena": True},
@@ -57,6 +58,7 @@ APART = {
     ("--codegen llvm", "--in-place"),
     ("--codegen llvm", "--overlap"),
     ("--codegen llvm", "--workspace grow"),
+    ("--codegen llvm", "--weights small"),
     ("--codegen llvm", "--format arduino"),
     ("--codegen llvm", "--format blob"),
     ("--constants ram", "--format blob"),
@@ -99,6 +101,7 @@ def build(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Project]:
             s.overlap,
             s.workspace,
             s.constants,
+            s.weights,
             s.rewrite,
             s.quantized,
             s.codegen,
@@ -194,8 +197,8 @@ def test_every_pair_is_verified_or_refused_by_name(
         arena[names] = sum(found.facts["arena_bytes"].values())
         outcomes["verified"] += 1
     expected = {
-        "whole": scaled({"verified": 40, "refused": 2}, {"verified": 177, "refused": 27}),
-        "by rows": scaled({"verified": 23, "refused": 19}, {"verified": 100, "refused": 104}),
+        "whole": scaled({"verified": 41, "refused": 2}, {"verified": 197, "refused": 28}),
+        "by rows": scaled({"verified": 26, "refused": 17}, {"verified": 115, "refused": 110}),
     }
     assert outcomes == expected[base]
     if base == "whole":
@@ -250,7 +253,7 @@ def test_the_command_passes_every_option_on(
         "--channels keep --recompute 1.2 "
         "--opaque mixer=1",
         "--codegen llvm --order given --rewrite --constants ram",
-        "--in-place --overlap --workspace grow --dynamic-range float",
+        "--in-place --overlap --workspace grow --weights small --dynamic-range float",
         "--sliding 2",
         f"--fast-memory 4K --labels {labels}",
         f"--format blob --kernels {tmp_path} --extend",

@@ -14,7 +14,7 @@ from tvm_serenity.firmware.compile.fallback import UnsplitStrategy, bands_text, 
 from tvm_serenity.firmware.place.memory_map import rooms
 from tvm_serenity.firmware.select.tiles import tileable
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.options.memory import FLASH, RAM
+from tvm_serenity.options.memory import FAST, FLASH, RAM
 from tvm_serenity.options.speed import GROW, LEAST
 from tvm_serenity.quantize.choices import AUTO, OFF
 from tvm_serenity.relax.row_chains import work_of
@@ -99,7 +99,7 @@ def unsplit_as(
     plain = replace(maker.settings, rows=OFF, workspace=workspace, constants=constants)
     settings = strategy.settings(plain)
     text = strategy.text + ", faster kernels" * settings.grows
-    text += ", constants in RAM" * (constants == RAM)
+    text += ", constants in RAM" * (constants == RAM) + weights_text(settings)
     return BuildCandidate(text, settings, maker.unsplit(settings))
 
 
@@ -120,7 +120,13 @@ def as_asked(maker: NetworkCompiler, workspace: str) -> BuildCandidate:
     settings = replace(maker.settings, workspace=workspace)
     made = bands_as_set(NetworkCompiler(maker.module, maker.name, maker.board, settings))
     text = bands_text(made, settings.stream_input, settings.overlap)
-    return BuildCandidate(text + ", faster kernels" * settings.grows, settings, made)
+    text += ", faster kernels" * settings.grows + weights_text(settings)
+    return BuildCandidate(text, settings, made)
+
+
+def weights_text(settings: Settings) -> str:
+    """Return how a strategy stores weights, as text; "" for the fastest kernels."""
+    return f", {settings.weights} weights" * (settings.weights != FAST)
 
 
 def by_rows(
@@ -194,6 +200,7 @@ def _banded(
     if choice.recomputed is not None:
         settings = replace(settings, recompute=choice.recomputed.limit)
     text = bands_text(made, streamed, overlap) + ", faster kernels" * settings.grows
+    text += weights_text(settings)
     return BuildCandidate(text, settings, made)
 
 
@@ -206,8 +213,8 @@ def worth_it(candidates: Iterable[BuildCandidate]) -> list[BuildCandidate]:
     """Return the candidates that no other candidate dominates, in their order.
 
     They are compared by what is known before linking: RAM, constants, calls (each costs a table
-    entry and the time to read it), the changes to the model, and faster kernels and constants in
-    RAM. All other kernels are the same.
+    entry and the time to read it), the changes to the model, and faster kernels, constants in RAM
+    and the form of weights. All other kernels are the same.
     """
     kept: list[BuildCandidate] = []
     for one in candidates:
@@ -226,6 +233,7 @@ def _beats(a: BuildCandidate, b: BuildCandidate) -> bool:
         and all(x <= y for x, y in zip(_changed(a), _changed(b), strict=True))
         and a.made.program.copied >= b.made.program.copied
         and (a.settings.grows >= b.settings.grows or _same_kernels(a, b))
+        and (a.settings.weights == b.settings.weights or _same_kernels(a, b))
     )
 
 

@@ -12,7 +12,7 @@ from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import InputError, UnsupportedError
 from tvm_serenity.firmware.board import image
-from tvm_serenity.firmware.board.fit import constants_fit
+from tvm_serenity.firmware.board.fit import constants_fit, flash_of
 from tvm_serenity.firmware.building import Origin, check_compilers, finished
 from tvm_serenity.firmware.c_names import identifier
 from tvm_serenity.firmware.compile.driver import NetworkCompiler, loose
@@ -32,7 +32,8 @@ from tvm_serenity.fitting.choose import Fitted, best_of, front_of
 from tvm_serenity.fitting.fastest import fastest
 from tvm_serenity.fitting.goal import ARRIVALS, FitGoal
 from tvm_serenity.fitting.measure import BuildFigures, all_linked, timed, unlinked, untimeable
-from tvm_serenity.options.goal import ENERGY, TIME
+from tvm_serenity.options.goal import ENERGY, FLASH, TIME
+from tvm_serenity.options.memory import FAST, WEIGHTS
 from tvm_serenity.options.option import searched
 from tvm_serenity.options.speed import GROW
 from tvm_serenity.quantize.choices import OFF
@@ -51,6 +52,9 @@ UNSPLIT_SECONDS = 60.0
 """Seconds for all orders and placements of the unsplit network."""
 LONGEST = 1e6
 """Seconds for all timed runs without a time limit."""
+MOST_CODE_BYTES = 40 << 10
+"""The code of a network is at most about this large; beside more free flash weights need not
+shrink."""
 BANDS_SHARE = 0.4
 """Share of the time limit for the search for bands; linking and timing take the rest."""
 SEARCHES = 30
@@ -178,13 +182,12 @@ class _Search:
             for one in self.in_time():
                 notify(f"{one.strategy}: an arena of {one.arena_bytes:,} bytes")
                 found.append(one)
-                flash_is_enough = constants_fit(board, one.made.program.constant_bytes)
-                if not flash_is_enough:
-                    self.bounds.clear()  # they cover only the tried strategies
-                    break  # no strategy has fewer constants
+                flash_is_enough |= constants_fit(board, one.made.program.constant_bytes)
                 if self.left <= 0:
                     self.complete = False
                     break
+            if not flash_is_enough:
+                self.bounds.clear()  # they cover only the tried strategies
             found = worth_it(found)
             points = [unlinked(board, one) for one in found]
             if self.left <= 0:
@@ -229,15 +232,43 @@ class _Search:
         self.complete &= all(one.run is not None for one in points if one.fits)
 
     def candidates(self) -> Iterator[BuildCandidate]:
-        """Yield the tried builds, unsplit builds first, and collect their bounds."""
+        """Yield the tried builds, and collect their bounds; small weights where they may help.
+
+        If the constants of a build do not fit, no other strategy with such weights has fewer.
+        """
+        board = self.maker.board
+        fewest = None
+        for weights in WEIGHTS if self.maker.settings.weights == FAST else (None,):
+            maker = self.maker if weights in (None, FAST) else self.maker.storing(weights)
+            for one in self._of(maker):
+                constants = one.made.program.constant_bytes
+                if weights not in (None, FAST) and constants == fewest:
+                    break  # all weights are as small already
+                yield one
+                fewest = min(constants, fewest or constants)
+                if not constants_fit(board, constants):
+                    break
+            if fewest is None or not self._may_shrink(fewest):
+                return
+
+    def _may_shrink(self, constant_bytes: int) -> bool:
+        """Return whether builds with fewer bytes of constants are asked for."""
+        if self.every or self.goal.minimise == FLASH:
+            return True
+        limit = flash_of(self.maker.board).size_bytes
+        limit = min(limit, self.goal.flash_bytes or limit)
+        return constant_bytes + MOST_CODE_BYTES > limit
+
+    def _of(self, maker: NetworkCompiler) -> Iterator[BuildCandidate]:
+        """Yield the tried builds of ``maker``, unsplit builds first, and collect their bounds."""
         if not self.every and self.goal.minimise in (TIME, ENERGY):
-            limit = min(self.maker.settings.search_seconds, BANDS_SHARE * self.left / SEARCHES)
-            yield from fastest(self.maker, Limits(limit))
+            limit = min(maker.settings.search_seconds, BANDS_SHARE * self.left / SEARCHES)
+            yield from fastest(maker, Limits(limit))
             return
-        settings = self.maker.settings
+        settings = maker.settings
         if settings.only_rows:
             for workspace in dict.fromkeys((settings.workspace, GROW)):
-                yield as_asked(self.maker, workspace)
+                yield as_asked(maker, workspace)
             return
         arrivals = ARRIVALS[self.goal.stream_input]
         bands_until = time.perf_counter() + BANDS_SHARE * self.left
@@ -248,7 +279,7 @@ class _Search:
             limits = Limits(share / SEARCHES)
             if not streamed:
                 self.until = now + min(share, UNSPLIT_SECONDS)
-                for one in unsplit(self.maker):
+                for one in unsplit(maker):
                     self.bounds.append(one.made.lower_bound_bytes)
                     fits |= one.made.placed.fits
                     yield one
@@ -257,13 +288,13 @@ class _Search:
             self.until = now + share
             try:
                 known: list[Streaming] = []
-                for one in by_rows(self.maker, streamed, limits, coarsest=not fits):
+                for one in by_rows(maker, streamed, limits, coarsest=not fits):
                     known += one.ordered
                     yield one
-                network = self.maker.rows(overlap=True).network
+                network = maker.rows(overlap=True).network
                 if self.goal.recompute is not None:
-                    yield from again(self.maker, streamed, limits, self.goal.recompute)
-                    network = without_between(network, chains(self.maker.rows().rows))
+                    yield from again(maker, streamed, limits, self.goal.recompute)
+                    network = without_between(network, chains(maker.rows().rows))
                 if self.every:  # else no bound is returned
                     bound = rows_bound(network, streamed=streamed, limits=limits, known=known)
                     self.bounds.append(bound.lower_bound_bytes)

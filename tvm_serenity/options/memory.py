@@ -19,6 +19,9 @@ from tvm_serenity.options.rows import not_in_rows, not_in_steps
 FLASH, RAM = "flash", "ram"
 CONSTANTS = (FLASH, RAM)
 """The memory from which kernels read constants: flash, or a copy in RAM."""
+FAST, SMALL = "fast", "small"
+WEIGHTS = (FAST, SMALL)
+"""How kernels store weights: for the fastest kernel, or in the fewest bytes."""
 BEST = "best"
 ORDERS = (BEST, "given")
 
@@ -168,6 +171,8 @@ class BuildMemory(InPlace, Rewriting):
     * ``fast_memory_bytes``: tensors are computed on in so much of the fast memory, and streamed
       from and to the slower one, or accessed there.
     * ``constants``: "flash", or "ram", which they are copied to at start-up, for slow flash.
+    * ``weights``: "fast" takes the fastest kernel of a layer, "small" one whose weights take the
+      fewest bytes, without their zeros.
     * ``arena_limit_bytes``: refuse a larger arena. ``stack_bytes``: stack to keep free.
       ``external_arena``: the caller passes the arena.
     """
@@ -213,6 +218,18 @@ class BuildMemory(InPlace, Rewriting):
                 *not_in_rows("bands are for devices with too little RAM for copies"),
                 *not_in_steps("RAM is for retained rows"),
             ),
+        ),
+    )
+    weights: str = option(
+        FAST,
+        Option(
+            flag="--weights",
+            searched=True,
+            help="Store weights for the fastest kernels (fast), or in the fewest bytes (small): "
+            "layers with many zeros store the others alone.",
+            group=HelpGroup.MEMORY,
+            choices=WEIGHTS,
+            conflicts=(Conflict("codegen", "the kernels with such weights are written in C"),),
         ),
     )
     arena_limit_bytes: int | None = option(

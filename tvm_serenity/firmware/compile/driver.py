@@ -28,7 +28,7 @@ from tvm_serenity.firmware.select.unsplit import UnsplitKernels
 from tvm_serenity.firmware.select.workspace import upgraded_in_bands
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.offchip.transfers import certificate, check_transfers
-from tvm_serenity.options.memory import FLASH, RAM
+from tvm_serenity.options.memory import FLASH, RAM, SMALL
 from tvm_serenity.options.speed import LEAST
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.relax.attributes import rounds_less
@@ -65,12 +65,20 @@ class NetworkCompiler:
     board: Board
     settings: Settings
     known: dict[str, Prepared] = field(default_factory=dict, init=False, repr=False)
-    written: dict[tuple[str, bool], UnsplitKernels] = field(
+    written: dict[tuple[str, bool, str], UnsplitKernels] = field(
         default_factory=dict, init=False, repr=False
     )
     whole: list[tuple[Settings, Compiled]] = field(default_factory=list, init=False, repr=False)
     cut: dict[bool, RowKernels] = field(default_factory=dict, init=False, repr=False)
     uncut: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+
+    def storing(self, weights: str) -> "NetworkCompiler":
+        """Return the compiler of the same network with another value of the option ``weights``."""
+        made = NetworkCompiler(
+            self.module, self.name, self.board, replace(self.settings, weights=weights)
+        )
+        made.known.update(self.known)
+        return made
 
     def ready(self, rewrite: str = "") -> Prepared:
         """Return the lowered network, rewritten by the rules ``rewrite``."""
@@ -118,6 +126,7 @@ class NetworkCompiler:
             alignment=self.board.core.alignment_bytes,
             core=Extensions.of(self.board.core),
             overlap=overlap,
+            small=self.settings.weights == SMALL,
         )
 
     def unsplit(self, how: Settings) -> Compiled:
@@ -151,8 +160,8 @@ class NetworkCompiler:
         return made
 
     def _writer(self, how: Settings) -> UnsplitKernels:
-        """Return the kernels in C, which depend on rewriting and overlap alone."""
-        key = how.rewrite, how.overlap
+        """Return the kernels in C, which depend on rewriting, overlap and weights alone."""
+        key = how.rewrite, how.overlap, how.weights
         if key not in self.written:
             self.written[key] = written(self.ready(how.rewrite), self.name, self.board, how)
         return self.written[key].under(how)

@@ -82,6 +82,28 @@ def _priced(
     return tuple(sorted(priced, key=order))
 
 
+WORTH_PACKING = 0.9
+"""Packed weights replace others if they take at most this share of their bytes."""
+
+
+def smallest(found: tuple[LibraryCall, ...]) -> tuple[LibraryCall, ...]:
+    """Return the calls with packed weights if these are smaller, otherwise all, in the same order.
+
+    Of calls for a row, one without workspace stays.
+    """
+
+    def size(one: LibraryCall) -> int:
+        return sum(array.nbytes for array in one.constants)
+
+    packed = [one for one in found if one.form.kernel.driven]
+    others = [one for one in found if not one.form.kernel.driven]
+    if not packed or min(map(size, packed)) > WORTH_PACKING * min(map(size, others)):
+        return found
+    free = [one for one in others if not one.workspace_bytes]
+    needed = free if all(one.workspace_bytes for one in packed) else []
+    return tuple(one for one in found if one in packed or one in needed)
+
+
 def least(
     found: Sequence[LibraryCall], spread: Callable[[LibraryCall], int] = lambda _made: 0
 ) -> LibraryCall:

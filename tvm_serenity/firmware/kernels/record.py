@@ -57,6 +57,7 @@ class LibraryKernel:
     options. ``passages``: returns the order of reads and writes, which decides how the result may
     overlap the inputs. ``cases``: the rows of its price table; ``case``: returns the row of a
     layer, and ``counts`` the counts of its work (``prices.json`` has a price for each count).
+    ``driven``: its constants decide how much it does, not only the sizes of the layer.
     """
 
     name: str
@@ -68,6 +69,7 @@ class LibraryKernel:
     cases: tuple[str, ...]
     case: Callable[[Any, KernelOptions], str]
     counts: Callable[[Any, KernelOptions], list[float]]
+    driven: bool = False
 
 
 @dataclass(frozen=True)

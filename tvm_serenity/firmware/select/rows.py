@@ -44,13 +44,15 @@ def row_kernels(
     alignment: int = 16,
     core: Extensions = PLAIN,
     overlap: bool = False,
+    small: bool = False,
 ) -> RowKernels:
     """Return the C kernels of ``rows``; ``tuned``: from the kernel library if it has them.
 
-    ``overlap``: rows of results may overlap dying rows of inputs. Raises :class:`UncutError` if row
-    kernels need workspace.
+    ``overlap``: rows of results may overlap dying rows of inputs. ``small``: weights take the
+    fewest bytes. Raises :class:`UncutError` if row kernels need workspace.
     """
-    lowered = lower(rows.kernels, Lowering(write=in_c(alignment), core=core, library=tuned))
+    how = Lowering(write=in_c(alignment), core=core, library=tuned, small=small)
+    lowered = lower(rows.kernels, how)
     uncut: dict[str, str] = {}
     layers, code = list(rows.network.layers), list(lowered.layers)
     shared: dict[Any, Kernel] = {}

@@ -1,0 +1,116 @@
+#pragma once
+#include "../common/instance.h"
+#include "../common/requantise.h"
+/* Dense layers and 1x1 convolutions of any core, from weights that are not 0: four windows or one
+   window at a time.
+
+   The code of an output is the number of pairs of weights (two bytes), then for each pair a byte
+   with two gaps of 0 to 15 inputs (the first in its lower half) and both weights. A gap is counted
+   from the input of the weight before it, the first one from the first input. */
+typedef struct {
+    int32_t channels, out_channels;
+    requantisation to;
+} sparse_INPUT;
+
+typedef struct {
+    const uint8_t *codes;
+    const int32_t *bias, *multipliers;
+    const int8_t *shifts;
+} sparse_with_INPUT;
+
+INLINED const uint8_t *end_of_codes_INPUT(const uint8_t *codes)
+{
+    return codes + 2 + 3 * (codes[0] | codes[1] << 8);
+}
+
+/* Requantise and store the sums of output ``o`` of windows that follow each other. */
+INLINED void finish_INPUT(const sparse_INPUT *c, const sparse_with_INPUT *with, int32_t o,
+    const int32_t *sums, int32_t count, uint8_t *out)
+{
+    const requantisation *const to = &c->to;
+    const int32_t m = with->multipliers[o * to->step];
+    const int32_t r = with->shifts[o * to->step];
+    const int32_t n = c->out_channels;
+    out += o;
+    if (to->rounding == ROUND_TWICE_SMALL) {
+        const int32_t twice = 2 * to->zero_point + 1;
+        out[0] = stored(sums[0], m, ~r, twice, to, BOUNDED);
+        if (count == 4) {
+            out[n] = stored(sums[1], m, ~r, twice, to, BOUNDED);
+            out[2 * n] = stored(sums[2], m, ~r, twice, to, BOUNDED);
+            out[3 * n] = stored(sums[3], m, ~r, twice, to, BOUNDED);
+        }
+        return;
+    }
+    for (int32_t i = 0; i < count; ++i) {
+        out[i * n] = (uint8_t)requantised(to, sums[i], m, r);
+    }
+}
+
+INLINED void four_windows_INPUT(
+    const sparse_INPUT *c, const sparse_with_INPUT *with, const input_t *x, uint8_t *out)
+{
+    const int32_t n = c->channels;
+    const int32_t made = c->out_channels;
+    const uint8_t *codes = with->codes;
+    for (int32_t o = 0; o < made; ++o) {
+        const uint8_t *const end = end_of_codes_INPUT(codes);
+        const input_t *at = x;
+        int32_t s0 = with->bias[o];
+        int32_t s1 = s0;
+        int32_t s2 = s0;
+        int32_t s3 = s0;
+        for (codes += 2; codes != end; codes += 3) {
+            const uint32_t gaps = codes[0];
+            const int32_t first = (int8_t)codes[1];
+            const int32_t second = (int8_t)codes[2];
+            at += gaps & 15u;
+            s0 += at[0] * first;
+            s1 += at[n] * first;
+            s2 += at[2 * n] * first;
+            s3 += at[3 * n] * first;
+            at += gaps >> 4;
+            s0 += at[0] * second;
+            s1 += at[n] * second;
+            s2 += at[2 * n] * second;
+            s3 += at[3 * n] * second;
+        }
+        const int32_t sums[4] = {s0, s1, s2, s3};
+        finish_INPUT(c, with, o, sums, 4, out);
+    }
+}
+
+INLINED void one_window_INPUT(
+    const sparse_INPUT *c, const sparse_with_INPUT *with, const input_t *x, uint8_t *out)
+{
+    const uint8_t *codes = with->codes;
+    for (int32_t o = 0; o < c->out_channels; ++o) {
+        const uint8_t *const end = end_of_codes_INPUT(codes);
+        const input_t *at = x;
+        int32_t sum = with->bias[o];
+        for (codes += 2; codes != end; codes += 3) {
+            const uint32_t gaps = codes[0];
+            at += gaps & 15u;
+            sum += *at * (int8_t)codes[1];
+            at += gaps >> 4;
+            sum += *at * (int8_t)codes[2];
+        }
+        finish_INPUT(c, with, o, &sum, 1, out);
+    }
+}
+
+/* Compute ``pixels`` pixels of the result from pixels that follow each other. */
+NOT_INLINED void sparse_windows_INPUT(const sparse_INPUT *c, const sparse_with_INPUT *with,
+    const input_t *x, uint8_t *out, int32_t pixels)
+{
+    for (; pixels >= 4; pixels -= 4) {
+        four_windows_INPUT(c, with, x, out);
+        x += 4 * c->channels;
+        out += 4 * c->out_channels;
+    }
+    for (; pixels > 0; --pixels) {
+        one_window_INPUT(c, with, x, out);
+        x += c->channels;
+        out += c->out_channels;
+    }
+}
