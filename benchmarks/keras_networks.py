@@ -22,6 +22,48 @@ SMALL, LARGE = ((96, 96, 3), 10), ((224, 224, 3), 1000)
 """Shapes of images, and classes."""
 
 
+def convolved(x: Any, channels: int, stride: int = 1) -> Any:
+    """Return a 3x3 convolution with ReLU6."""
+    keras = tf.keras.layers
+    x = keras.Conv2D(channels, 3, strides=stride, padding="same", use_bias=True)(x)
+    return keras.ReLU(6.0)(x)
+
+
+def unet(input_shape: tuple[int, ...], weights: None, classes: int, width: int = 16) -> Any:
+    """Return a U-Net of four levels (Ronneberger et al. 2015) with as many maps as classes."""
+    keras = tf.keras.layers
+    x = given = tf.keras.Input(input_shape, batch_size=1)
+    kept = []
+    for level in range(4):
+        kept.append(convolved(convolved(x, width << level), width << level))
+        x = keras.MaxPooling2D()(kept[-1])
+    x = convolved(convolved(x, width << 4), width << 4)
+    for level in reversed(range(4)):
+        x = keras.Conv2DTranspose(width << level, 2, strides=2)(x)
+        x = keras.Concatenate()([kept[level], x])
+        x = convolved(convolved(x, width << level), width << level)
+    return tf.keras.Model(given, keras.Conv2D(classes, 1)(x))
+
+
+def yolo(input_shape: tuple[int, ...], weights: None, classes: int) -> Any:
+    """Return the layers of YOLOv3-tiny (Redmon and Farhadi 2018) at half its width, and its maps.
+
+    Three boxes of 4 sides, an object and classes in each place, at two scales.
+    """
+    keras = tf.keras.layers
+    x = given = tf.keras.Input(input_shape, batch_size=1)
+    for channels in (8, 16, 32, 64):
+        x = keras.MaxPooling2D()(convolved(x, channels))
+    kept = x = convolved(x, 128)
+    x = convolved(keras.MaxPooling2D()(x), 256)
+    x = convolved(x, 512)
+    x = near = convolved(x, 128)
+    large = keras.Conv2D(3 * (5 + classes), 1)(convolved(near, 256))
+    x = keras.UpSampling2D()(convolved(x, 64))
+    small = keras.Conv2D(3 * (5 + classes), 1)(convolved(keras.Concatenate()([x, kept]), 128))
+    return tf.keras.Model(given, [large, small])
+
+
 def networks() -> dict[str, tuple[Network, tuple[tuple[int, ...], int]]]:
     """Each network by name: what makes it, its images and classes."""
     known = tf.keras.applications
@@ -33,6 +75,10 @@ def networks() -> dict[str, tuple[Network, tuple[tuple[int, ...], int]]]:
         "mobilenet_v2_224": (known.MobileNetV2, LARGE),
         "mobilenet_v3_large_224": (partial(known.MobileNetV3Large, **plain), LARGE),
         "efficientnet_b0_224": (known.EfficientNetB0, LARGE),
+        "nasnet_mobile_224": (known.NASNetMobile, LARGE),
+        "resnet50_224": (known.ResNet50, LARGE),
+        "unet_256": (unet, ((256, 256, 3), 2)),
+        "yolo_320": (yolo, ((320, 320, 3), 20)),
     }
 
 

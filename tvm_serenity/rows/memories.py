@@ -15,11 +15,13 @@ from tvm_serenity.memory import profile
 from tvm_serenity.rows.network import Layer, Network
 from tvm_serenity.rows.segments import segment_order
 from tvm_serenity.rows.split import heights_of, split
+from tvm_serenity.search.deadline import seconds_left
 
 COPY = "COPY"
 """The kind of layers that copy rows between the memories."""
-MOST_CANDIDATES = 8
-"""The largest features at the peak that are tried in slow memory, the largest first."""
+MOST_CANDIDATES = 6
+"""Features at the peak that are tried in slow memory: those with the most bytes there, and as many
+that are the smallest in all, after which less may be live."""
 
 Passes = Mapping[tuple[int, int], int]
 """How often a layer goes over the bytes of a feature, by both; 1 if it is missing."""
@@ -238,11 +240,13 @@ class _Search:
         """Return the division."""
         best = self.tried(Division())
         while best.excess_bytes:
-            better = [one for one in self.moves(best) if one.excess_bytes < best.excess_bytes]
-            if not better:
+            better: list[_Tried] = []
+            for moves in (self.moves, self.in_place):
+                better = better or [m for m in moves(best) if m.excess_bytes < best.excess_bytes]
+            if not better or seconds_left() == 0:
                 break
             best = min(better, key=lambda one: self.price(one, best))
-        for feature in tuple(best.how.slow):
+        for feature in tuple(best.how.slow) if seconds_left() else ():
             less = {f: early for f, early in best.how.slow.items() if f != feature}
             without = self.tried(replace(best.how, slow=less))
             if without.excess_bytes <= best.excess_bytes:
@@ -256,17 +260,26 @@ class _Search:
         return one.excess_bytes > 0, more / less if one.excess_bytes else more
 
     def moves(self, best: _Tried) -> Iterator[_Tried]:
-        """Yield divisions with one more feature in slow memory, or one accessed there in place."""
-        for feature in best.live[:MOST_CANDIDATES]:
+        """Yield divisions with one more feature in slow memory."""
+        for feature in self.candidates(best):
             readers = self.network.readers[feature]
             if feature not in best.how.slow and feature in self.network.producer:
                 for early in self.early(feature, readers):
                     slow = {**best.how.slow, feature: frozenset(early)}
                     yield self.tried(replace(best.how, slow=slow))
-            several = [(layer, feature) for layer in (*readers, *self.makers(feature))]
-            for pair in several:
+
+    def in_place(self, best: _Tried) -> Iterator[_Tried]:
+        """Yield divisions in which a layer goes several times over slow memory, without a copy."""
+        for feature in self.candidates(best):
+            layers = (*self.network.readers[feature], *self.makers(feature))
+            for pair in ((layer, feature) for layer in layers):
                 if self.passes.get(pair, 1) > 1 and pair not in best.how.direct:
                     yield self.tried(replace(best.how, direct=best.how.direct | {pair}))
+
+    def candidates(self, best: _Tried) -> list[int]:
+        """Return the features to try."""
+        small = sorted(best.live, key=lambda f: (self.network.features[f].size_bytes, f))
+        return list(dict.fromkeys((*best.live[:MOST_CANDIDATES], *small[:MOST_CANDIDATES])))
 
     def early(self, feature: int, readers: Sequence[int]) -> list[Sequence[int]]:
         """Return the sets of layers that may read a feature before it is dropped."""
@@ -283,7 +296,7 @@ class _Search:
         """Return a division with the excess of the order by segments."""
         made = divided(self.network, how, self.passes)
         banded = split(made.network, heights_of(made.network, self.rows))
-        order = segment_order(banded)
+        order = segment_order(banded, self.capacity)
         found = profile(banded.graph, order)
         held: dict[int, int] = {}
         for one in found.peak_ranges:

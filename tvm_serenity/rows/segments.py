@@ -19,12 +19,15 @@ from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.split import SOURCE, Banded
 
 
-def segment_order(banded: Banded) -> tuple[int, ...]:
-    """Return the order of the ops of ``banded.graph`` that streams between the best cuts."""
+def segment_order(banded: Banded, enough_bytes: int = 0) -> tuple[int, ...]:
+    """Return the order of the ops of ``banded.graph`` that streams between the best cuts.
+
+    A peak below ``enough_bytes`` is as good as that.
+    """
     cuts = cuts_of(banded.network)
     groups = _groups(banded, cuts)
     program = _Program(banded.graph)
-    best: list[tuple[int, tuple[int, ...]]] = [(0, ())]
+    best: list[tuple[int, tuple[int, ...]]] = [(enough_bytes, ())]
     for end in range(1, len(groups) + 1):
         cheapest: tuple[int, tuple[int, ...]] | None = None
         for start in range(end - 1, -1, -1):
@@ -155,7 +158,7 @@ class _Program:
         """
         before = self._before
         used = {p for op in ops for p in before[op] if p in inside}
-        left = {op: sum(p in inside for p in before[op]) for op in ops if self._is_free(op)}
+        left = {op: sum(p in inside for p in before[op]) for op in ops if op in self._free}
         done: set[int] = set()
 
         def run(op: int) -> Iterator[int]:
@@ -184,7 +187,9 @@ class _Program:
                     if op not in done:
                         yield from run(op)
 
-    def _is_free(self, op: int) -> bool:
-        """Return whether an op makes results, and none of them takes fast memory."""
-        made = self.graph.ops[op].outputs
-        return bool(made) and not any(self.graph.in_profile[t] for t in made)
+    @cached_property
+    def _free(self) -> frozenset[int]:
+        """The ops that make results, none of which takes fast memory."""
+        counted, ops = self.graph.in_profile, enumerate(self.graph.ops)
+        made = ((index, op.outputs) for index, op in ops if op.outputs)
+        return frozenset(index for index, ts in made if not any(counted[t] for t in ts))

@@ -1,7 +1,7 @@
 """A network in bands of rows, in fast memory of a given size beside a larger, slower memory."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tvm_serenity.firmware.c_names import identifier
@@ -10,6 +10,7 @@ from tvm_serenity.firmware.compile.driver import NetworkCompiler
 from tvm_serenity.firmware.compile.streamed import fast_room
 from tvm_serenity.firmware.place import bands
 from tvm_serenity.firmware.select.memories import in_two_memories, passes_of
+from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.rows.choose import Choice
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.memories import Divided, Passes, divide
@@ -17,9 +18,10 @@ from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Streaming, stream
 from tvm_serenity.rows.transfers import plan_of_rows
+from tvm_serenity.search.deadline import seconds_left, within
 
-HEIGHTS = 8, 4, 2, 1
-"""Rows of a band that are tried, where none are given."""
+HEIGHTS = 1, 2, 4, 8
+"""Rows of a band that are tried, where none are given, while they move no more bytes."""
 ATTEMPTS = 3
 """The most divisions that are placed for a height: a placement may need more than the peak."""
 
@@ -41,7 +43,7 @@ class _Found:
 def streamed_by_rows(maker: NetworkCompiler) -> Compiled:
     """Return the network in bands in two memories, with the fewest bytes in the slow one.
 
-    Bands have the rows that the settings say, else those with the fewest bytes. Raises
+    Bands have the rows that the settings say, else the most rows with the fewest bytes. Raises
     :class:`InputError` for a board with one memory, a size beyond its fast memory, or a network
     without rows.
     """
@@ -51,12 +53,7 @@ def streamed_by_rows(maker: NetworkCompiler) -> Compiled:
     fast, slow = fast_room(maker.board, settings)
     started = time.perf_counter()
     settings.notify("dividing the network between two memories")
-    heights = HEIGHTS if settings.bands is None else (settings.bands,)
-    limits = Limits.within(settings.time_limit_s)
-    passes = passes_of(kernels)
-    tried = [
-        one for rows in heights for one in _placed(kernels.network, rows, capacity, passes, limits)
-    ]
+    tried = _tried(kernels.network, passes_of(kernels), capacity, settings)
     best = min(tried, key=lambda one: one.price)
     streaming = best.streaming
     placed = bands.in_two_memories(streaming, fast.region.name, slow.region.name, alignment)
@@ -76,6 +73,19 @@ def streamed_by_rows(maker: NetworkCompiler) -> Compiled:
     most = max(capacity, streaming.arena_bytes)  # more where it does not fit
     plan = plan_of_rows(best.made, streaming, placed.homes, most, slow_bytes)
     return replace(made, placed=replace(made.placed, arena_bytes=arenas), transfers=plan)
+
+
+def _tried(network: Network, passes: Passes, capacity: int, settings: Settings) -> Sequence[_Found]:
+    """Return the network divided and placed, with the rows of the settings or some numbers."""
+    limits, found = Limits.within(settings.time_limit_s), list[_Found]()
+    with within(settings.time_limit_s):
+        for rows in HEIGHTS if settings.bands is None else (settings.bands,):
+            more = list(_placed(network, rows, capacity, passes, limits))
+            better = not found or min(one.price for one in more) < min(one.price for one in found)
+            found += more
+            if not better or seconds_left() == 0:
+                break
+    return found
 
 
 def _placed(
