@@ -133,7 +133,7 @@ def test_operators_of_a_project_take_what_it_takes(tmp_path: Path) -> None:
         operators = project.metadata["operators"]
         tensors = project.metadata["tensors"]
         for one in operators:
-            assert set(one) == {"name", "kernels", "writes"}
+            assert set(one) == {"copies", "name", "kernels", "writes"}
             assert one["name"] == tensors[one["writes"][0]]["name"]
         found = latency(project)
         assert [o.name for o in found.operators] == [o["name"] for o in operators]
