@@ -10,7 +10,10 @@ import tvm
 from tvm import relax, te, tirx
 
 from tests.cases import cases
+from tests.firmware.projects import KWS, build
+from tvm_serenity.firmware.lower import flatten
 from tvm_serenity.kernels.safe_indices import safe_indices
+from tvm_serenity.relax import lean_kernels
 from tvm_serenity.tvm_targets import native
 
 TARGETS = {"baseline": tvm.target.Target("llvm"), "native": native()}
@@ -97,12 +100,26 @@ def test_c_has_integers_where_llvm_has_floats() -> None:
     c, mended = tvm.target.Target("c"), 0
     for seed in range(8):
         index, shape, size = _masked(seed)
-        for_llvm = safe_indices(_kernel(index, shape, size, "int8"), TARGETS["baseline"])
-        in_c = safe_indices(for_llvm, c)
-        mended += "float" in for_llvm.script()
-        assert "float" not in in_c.script()
-        assert _wrong(in_c, index, PLAIN) == 0
+        kernel = _kernel(index, shape, size, "int8")
+        mended += "float" in safe_indices(kernel, TARGETS["baseline"]).script()
+        assert "float" not in safe_indices(kernel, c).script()
     assert mended > 3
+
+
+def test_firmware_is_made_safe_for_its_compiler_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for LLVM before, whose floats a core without an FPU would compute."""
+    seen = []
+
+    def once(kernel: Any, target: Any) -> Any:
+        seen.append("made_safe" in kernel.attrs)
+        return safe_indices(kernel, target)
+
+    marked = lambda kernel, target: kernel.with_attr("made_safe", 1)  # noqa: E731
+    monkeypatch.setattr(lean_kernels, "safe_indices", marked)
+    monkeypatch.setattr(flatten, "safe_indices", once)
+    build(KWS, "mps2-an386")  # its softmax is no kernel of the library
+    assert seen
+    assert not any(seen)
 
 
 def test_they_are_compiled_wrongly_as_they_are() -> None:

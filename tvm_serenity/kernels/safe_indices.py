@@ -13,9 +13,9 @@ If the sum has 32 bits and its extension to 64 bits needs such a condition too, 
 narrow condition as implied by the wide one and drops it: elements beyond the row are read.
 Therefore no index keeps the remainder by a power of two of a loop-dependent number: a loop is split
 if that removes the remainder; otherwise the quotient is computed exactly in floating point, which
-LLVM's analysis does not follow. Other compilers, and other divisors, are not affected: for them a
-kernel that was made for LLVM gets its quotients in integers back, because a product of floats takes
-hundreds of instructions on a core without an FPU.
+LLVM's analysis does not follow. Other compilers, and other divisors, are not affected. A kernel is
+made safe once, for the compiler that gets it: on a core without an FPU a product of floats takes
+hundreds of instructions.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,8 +43,6 @@ BINARY = tirx.Add | tirx.Sub | tirx.Mul | tirx.FloorDiv | tirx.FloorMod | tirx.M
 def safe_indices(kernel: tirx.PrimFunc, target: tvm.target.Target) -> Any:
     """Return ``kernel`` with indices that compile correctly for ``target``, or unchanged."""
     masks = str(target.kind.name) == "llvm"
-    if not masks:
-        kernel = _with_integer_quotients(kernel)
     if not _divides(kernel.body):
         return kernel
     if masks and compat.has_blocks(kernel):
@@ -62,38 +60,6 @@ def safe_indices(kernel: tirx.PrimFunc, target: tvm.target.Target) -> Any:
     body = mapped(kernel.body, TensorLoad, safe)
     body = mapped(body, tirx.BufferStore, safe)
     return kernel if body.same_as(kernel.body) else kernel.with_body(body)
-
-
-def _with_integer_quotients(kernel: tirx.PrimFunc) -> Any:
-    """Return ``kernel`` with integer quotients where an index has those of ``_unmasked``."""
-
-    def restored(access: Any) -> Any:
-        indices = [mapped(index, tirx.Cast, _integer) for index in access.indices]
-        if all(new.same_as(old) for new, old in zip(indices, access.indices, strict=True)):
-            return access
-        if isinstance(access, tirx.BufferStore):
-            return tirx.BufferStore(access.buffer, access.value, indices)
-        return tirx.BufferLoad(access.source, indices)
-
-    if not parts(kernel.body, tirx.Cast):
-        return kernel
-    body = mapped(kernel.body, TensorLoad, restored)
-    body = mapped(body, tirx.BufferStore, restored)
-    return kernel if body.same_as(kernel.body) else kernel.with_body(body)
-
-
-def _integer(part: tirx.Cast) -> Any:
-    """Return the integer form of a quotient by a power of two that is a product of floats."""
-    product = part.value
-    if not isinstance(product, tirx.Mul) or not isinstance(product.a, tirx.Cast):
-        return part
-    number, share = product.a.value, product.b
-    if not isinstance(share, tirx.FloatImm) or str(number.ty.dtype) != str(part.ty.dtype):
-        return part
-    divisor = round(1 / share.value) if 0 < share.value < 1 else 0
-    if divisor & (divisor - 1) or divisor * share.value != 1:
-        return part
-    return tirx.truncdiv(number, tirx.const(divisor, str(number.ty.dtype)))
 
 
 def _divides(body: tirx.Stmt) -> bool:

@@ -153,7 +153,12 @@ class Prepared:
         """``plain`` with the kernels that run: lean ones, unless they are switched off."""
         safe = partial(with_safe_indices, target=self.target)
         with self.target:
-            return _pass("SerenitySafeIndices", safe, self._chosen[0])
+            return _pass("SerenitySafeIndices", safe, self.for_any_compiler)
+
+    @property
+    def for_any_compiler(self) -> Any:
+        """The kernels that run, for what makes their indices safe for a compiler of its own."""
+        return self._chosen[0]
 
     @property
     def chosen(self) -> tuple[ChosenForm, ...]:

@@ -69,7 +69,7 @@ def in_registers(kernel: tirx.PrimFunc) -> Any:
 
 def written(ready: Prepared, name: str, board: Board, settings: Settings) -> UnsplitKernels:
     """Return the kernels in C of what :func:`kernels_of` made."""
-    kernels = ready.kernels
+    kernels = ready.for_any_compiler
     region = read_function(kernels, workspace=False, external_inputs=False, external_outputs=False)
     _check_weights(region)
     if settings.sliding is not None:
