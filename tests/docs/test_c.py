@@ -62,6 +62,57 @@ def test_a_loop_on_a_microphone_compiles(tmp_path: Path, monkeypatch: pytest.Mon
     assert done.returncode == 0, done.stderr
 
 
+HEARING = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+void listen(void);
+static int hops, scores;
+const int16_t *microphone(void)
+{
+    static int16_t sound[480];
+    if (hops++ == 60) {
+        exit(printf("%d", scores) < 0);
+    }
+    for (int i = 0; i < 480; i++) {
+        sound[i] = (int16_t)((hops * 320 + i) * 7919 % 30000 - 15000);
+    }
+    return sound;
+}
+void heard(const int8_t *classes) { scores += classes != 0; }
+int main(void) { listen(); }
+"""
+
+
+@needs_host
+def test_ten_lines_from_microphone_to_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: Path
+) -> None:
+    """The page's loop with its two models, run on 60 hops: classes from the 49th row on."""
+    pytest.importorskip("tflite")
+    monkeypatch.setattr(image, "linkable", lambda _family: False)
+    sources, models = ["shown.c", "main.c"], shared / "models/tflm"
+    files = {"features": "audio_preprocessor_int8", "words": "micro_speech_quantized"}
+    for name, file in files.items():
+        settings = firmware.Settings(name=name, check=False, sliding=1, time_limit_s=0.5)
+        made = firmware.build(models / f"{file}.tflite", "nucleo-l4r5zi", settings)
+        for part in ("model", "kernels", "weights"):
+            sources.append(f"{name}_{part}.c")
+            for suffix in ("c", "h"):
+                path = f"{name}_{part}.{suffix}"
+                (tmp_path / path).write_bytes(made.files[path])
+        (tmp_path / "port.h").write_bytes(made.files["port.h"])
+    (shown,) = (b.text for b in blocks("docs/how-to/keyword-spotting.md") if b.language == "c")
+    (tmp_path / "shown.c").write_text(shown)
+    (tmp_path / "main.c").write_text(HEARING)
+    command = ["cc", *COMMON.split(), *sources, "-o", "hearing", "-lm"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said = subprocess.run([tmp_path / "hearing"], capture_output=True, text=True, check=True)
+    assert said.stdout == str(60 - 49 + 1)
+    assert len(shown[shown.index("void listen") :].splitlines()) <= 10
+
+
 def test_the_header_has_all_names_of_the_reference_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,7 +127,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "verify": (("verify", "whole"),),
     "run": (("run", "whole", "--host"),),
-    "latency": (("latency", "priced"), ("latency", "whole")),
+    "latency": (("latency", "priced", "--hop", "20"), ("latency", "whole")),
 }
 """Commands by the heading that says what they print; later ones read what earlier ones wrote."""
 OPTIONAL = ("sparse-bench", "tune")

@@ -10,7 +10,13 @@ from rich.table import Table
 from tvm_serenity.cli import show
 from tvm_serenity.cli.derive import command
 from tvm_serenity.cli.latency_line import line
-from tvm_serenity.commands.latency import InstructionCount, LatencyOptions, as_json, latency
+from tvm_serenity.commands.latency import (
+    InstructionCount,
+    LatencyOptions,
+    as_json,
+    duty_cycle,
+    latency,
+)
 from tvm_serenity.cycles.estimate import CycleEstimate
 from tvm_serenity.options.option import Option, option
 from tvm_serenity.options.output import Shown
@@ -43,21 +49,23 @@ def latency_command(path: Built, options: LatencyOptions, shown: ShownLatency) -
 
     [dim]Examples[/dim]
       serenity latency kws
+      serenity latency wake --hop 32
       serenity latency app.elf --board nucleo-l4r5zi --function infer
     """
     estimate = latency(path, options, show.progress)
+    duty = None if options.hop_ms is None else duty_cycle(estimate, options.hop_ms)
+    if shown.json:
+        data = estimate.json() if isinstance(estimate, InstructionCount) else as_json(estimate)
+        show.print_json(data if duty is None else {**data, "duty_cycle": duty.json()})
+        return
+    share = {} if duty is None else {"duty cycle": duty.text()}
     if isinstance(estimate, InstructionCount):
-        if shown.json:
-            show.print_json(estimate.json())
-        else:
-            _print_count(path, estimate)
-    elif shown.json:
-        show.print_json(as_json(estimate))
+        _print_count(path, estimate, share)
     else:
-        _print(path, estimate, shown.profile)
+        _print(path, estimate, share, shown.profile)
 
 
-def _print_count(path: str, count: InstructionCount) -> None:
+def _print_count(path: str, count: InstructionCount, share: dict[str, str]) -> None:
     core = count.board.core
     rows = {
         "class": count.claim,
@@ -70,17 +78,18 @@ def _print_count(path: str, count: InstructionCount) -> None:
         )
         time = range_text(*count.milliseconds)
         rows["time"] = f"{time} ms at {core.clock_mhz} MHz, without wait states"
-    show.facts(f"{path} on {count.board.name}", rows)
+    show.facts(f"{path} on {count.board.name}", rows | share)
 
 
-def _print(path: str, estimate: CycleEstimate, profile: bool) -> None:
+def _print(path: str, estimate: CycleEstimate, share: dict[str, str], profile: bool) -> None:
     total = estimate.cycles[1]
-    shares = (f"{name} {100 * c / total:.1f} %" for name, c in estimate.shares.items())
+    causes = (f"{name} {100 * c / total:.1f} %" for name, c in estimate.shares.items())
     rows = {
         "time": line(estimate),
+        **share,
         "cycles": f"{estimate.cycles[0]:,} to {estimate.cycles[1]:,}",
         "instructions": f"{estimate.instructions:,}",
-        "cycles by cause": ", ".join(shares),
+        "cycles by cause": ", ".join(causes),
     }
     for name, (hits, misses) in estimate.caches.items():
         rows[f"cache {name}"] = f"{misses:,} misses of {hits + misses:,}"

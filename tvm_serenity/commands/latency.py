@@ -7,6 +7,7 @@ from typing import Any
 from tvm_serenity.boards import Board, board
 from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.cycles.board import COUNTS
+from tvm_serenity.cycles.duty import DutyCycle
 from tvm_serenity.cycles.emulate import installed, require
 from tvm_serenity.cycles.estimate import CycleEstimate, claim_of, cycles_of
 from tvm_serenity.cycles.static import STATIC
@@ -15,7 +16,14 @@ from tvm_serenity.firmware.board.blocks import priced_alone, static_estimate
 from tvm_serenity.firmware.board.latency import latency as latency_of
 from tvm_serenity.firmware.check.verify import run_qemu
 from tvm_serenity.firmware.result import Project, load
-from tvm_serenity.options.option import MEGAHERTZ, HelpGroup, Option, OptionGroup, option
+from tvm_serenity.options.option import (
+    MEGAHERTZ,
+    MILLISECONDS,
+    HelpGroup,
+    Option,
+    OptionGroup,
+    option,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +31,7 @@ class LatencyOptions(OptionGroup):
     """The options of ``latency``.
 
     ``board``: by default that of the project. ``clock_mhz``: the clock of the core. ``function``:
-    the measured function of an ELF.
+    the measured function of an ELF. ``hop_ms``: the time between two calls.
     """
 
     board: str | None = option(
@@ -52,6 +60,16 @@ class LatencyOptions(OptionGroup):
             help="Measured function of an ELF.",
             group=HelpGroup.MODEL,
             metavar="NAME",
+        ),
+    )
+    hop_ms: float | None = option(
+        None,
+        Option(
+            flag="--hop",
+            help="Time between two calls of a stream; prints the share of it that a call takes.",
+            group=HelpGroup.SPEED,
+            unit=MILLISECONDS,
+            above=0,
         ),
     )
 
@@ -95,8 +113,35 @@ class InstructionCount:
 def latency(
     path: str, options: LatencyOptions | None = None, tell: Progress = silent
 ) -> CycleEstimate | InstructionCount:
-    """Return the estimated time of one run of a project or an ELF on a board."""
+    """Return the estimated time of one run of a project or an ELF on a board.
+
+    Raises :class:`InputError` for a hop if the board has no figures for a time.
+    """
     options = options or LatencyOptions()
+    found = _estimate(path, options, tell)
+    if options.hop_ms is not None and found.milliseconds is None:
+        raise InputError(
+            "--hop: no share of the time is known: the core of this board has no cycle table; "
+            "choose another board"
+        )
+    return found
+
+
+def duty_cycle(estimate: CycleEstimate | InstructionCount, hop_ms: float) -> DutyCycle:
+    """Return the share that an estimated call takes of ``hop_ms``, the time between two calls.
+
+    Raises :class:`InputError` if the time of the call is unknown.
+    """
+    times = estimate.milliseconds
+    if times is None:
+        raise InputError("the duty cycle needs a time, but instructions alone were counted")
+    expected = estimate.expected_ms if isinstance(estimate, CycleEstimate) else times
+    return DutyCycle(hop_ms, times, expected)
+
+
+def _estimate(
+    path: str, options: LatencyOptions, tell: Progress
+) -> CycleEstimate | InstructionCount:
     project = load(path) if Path(path).is_dir() else None
     name = options.board
     if name is None:
