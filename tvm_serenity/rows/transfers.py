@@ -24,14 +24,14 @@ def plan_of_rows(
     streaming: Streaming,
     homes: Mapping[int, int],
     capacity_bytes: int,
-    slow_bytes: int,
+    sizes: tuple[int, int],
 ) -> TransferPlan:
     """Return the plan of ``made``, ordered and placed by ``streaming``, in ``capacity_bytes``.
 
-    ``homes``: the offset in slow memory of each feature there that is no view; ``slow_bytes``: the
-    size of that memory. Plans of rows have no alignment of their own.
+    ``homes``: the offset in slow memory of each feature there that is no view; ``sizes``: of both
+    arenas, the fast one with the workspace of faster kernels. Plans of rows have no alignment.
     """
-    return _Plan(made, streaming, homes).plan(capacity_bytes, slow_bytes)
+    return _Plan(made, streaming, homes).plan(capacity_bytes, *sizes)
 
 
 @dataclass
@@ -52,7 +52,7 @@ class _Plan:
         self.slow = {f: self._slow_rows(f) for f in sorted(self.homes)}
         self.fast: dict[int, int] = {}
 
-    def plan(self, capacity_bytes: int, slow_bytes: int) -> TransferPlan:
+    def plan(self, capacity_bytes: int, fast_bytes: int, slow_bytes: int) -> TransferPlan:
         """Return the plan."""
         graph, order = self.banded.graph, self.streaming.schedule.order
         scratch, ends = dict[int, int](), dict[int, list[int]]()
@@ -81,7 +81,7 @@ class _Plan:
             alignment_bytes=1,
             homes=self.address,
             steps=tuple(self.steps),
-            fast_bytes=self.streaming.arena_bytes,
+            fast_bytes=fast_bytes,
             slow_bytes=slow_bytes,
             compulsory_bytes=compulsory,
             lower_bound_bytes=compulsory,

@@ -1,6 +1,6 @@
 """Compiles a network for a board, unsplit or in bands of rows, and describes it as JSON."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from typing import Any
@@ -203,16 +203,19 @@ class NetworkCompiler:
         placed: MemoryMap,
         placement: BandPlacement,
         program: Callable[[RowKernels, BandPlacement], Program],
+        more_room: Mapping[str, int] | None = None,
     ) -> Compiled:
         """Return a network in rows compiled, with workspace upgrades if the memory allows them.
 
         ``program``: a function that returns the program from the chosen kernels and their places.
+        ``more_room``: the bytes that each arena may have with upgrades; by default those that the
+        settings allow.
         """
         best, settings, ready = chosen.best, self.settings, self.ready()
         alignment = self.board.core.alignment_bytes
         met = placed.fits and settings.allows(sum(placed.arena_bytes.values()))
         room = rooms(self.board, settings.stack_bytes)
-        more = self._more_room(placed, room) if settings.grows and met else {}
+        more = more_room or (self._more_room(placed, room) if settings.grows and met else {})
         taken, placed, placement = upgraded_in_bands(
             kernels, best, placed, placement, alignment, more
         )

@@ -43,9 +43,9 @@ class _Found:
 def streamed_by_rows(maker: NetworkCompiler) -> Compiled:
     """Return the network in bands in two memories, with the fewest bytes in the slow one.
 
-    Bands have the rows that the settings say, else the most rows with the fewest bytes. Raises
-    :class:`InputError` for a board with one memory, a size beyond its fast memory, or a network
-    without rows.
+    What is left of the fast memory is workspace of faster kernels. Bands have the rows that the
+    settings say, else the most rows with the fewest bytes. Raises :class:`InputError` for a board
+    with one memory, a size beyond its fast memory, or a network without rows.
     """
     settings, kernels = maker.settings, maker.rows()
     capacity, alignment = settings.fast_memory_bytes, maker.board.core.alignment_bytes
@@ -68,10 +68,12 @@ def streamed_by_rows(maker: NetworkCompiler) -> Compiled:
         replace(placed.memory, fits=fits),
         placed.fast,
         maker.program_of(found, streaming, placed.slow),
+        {fast.region.name: capacity},
     )
+    fast_bytes = made.placed.arena_bytes[fast.region.name]
     arenas = {**made.placed.arena_bytes, **placed.slow.arena_bytes}
-    most = max(capacity, streaming.arena_bytes)  # more where it does not fit
-    plan = plan_of_rows(best.made, streaming, placed.homes, most, slow_bytes)
+    most = max(capacity, fast_bytes)  # more where it does not fit
+    plan = plan_of_rows(best.made, streaming, placed.homes, most, (fast_bytes, slow_bytes))
     return replace(made, placed=replace(made.placed, arena_bytes=arenas), transfers=plan)
 
 
