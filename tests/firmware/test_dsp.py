@@ -20,7 +20,7 @@ from tvm_serenity.firmware.isa import ANY
 from tvm_serenity.firmware.kernels.conv_3x2_dsp import kernel as conv_3x2
 from tvm_serenity.firmware.kernels.dense_dsp import kernel as dense_dsp
 from tvm_serenity.firmware.kernels.depthwise_3x3_in_place_dsp import kernel as in_place
-from tvm_serenity.firmware.kernels.pack import BLOCK
+from tvm_serenity.firmware.kernels.pack import BLOCK, Rounding
 from tvm_serenity.firmware.kernels.parts import epilogue, pairs
 from tvm_serenity.firmware.kernels.parts import layer as limits
 from tvm_serenity.firmware.kernels.parts import planes as by_planes
@@ -435,9 +435,16 @@ def test_a_rounding_without_signs_is_for_results_that_are_clamped(
         assert sum(f"{form}_positive" in body for body in bodies) > 2, form
     for how in ("positive", "once", "twice"):
         assert any(f"quads_{how}_wide" in body for body in bodies), how
-    always = property(lambda _: True)
-    monkeypatch.setattr(RoundedConvolution, "clamps_at_zero", always)
-    assert failed(cases(monkeypatch, FIRST, 96), tmp_path)
+    for form in ("three", "2x2"):
+        assert sum(f"{form}_once" in body for body in bodies) > 2, form
+    always, never = property(lambda _: True), property(lambda _: False)
+    with monkeypatch.context() as patch:
+        patch.setattr(RoundedConvolution, "clamps_at_zero", always)
+        assert failed(cases(patch, FIRST, 96), tmp_path)
+    monkeypatch.setattr(Rounding, "once_small", never)
+    made = cases(monkeypatch, FIRST, 96)
+    wrong = {made[name].found.form.kernel.name for name in failed(made, tmp_path)}
+    assert {"conv_3x2_dsp", "conv_2x2_dsp"} <= wrong
 
 
 @needs_host

@@ -17,11 +17,14 @@ from tvm_serenity.boards import board, names
 from tvm_serenity.firmware.isa import PLAIN, Extensions, Isa
 from tvm_serenity.firmware.kernels import all_kernels
 from tvm_serenity.firmware.kernels import candidates as listed
-from tvm_serenity.firmware.kernels.candidates import least
+from tvm_serenity.firmware.kernels.candidates import least, together
 from tvm_serenity.firmware.kernels.prices import Prices, Row, prices_for, prices_of
 from tvm_serenity.firmware.kernels.record import KernelForm, LibraryCall
 from tvm_serenity.firmware.program import Kernel
 from tvm_serenity.firmware.select.code_size import WORTH, LayerOptions, without_little_use
+from tvm_serenity.firmware.select.library import of_rows
+from tvm_serenity.kernels.records import Convolution, Requantise
+from tvm_serenity.quantize.fixed import multiplier
 
 ROOT = Path(__file__).parents[2]
 CORES = {
@@ -160,10 +163,39 @@ def test_other_prices_choose_other_kernels(monkeypatch: pytest.MonkeyPatch) -> N
     assert (first == "conv_any") != (again == "conv_any")
 
 
+def test_rows_that_a_call_computes_together_decide_its_kernel() -> None:
+    """One token wastes half of a kernel for two windows; four tokens fill it twice."""
+    real = np.full(64, 1 / 9000)
+    finish = Requantise(multiplier(real), 0, -128, 127, "int8", "single")
+    spec = Convolution(
+        "NHWC",
+        ((1, 8, 1, 64),),
+        "int8",
+        (1, 1, 64, 64),
+        "int8",
+        (1, 1),
+        (0, 0, 0, 0),
+        (1, 1),
+        1,
+        0,
+        0,
+        finish,
+    )
+    weights = np.random.default_rng(1).integers(-127, 128, spec.weight_shape).astype(np.int8)
+    core = CORES["cortex-m4"]
+    alone = of_rows("k", spec, (weights, np.zeros(64, np.int32)), core)
+    four = together(alone, 4, core)
+    assert [one.cost for one in together(alone, 1, core)] == [one.cost for one in alone]
+    assert [one.form.kernel.name for one in (alone[0], four[0])] == ["conv_any", "conv_2x2_dsp"]
+    cost = {one.form.kernel.name: one.cost or 0 for one in alone}
+    assert (four[0].cost or 0) < 0.7 * cost["conv_2x2_dsp"]
+    assert {one.kernel for one in four} == {one.kernel for one in alone}
+
+
 def option(name: str, cost: int, **code: int) -> LibraryCall:
     """A candidate of so much cost that calls these functions."""
     form = KernelForm(replace(all_kernels()[0], name=name))
-    return LibraryCall(form, Kernel(name, (), ""), (), 0, 1, cost=cost, code=code)
+    return LibraryCall(form, Kernel(name, (), ""), (), 0, None, 1, cost=cost, code=code)
 
 
 def best(layers: dict[int, LayerOptions]) -> float:

@@ -22,7 +22,7 @@ from tvm_serenity.firmware.place.bands import BandPlacement, on_board
 from tvm_serenity.firmware.place.memory_map import MemoryMap, Room, largest, rooms
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.select.choices import as_called, of_rows
-from tvm_serenity.firmware.select.rows import RowKernels, UncutError, row_kernels
+from tvm_serenity.firmware.select.rows import RowKernels, UncutError, in_bands, row_kernels
 from tvm_serenity.firmware.select.tiles import in_tiles, tileable
 from tvm_serenity.firmware.select.unsplit import UnsplitKernels
 from tvm_serenity.firmware.select.workspace import upgraded_in_bands
@@ -174,6 +174,7 @@ class NetworkCompiler:
         best, kernels = chosen.best, self.rows(overlap)
         if chosen.recomputed is not None:
             kernels = in_tiles(kernels, chosen.recomputed.tiles)
+        kernels = in_bands(kernels, best.banded.heights)
         alignment = self.board.core.alignment_bytes
         room = rooms(self.board, self.settings.stack_bytes)
         placed, placement = on_board(best, room, alignment, self.settings.search_seconds)

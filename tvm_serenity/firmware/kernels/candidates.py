@@ -50,6 +50,7 @@ def _calls(name: str, layer: Layer, records: Sequence[LibraryKernel]) -> list[Li
             call.kernel,
             call.constants,
             call.workspace_bytes,
+            layer,
             layer.products,
             record.passages(layer, call.options),
         )
@@ -102,6 +103,18 @@ def smallest(found: tuple[LibraryCall, ...]) -> tuple[LibraryCall, ...]:
     free = [one for one in others if not one.workspace_bytes]
     needed = free if all(one.workspace_bytes for one in packed) else []
     return tuple(one for one in found if one in packed or one in needed)
+
+
+def together(found: Sequence[LibraryCall], rows: int, core: Extensions) -> tuple[LibraryCall, ...]:
+    """Return calls for rows of a layer, the cheapest first if each computes ``rows`` rows.
+
+    Costs are those of one row, rounded.
+    """
+    prices, layer = prices_for(core), found[0].layer
+    if prices is None or not isinstance(layer, RoundedConvolution) or not layer.plain:
+        return tuple(found)
+    priced = _priced(tuple(found), replace(layer, together=rows), prices)
+    return tuple(replace(one, cost=round((one.cost or 0) / rows)) for one in priced)
 
 
 def least(

@@ -89,7 +89,8 @@ class KernelForm:
 class LibraryCall:
     """A call of the library for a layer, with its cost.
 
-    ``products``: the number of multiply-accumulates. ``passages``: one for each tensor it reads.
+    ``layer``: what it computes, as kernels test it. ``products``: the number of
+    multiply-accumulates. ``passages``: one for each tensor it reads.
     ``refused``: why no kernel for the core's own instruction set computes the layer. ``cost``: of
     one call, in the unit of the core's prices, None on a core without prices; ``code``: the C
     functions it calls, with their bytes.
@@ -99,6 +100,7 @@ class LibraryCall:
     kernel: Kernel
     constants: tuple[Array, ...]
     workspace_bytes: int
+    layer: Any
     products: int
     passages: Passages = ()
     refused: str = ""

@@ -1,11 +1,12 @@
 """The kernels of a network that runs by rows, and the overlap that they allow."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tvm_serenity.errors import UnsupportedError
 from tvm_serenity.firmware.isa import PLAIN, Extensions
+from tvm_serenity.firmware.kernels.candidates import together
 from tvm_serenity.firmware.program import Kernel
 from tvm_serenity.firmware.select.lowered import LoweredLayer, Lowering, in_c, lower
 from tvm_serenity.firmware.select.overlap import distances, farther, of_elements
@@ -71,6 +72,30 @@ def row_kernels(
     if uncut:
         raise UncutError(uncut)
     return RowKernels(rows, replace(rows.network, layers=tuple(layers)), tuple(code), core)
+
+
+def in_bands(kernels: RowKernels, heights: Sequence[int]) -> RowKernels:
+    """Return the kernels of bands; ``heights``: the rows in a band of each feature.
+
+    A library kernel takes the place of another one with as little workspace if it is cheaper for
+    the rows that a call computes.
+    """
+    code = list(kernels.code)
+    for index, (layer, made) in enumerate(zip(kernels.network.layers, code, strict=True)):
+        rows = min(heights[f] for f in (*layer.inputs, *layer.outputs))
+        if made is not None and made.call is not None and layer.splits and rows > 1:
+            code[index] = _together(made, rows, kernels.core)
+    return replace(kernels, code=tuple(code))
+
+
+def _together(made: LoweredLayer, rows: int, core: Extensions) -> LoweredLayer:
+    """Return the layer with costs for calls that compute so many rows."""
+    of_kernel = {one.call.kernel: one for one in made.candidates if one.call is not None}
+    calls = [one.call for one in made.candidates if one.call is not None]
+    found = tuple(
+        replace(of_kernel[call.kernel], call=call) for call in together(calls, rows, core)
+    )
+    return replace(min(found, key=lambda one: one.workspace_bytes), candidates=found)
 
 
 def _overlapping(

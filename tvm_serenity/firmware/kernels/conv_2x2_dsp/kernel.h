@@ -6,7 +6,7 @@
 #include "../common/epilogue.h"
 #include "../common/two_windows.h"
 /* DSP extension: two channels of two windows of INPUT at a time, inputs not widened, for
-   ROUND_TWICE_SMALL. Convolutions without memory for widened inputs use it. Weights are those of
+   ROUND_TWICE_SMALL and ROUND_ONCE_SMALL. Convolutions without memory for widened inputs use it. Weights are those of
    ``conv_3x2_dsp``. ``numbers`` of a pair of channels a and b: its two biases, then the two
    numbers of ``epilogue.h`` of a and of b. */
 #if defined(__ARM_FEATURE_DSP)
@@ -16,11 +16,13 @@
     "smlad r2, " x ", " w ", r2\n smlad r3, " y ", " w ", r3\n"
 /* Requantise ``s``, which holds twice a sum; r5: multiplier, r6: shift, r7: the rounding constant,
    with the sign or without. */
-#define TWO_ROUNDED_INPUT(s, added) \
-    "smmlar " s ", " s ", r5, " added "\n asr " s ", " s ", r6\n" \
+#define TWO_ROUNDED_INPUT(high, s, added) \
+    high " " s ", " s ", r5, " added "\n asr " s ", " s ", r6\n" \
     SATURATE_SIGN " " s ", #8, " s ", asr #1\n"
-#define TWO_SIGNED_INPUT(s, doubled) "add r4, r7, " s ", asr #31\n" doubled TWO_ROUNDED_INPUT(s, "r4")
-#define TWO_POSITIVE_INPUT(s, doubled) doubled TWO_ROUNDED_INPUT(s, "r7")
+#define TWO_SIGNED_INPUT(s, doubled) \
+    "add r4, r7, " s ", asr #31\n" doubled TWO_ROUNDED_INPUT("smmlar", s, "r4")
+#define TWO_POSITIVE_INPUT(s, doubled) doubled TWO_ROUNDED_INPUT("smmlar", s, "r7")
+#define TWO_ONCE_INPUT(s, doubled) doubled TWO_ROUNDED_INPUT("smmla", s, "r7")
 #define TWO_FIRST(HOW, s, b) "sub " s ", " s ", " b "\n" HOW(s, "asr " s ", " s ", #7\n")
 #define TWO_SECOND(HOW, s) HOW(s, "lsl " s ", " s ", #1\n")
 /* All channels of two windows; the first window is stored last. */
@@ -89,9 +91,14 @@ __attribute__((naked, noinline, unused)) static void two_positive_INPUT(
 {
     __asm volatile(TWO_WINDOWS_INPUT(TWO_POSITIVE_INPUT));
 }
+__attribute__((naked, noinline, unused)) static void two_once_INPUT(
+    __attribute__((unused)) const two_INPUT *t)
+{
+    __asm volatile(TWO_WINDOWS_INPUT(TWO_ONCE_INPUT));
+}
 #else
 #define TWO_BLOCK_BYTES 0
-NOT_INLINED void two_windows_INPUT(const two_INPUT *t)
+INLINED void two_of_INPUT(const two_INPUT *t, bool once)
 {
     const int16_t *weights = (const int16_t *)t->weights;
     const int16_t *w = weights;
@@ -112,17 +119,21 @@ NOT_INLINED void two_windows_INPUT(const two_INPUT *t)
             }
             const int32_t first = (int32_t)(both - (uint32_t)second) >> 8;
             const int32_t to = at == 0 ? 0 : t->second;
-            out[to] = (input_t)rounded_SIGN(first, n + 2);
-            out[to + 1] = (input_t)rounded_SIGN(second, n + 4);
+            out[to] = (input_t)(once ? once_SIGN(first, n + 2) : rounded_SIGN(first, n + 2));
+            out[to + 1] = (input_t)(once ? once_SIGN(second, n + 4) : rounded_SIGN(second, n + 4));
         }
         weights = w;
         n += 6;
     }
 }
-NOT_INLINED void two_positive_INPUT(const two_INPUT *t) { two_windows_INPUT(t); }
+NOT_INLINED void two_windows_INPUT(const two_INPUT *t) { two_of_INPUT(t, false); }
+NOT_INLINED void two_positive_INPUT(const two_INPUT *t) { two_of_INPUT(t, false); }
+NOT_INLINED void two_once_INPUT(const two_INPUT *t) { two_of_INPUT(t, true); }
 #endif
 
 __attribute__((unused)) static const making_INPUT making_INPUT_2x2 = {
     two_windows_INPUT, two_windows_INPUT, 2, TWO_BLOCK_BYTES, TWO_BLOCK_BYTES, 16, 6};
 __attribute__((unused)) static const making_INPUT making_INPUT_2x2_positive = {
     two_positive_INPUT, two_positive_INPUT, 2, TWO_BLOCK_BYTES, TWO_BLOCK_BYTES, 16, 6};
+__attribute__((unused)) static const making_INPUT making_INPUT_2x2_once = {
+    two_once_INPUT, two_once_INPUT, 2, TWO_BLOCK_BYTES, TWO_BLOCK_BYTES, 16, 6};

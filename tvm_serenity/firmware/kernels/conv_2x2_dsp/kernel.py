@@ -21,17 +21,18 @@ TILE = RegisterTile(windows=2, lines=2, outputs=2)
 
 def refuses(layer: RoundedConvolution) -> str:
     """Return why the kernel does not compute ``layer``, "" if it does."""
-    once = not layer.rounding.twice_small
     words = words_of(layer, by_sources(layer))
-    return refusal(layer) if words is None or layer.alone or once or not read(layer) else ""
+    return refusal(layer) if words is None or layer.alone or not read(layer) else ""
 
 
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     """Return the calls for ``layer``: windows read in place, and copied (im2col)."""
     words = words_of(layer, by_sources(layer))
     assert words is not None, "a layer that is not refused"
+    once = layer.rounding.once_small
     making = "2x2_positive" if layer.clamps_at_zero else "2x2"
-    core = Making(making, "conv_2x2_dsp/kernel.h", words, pair_numbers(layer))
+    making = "2x2_once" if once else making
+    core = Making(making, "conv_2x2_dsp/kernel.h", words, pair_numbers(layer), once)
     return [by_windows(name, one, core) for one in read(layer)]
 
 

@@ -5,7 +5,8 @@
 #include "../common/convolution.h"
 #include "../common/epilogue.h"
 #include "im2col.h"
-/* DSP extension: two channels of three windows of INPUT at a time, for ROUND_TWICE_SMALL.
+/* DSP extension: two channels of three windows of INPUT at a time, for ROUND_TWICE_SMALL and
+   ROUND_ONCE_SMALL.
 
    A halfword of weights is 256 a + b, for the channels a and b of one input. Its sums are T = 256
    A + B, which may wrap; the low byte of the halfword gives B, and A is (T - B) / 256, exactly,
@@ -54,12 +55,13 @@ struct triples_INPUT {
     "smlad r3, r6, " w ", r3\n smlad r4, r7, " w ", r4\n smlad r5, r8, " w ", r5\n"
 /* Requantise ``s``, which holds twice a sum; r7: multiplier, r8: shift, r9: the rounding constant,
    with the sign or without. */
-#define TRIPLE_ROUNDED_INPUT(s, added) \
-    "smmlar " s ", " s ", r7, " added "\n asr " s ", " s ", r8\n" \
+#define TRIPLE_ROUNDED_INPUT(high, s, added) \
+    high " " s ", " s ", r7, " added "\n asr " s ", " s ", r8\n" \
     SATURATE_SIGN " " s ", #8, " s ", asr #1\n"
 #define TRIPLE_SIGNED_INPUT(s, doubled) \
-    "add r6, r9, " s ", asr #31\n" doubled TRIPLE_ROUNDED_INPUT(s, "r6")
-#define TRIPLE_POSITIVE_INPUT(s, doubled) doubled TRIPLE_ROUNDED_INPUT(s, "r9")
+    "add r6, r9, " s ", asr #31\n" doubled TRIPLE_ROUNDED_INPUT("smmlar", s, "r6")
+#define TRIPLE_POSITIVE_INPUT(s, doubled) doubled TRIPLE_ROUNDED_INPUT("smmlar", s, "r9")
+#define TRIPLE_ONCE_INPUT(s, doubled) doubled TRIPLE_ROUNDED_INPUT("smmla", s, "r9")
 #define TRIPLE_FIRST(HOW, s, b) "sub " s ", " s ", " b "\n" HOW(s, "asr " s ", " s ", #7\n")
 #define TRIPLE_SECOND(HOW, s) HOW(s, "lsl " s ", " s ", #1\n")
 /* All channels of three windows. Later results overwrite earlier ones: if there are fewer than
@@ -124,9 +126,14 @@ __attribute__((naked, noinline, unused)) static void three_positive_INPUT(
 {
     __asm volatile(THREE_WINDOWS_INPUT(TRIPLE_POSITIVE_INPUT));
 }
+__attribute__((naked, noinline, unused)) static void three_once_INPUT(
+    __attribute__((unused)) const three_INPUT *t)
+{
+    __asm volatile(THREE_WINDOWS_INPUT(TRIPLE_ONCE_INPUT));
+}
 #else
 #define TRIPLE_BLOCK_BYTES 0
-NOT_INLINED void three_windows_INPUT(const three_INPUT *t)
+INLINED void three_of_INPUT(const three_INPUT *t, bool once)
 {
     const int32_t depth = (int32_t)(t->wide_end - t->wide) / 3;
     const int32_t channels = (int32_t)(t->out_end - t->out);
@@ -144,13 +151,16 @@ NOT_INLINED void three_windows_INPUT(const three_INPUT *t)
                 second += x * (int8_t)w[i];
             }
             const int32_t first = (int32_t)(both - (uint32_t)second) >> 8;
-            t->out[to[at] + o] = (input_t)rounded_SIGN(first, n);
-            t->out[to[at] + o + 1] = (input_t)rounded_SIGN(second, n + 2);
+            input_t *const out = t->out + to[at] + o;
+            out[0] = (input_t)(once ? once_SIGN(first, n) : rounded_SIGN(first, n));
+            out[1] = (input_t)(once ? once_SIGN(second, n + 2) : rounded_SIGN(second, n + 2));
             bias = n + 4;
         }
     }
 }
-NOT_INLINED void three_positive_INPUT(const three_INPUT *t) { three_windows_INPUT(t); }
+NOT_INLINED void three_windows_INPUT(const three_INPUT *t) { three_of_INPUT(t, false); }
+NOT_INLINED void three_positive_INPUT(const three_INPUT *t) { three_of_INPUT(t, false); }
+NOT_INLINED void three_once_INPUT(const three_INPUT *t) { three_of_INPUT(t, true); }
 #endif
 
 /* Widen one of three windows. */

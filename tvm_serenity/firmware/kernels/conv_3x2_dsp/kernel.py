@@ -31,7 +31,7 @@ from tvm_serenity.firmware.kernels.parts.layer import (
 )
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.parts.packing import by_sources, zeros
-from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
+from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions, LibraryKernel
 from tvm_serenity.firmware.program import Array
 
 TILE = RegisterTile(windows=3, lines=3, outputs=2)
@@ -39,10 +39,9 @@ TILE = RegisterTile(windows=3, lines=3, outputs=2)
 
 def refuses(layer: RoundedConvolution) -> str:
     """Return why the kernel does not compute ``layer``, "" if it does."""
-    once = not layer.rounding.twice_small
     dilated = _ragged(layer) and layer.spec.dilation[1] != 1
     none = joined_rows(layer) or pairs.words_of(layer, by_sources(layer)) is None
-    return refusal(layer) if none or layer.alone or once or dilated else ""
+    return refusal(layer) if none or layer.alone or dilated else ""
 
 
 def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
@@ -60,7 +59,8 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     aligned = len(rows) == 1 or not ragged
     lined = "true" if aligned and spec.dilation[1] == 1 else "false"
     held = f"int16_t wide[{extent(wide_bytes // 2)}] __attribute__((aligned(8)));"
-    three = f"three_{'positive' if layer.clamps_at_zero else 'windows'}_{dtype}"
+    twice = "positive" if layer.clamps_at_zero else "windows"
+    three = f"three_{'once' if layer.rounding.once_small else twice}_{dtype}"
     zero = "o" if outside else "NULL"
     line = f"widen_{'line' if len(rows) == 1 else 'pieces'}_{dtype}"
     values = f"{integer(tail)}, {flat}, {lined}, {integer(onwards)}, {line}, {three}"
@@ -77,7 +77,14 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     takes = [("w", str(words.dtype)), *[("o", dtype)] * (outside > 0)]
     shape = Shape(names, takes, layer.by_rows and layer.plain, workspace > 0)
     kernel = written(name, layer, "conv_3x2_dsp/kernel.h", shape, [*lines, *called])
-    return [KernelCall(kernel, (words, *[zeros(layer, outside)] * (outside > 0)), workspace)]
+    return [
+        KernelCall(
+            kernel,
+            (words, *[zeros(layer, outside)] * (outside > 0)),
+            workspace,
+            KernelOptions(once=layer.rounding.once_small),
+        )
+    ]
 
 
 def _ragged(layer: RoundedConvolution) -> bool:

@@ -29,7 +29,7 @@ def lines_of(layer: RoundedConvolution) -> tuple[int, int]:
     """Return the lines that a call computes, and the pixels of each; joined lines count as one."""
     _, lines, pixels, _ = layer.spec.output_shape
     if layer.by_rows:
-        return 1, pixels
+        return 1, pixels * (layer.together if layer.plain else 1)
     return (1, lines * pixels) if layer.plain else (lines, pixels)
 
 

@@ -38,7 +38,8 @@ class RoundedConvolution:
 
     ``by_rows``: the kernel computes one row. ``vectors``: the core has vector instructions.
     ``narrow``: the weights fit into 4 bits and are stored so. ``gathered``: windows are copied into
-    columns (im2col) even if they can be read in place.
+    columns (im2col) even if they can be read in place. ``together``: the rows that a call for rows
+    computes if they are joined, which its counts depend on.
     """
 
     spec: Convolution
@@ -49,6 +50,7 @@ class RoundedConvolution:
     vectors: bool = False
     narrow: bool = False
     gathered: bool = False
+    together: int = 1
 
     @property
     def name(self) -> str:
