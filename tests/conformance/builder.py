@@ -11,12 +11,12 @@ that values keep their size from layer to layer.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from tests.conformance.writer import Array, Node, T, tflite
+from tests.conformance.writer import Array, Node, Subgraph, T, tflite
 
 ACTIVATIONS = {"": 0, "RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3}
 PADDINGS = {"SAME": 0, "VALID": 1}
@@ -28,7 +28,7 @@ class Value:
     """A tensor: an activation, or a constant if it has data; ``role`` says how to quantise that.
 
     Roles: "" for activations and constants stored like them, "weight" with its channel axis,
-    "bias", and "index" for what stays 32-bit integers.
+    "bias", "index" for what stays 32-bit integers, and "truth" for what stays boolean.
     """
 
     shape: tuple[int, ...]
@@ -52,6 +52,7 @@ class Net:
     """Records operators in the order they run.
 
     ``barren``: the share of channels whose weights are 0, or whose bias is beyond all sums.
+    ``states``: pairs of an input and an output that are a variable of the file instead.
     """
 
     seed: int = 0
@@ -61,6 +62,7 @@ class Net:
     steps: list[Step] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
+    states: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
@@ -318,11 +320,45 @@ FUSING = ("ADD", "SUB", "MUL", "DIV")
 
 def float_file(net: Net) -> bytes:
     """The network as a ``.tflite`` file of float32; tensors have the indices of values."""
-    tensors = [
-        T(v.shape, "int32" if v.role == "index" else "float32", data=v.data) for v in net.values
-    ]
+    tensors = [T(v.shape, TYPED.get(v.role, "float32"), data=v.data) for v in net.values]
     nodes = [Node(s.kind, s.inputs, s.outputs, s.options) for s in net.steps]
-    return tflite(tensors, nodes, net.inputs, net.outputs)
+    return file_of(net, tensors, nodes)
+
+
+TYPED = {"index": "int32", "truth": "bool"}
+"""Roles of values that have a type of their own in every file."""
+
+
+def file_of(net: Net, tensors: Sequence[T], nodes: Sequence[Node]) -> bytes:
+    """The ``.tflite`` file of a network's tensors and operators, with its states as variables.
+
+    A variable is the stored zero before the first run.
+    """
+    if not net.states:
+        return tflite(tensors, nodes, net.inputs, net.outputs)
+    held, begins = list(tensors), list[T]()
+    first, last = [Node("CALL_ONCE", [], [], {"initSubgraphIndex": 1})], list[Node]()
+    once = list[Node]()
+    for number, (taken, made) in enumerate(net.states):
+        named = {"sharedName": f"state_{number}", "container": ""}
+        held.append(T((), "resource"))
+        handle = len(held) - 1
+        first += [
+            Node("VAR_HANDLE", [], [handle], named),
+            Node("READ_VARIABLE", [handle], [taken]),
+        ]
+        last.append(Node("ASSIGN_VARIABLE", [handle, made], []))
+        kept = tensors[taken]
+        zero = np.full(kept.shape, kept.zero, kept.dtype)
+        begins += [T((), "resource"), replace(kept, data=zero)]
+        at = len(begins) - 2
+        once += [
+            Node("VAR_HANDLE", [], [at], named),
+            Node("ASSIGN_VARIABLE", [at, at + 1], []),
+        ]
+    inputs = [i for i in net.inputs if i not in {taken for taken, _ in net.states}]
+    outputs = [o for o in net.outputs if o not in {made for _, made in net.states}]
+    return tflite(held, [*first, *nodes, *last], inputs, outputs, [Subgraph(begins, once)])
 
 
 def _pair(value: Pair) -> tuple[int, int]:

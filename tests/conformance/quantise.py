@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests.conformance.builder import Net, Step, float_file
+from tests.conformance.builder import TYPED, Net, Step, file_of, float_file
 from tests.conformance.writer import Array, Node, T, tflite
 from tvm_serenity.validation.references import ReferenceRuntime
 
@@ -31,10 +31,10 @@ FIXED = {
 FIXED_16 = (1 / 32768, 0)
 """The same for int16."""
 _KEEPING = """
-    AVERAGE_POOL_2D BATCH_TO_SPACE_ND CONCATENATION DEPTH_TO_SPACE EXPAND_DIMS GATHER MAX_POOL_2D
-    MAXIMUM MINIMUM MIRROR_PAD PACK PAD REDUCE_MAX REDUCE_MIN RESHAPE RESIZE_BILINEAR
-    RESIZE_NEAREST_NEIGHBOR REVERSE_V2 SLICE SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT SPLIT_V SQUEEZE
-    STRIDED_SLICE TILE TRANSPOSE UNPACK
+    AVERAGE_POOL_2D BATCH_TO_SPACE_ND CONCATENATION DEPTH_TO_SPACE DYNAMIC_UPDATE_SLICE EXPAND_DIMS
+    GATHER MAX_POOL_2D MAXIMUM MINIMUM MIRROR_PAD PACK PAD REDUCE_MAX REDUCE_MIN RESHAPE
+    RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR REVERSE_V2 SELECT_V2 SLICE SPACE_TO_BATCH_ND
+    SPACE_TO_DEPTH SPLIT SPLIT_V SQUEEZE STRIDED_SLICE TILE TRANSPOSE UNPACK
 """
 KEEPING = _KEEPING.split()
 """Operators that have one scale for all of their inputs and outputs."""
@@ -97,11 +97,11 @@ class _Quantised:
             if not value.role:
                 stored = None if value.data is None else self._stored(value.data, self.params[i])
                 self.tensors[i] = T(value.shape, self.dtype, *self.params[i], data=stored)
-            elif value.role == "index":
-                self.tensors[i] = T(value.shape, "int32", data=value.data)
+            elif value.role in TYPED:
+                self.tensors[i] = T(value.shape, TYPED[value.role], data=value.data)
         nodes = [node for step in net.steps for node in self._nodes(step)]
         if not self.real:
-            return tflite(self.tensors, nodes, net.inputs, net.outputs)
+            return file_of(net, self.tensors, nodes)
         inputs, outputs = self._real(net.inputs), self._real(net.outputs)
         first = [Node("QUANTIZE", [a], [b]) for a, b in zip(inputs, net.inputs, strict=True)]
         last = [Node("DEQUANTIZE", [a], [b]) for a, b in zip(net.outputs, outputs, strict=True)]
@@ -213,8 +213,7 @@ def dynamic_file(net: Net, by_channel: bool, bits: int = 8) -> bytes:
     tensors = []
     for value in net.values:
         if value.data is None or value.role != "weight":
-            dtype = "int32" if value.role == "index" else "float32"
-            tensors.append(T(value.shape, dtype, data=value.data))
+            tensors.append(T(value.shape, TYPED.get(value.role, "float32"), data=value.data))
             continue
         others = tuple(i for i in range(value.data.ndim) if i != value.axis)
         reach = np.abs(value.data).max(
@@ -226,7 +225,7 @@ def dynamic_file(net: Net, by_channel: bool, bits: int = 8) -> bytes:
         held = [float(s) for s in scales.reshape(-1)]
         tensors.append(T(value.shape, f"int{bits}", held, data=stored, axis=value.axis))
     nodes = [Node(s.kind, s.inputs, s.outputs, s.options) for s in net.steps]
-    return tflite(tensors, nodes, net.inputs, net.outputs)
+    return file_of(net, tensors, nodes)
 
 
 def half_file(net: Net) -> bytes:

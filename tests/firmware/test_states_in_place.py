@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tvm.script.ir_builder import tirx
 
 from tests.cases import sampled
 from tests.conformance.operators.variables import Parts
@@ -156,14 +157,12 @@ def test_wrong_caches_are_found(
     from tvm_serenity.relax import states_in_place
 
     states, written, first = table.states, update_slice.part_written, update_slice._first
-    store = update_slice.T.buffer_store
+    store = tirx.buffer_store
 
     def broken(spec: Any) -> Any:
         with monkeypatch.context() as patch:
             if fault == "a stale row":
-                patch.setattr(
-                    update_slice.T, "buffer_store", lambda x, _, at: store(x, x[tuple(at)], at)
-                )
+                patch.setattr(tirx, "buffer_store", lambda x, _, at: store(x, x[tuple(at)], at))
             else:
                 patch.setattr(
                     update_slice, "_first", lambda s, b, axis: first(s, b + (axis == 0), axis)

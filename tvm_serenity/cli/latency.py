@@ -84,8 +84,10 @@ def _print_count(path: str, count: InstructionCount, share: dict[str, str]) -> N
 def _print(path: str, estimate: CycleEstimate, share: dict[str, str], profile: bool) -> None:
     total = estimate.cycles[1]
     causes = (f"{name} {100 * c / total:.1f} %" for name, c in estimate.shares.items())
+    least, most = estimate.per_second
     rows = {
         "time": line(estimate),
+        "rate": f"{least:,.1f} to {most:,.1f} runs a second",
         **share,
         "cycles": f"{estimate.cycles[0]:,} to {estimate.cycles[1]:,}",
         "instructions": f"{estimate.instructions:,}",

@@ -185,6 +185,7 @@ def as_json(estimate: CycleEstimate) -> dict[str, Any]:
         "milliseconds": list(estimate.milliseconds),
         "error_percent": estimate.error_percent,
         "expected_ms": list(estimate.expected_ms),
+        "per_second": list(estimate.per_second),
         "shares": dict(estimate.shares),
         "loads": dict(estimate.loads),
         "caches": {name: {"hits": h, "misses": m} for name, (h, m) in estimate.caches.items()},

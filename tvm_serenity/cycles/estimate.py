@@ -69,6 +69,12 @@ class CycleEstimate:
         return low / self.clock_mhz / 1e3, high / self.clock_mhz / 1e3
 
     @property
+    def per_second(self) -> tuple[float, float]:
+        """The least and most runs in a second; a run of a stream is a step, such as a token."""
+        low, high = self.milliseconds
+        return 1e3 / high, 1e3 / low
+
+    @property
     def expected_ms(self) -> tuple[float, float]:
         """The range in milliseconds, widened on both sides by ``error_percent``."""
         low, high = self.milliseconds

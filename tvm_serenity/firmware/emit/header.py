@@ -1,5 +1,7 @@
 """``model.h``: what a program says of its inputs and outputs, and its functions."""
 
+import numpy as np
+
 from tvm_serenity.firmware.emit.c import C_TYPES, banner, join, symbol
 from tvm_serenity.firmware.emit.interface import by_number, classify
 from tvm_serenity.firmware.emit.interface.edges import edges, named_macros
@@ -64,6 +66,17 @@ def feed_head(program: Program, external: bool) -> str:
     """Return the prototype of ``feed_row``."""
     arenas = f"{arenas_type(program, external)}arenas, " if external else ""
     return f"int32_t {symbol(program, 'feed_row')}({arenas}const {row_type(program)} *row)"
+
+
+def step_head(program: Program, external: bool) -> str:
+    """Return the prototype of ``step``, "" unless a step takes one element of a stream."""
+    fed, moving = program.fed, program.moving
+    if fed is None or moving is None or moving.step != 1:
+        return ""
+    if fed.row_bytes != np.dtype(program.tensors[fed.tensor].dtype).itemsize:
+        return ""
+    arenas = f"{arenas_type(program, external)}arenas, " if external else ""
+    return f"int32_t {symbol(program, 'step')}({arenas}{row_type(program)} element)"
 
 
 def restart_head(program: Program, external: bool) -> str:
@@ -162,12 +175,14 @@ def _wanted(program: Program) -> str:
 
 def _feed(program: Program, external: bool) -> list[str]:
     missing = ", or if no\n   arena is given" if external else ""
+    step = step_head(program, external)
     return [
         f"{_wanted(program)}"
         f"   The row is read during the call only, and must be aligned as {row_type(program)} "
         "is.\n   Returns -1, and takes no row, if it is NULL or not aligned"
         f"{missing}.\n"
         f"   {_reentrant(external)}\n{feed_head(program, external)};",
+        *([f"/* The same with one element by value, such as a token. */\n{step};"] if step else []),
         "/* Discard the rows taken so far: the next row begins a new run. */\n"
         f"{restart_head(program, external)};",
         "/* Inputs, to be filled before the first row, and outputs, valid until the next row. */",

@@ -127,4 +127,8 @@ def _feed(program: Program, kernel_calls: Calls, external: bool) -> str:
         *kernel_calls.body,
         "}",
     ]
+    step = header.step_head(program, external)
+    if step:
+        passed = f"{symbol(program, 'feed_row')}({arenas}&element)"
+        lines += ["", step, "{", f"    return {passed};", "}"]
     return "\n".join(lines)

@@ -62,6 +62,8 @@ class LiteRT:
     def _tensors(self) -> dict[int, Array]:
         found = {}
         for entry in self.interpreter.get_tensor_details():
+            if entry["dtype"] is np.object_:  # a handle of a variable; reading it may crash
+                continue
             try:
                 found[int(entry["index"])] = np.array(self.interpreter.get_tensor(entry["index"]))
             except ValueError:  # unallocated scratch
