@@ -1,13 +1,14 @@
-"""Int8 models on RISC-V in QEMU, beside TensorFlow Lite Micro's reference kernels on the same core.
+"""Int8 models on RISC-V in QEMU, beside TensorFlow Lite Micro on the same core.
 
-    python benchmarks/riscv.py [--tflm ELF] [MODEL ...]
+    python benchmarks/riscv.py [--tflm ELF] [--cmsis-nn ELF] [MODEL ...]
 
 Every tensor of every run is compared with stock TVM's when it is written, and every output with
 LiteRT's. RAM is the arena, as planned
 and as the linker has it, the measured stack, data and bss. Instructions are those
 that QEMU emulated for one run: not cycles. ``--tflm``: a program for rv32imc that is linked with
 ``link.ld`` and the port of a project, runs the model ``input0.bin`` on ``input1.bin``, writes
-``output0.bin`` and reports "ticks" of one run, and "arena" and "stack" in bytes.
+``output0.bin`` and reports "ticks" of one run, and "arena" and "stack" in bytes. ``--cmsis-nn``:
+the same program with CMSIS-NN's kernels in plain C.
 """
 
 import argparse
@@ -45,7 +46,7 @@ MODELS = {
 CORES = ("rv32imc", "rv32imac")
 HEAD = (
     "| model | RAM: arena | stack | data, bss | flash: code | constants | tensors | all "
-    "| instructions: rv32imc | rv32imac | TFLM | ratio |\n|" + "---|" * 12
+    "| instructions: rv32imc | rv32imac | TFLM | ratio | with CMSIS-NN | ratio |\n|" + "---|" * 14
 )
 
 
@@ -79,7 +80,7 @@ def tflm(elf: Path, path: Path, made: Project) -> tuple[dict[str, int], bool]:
         return found, (folder / "output0.bin").read_bytes() == wanted
 
 
-def row(name: str, path: Path, elf: Path | None) -> dict[str, Any]:
+def row(name: str, path: Path, others: dict[str, Path]) -> dict[str, Any]:
     """The figures of one model."""
     found, made = {}, None
     for core in CORES:
@@ -98,26 +99,30 @@ def row(name: str, path: Path, elf: Path | None) -> dict[str, Any]:
         "identical": same,
         **{core: one["instructions"] for core, one in found.items()},
     }
-    if elf is not None:
+    for other, elf in others.items():
         theirs, equal = tflm(elf, path, made)
-        result["tflm"] = round(theirs["ticks"] / 2**ICOUNT_SHIFT)
-        result["tflm_ram_bytes"] = theirs["arena"] + theirs["stack"]
-        result["tflm_identical"] = equal
+        result[other] = round(theirs["ticks"] / 2**ICOUNT_SHIFT)
+        result[f"{other}_ram_bytes"] = theirs["arena"] + theirs["stack"]
+        result[f"{other}_identical"] = equal
     return result
+
+
+def beside(one: dict[str, Any], other: str) -> str:
+    """The instructions of another program, and the ratio of ours to them."""
+    if other not in one:
+        return "- | -"
+    note = "" if one[f"{other}_identical"] else " (another output)"
+    return f"{one[other]:,}{note} | {one['rv32imc'] / one[other]:.2f}"
 
 
 def text(one: dict[str, Any]) -> str:
     """A row of the table."""
-    beside = "- | -"
-    if "tflm" in one:
-        other = "" if one["tflm_identical"] else " (another output)"
-        beside = f"{one['tflm']:,}{other} | {one['rv32imc'] / one['tflm']:.2f}"
     return (
         f"| {one['model']} | {one['arena_bytes']:,} | {one['stack_bytes']:,} "
         f"| {one['data_bytes'] + one['bss_bytes']:,} | {one['code_bytes']:,} "
         f"| {one['const_bytes']:,} | {one['tensors']} "
         f"| {'identical' if one['identical'] else 'DIFFERENT'} | {one['rv32imc']:,} "
-        f"| {one['rv32imac']:,} | {beside} |"
+        f"| {one['rv32imac']:,} | {beside(one, 'tflm')} | {beside(one, 'cmsis_nn')} |"
     )
 
 
@@ -125,18 +130,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", default=list(MODELS))
     parser.add_argument("--tflm", type=Path)
+    parser.add_argument("--cmsis-nn", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    given = {"tflm": options.tflm, "cmsis_nn": options.cmsis_nn}
+    others = {name: elf for name, elf in given.items() if elf is not None}
     print(HEAD)
     rows = []
     for name in options.models:
-        rows.append(row(name, DATA / MODELS[name], options.tflm))
+        rows.append(row(name, DATA / MODELS[name], others))
         print(text(rows[-1]), flush=True)
-    ratios = [one["rv32imc"] / one["tflm"] for one in rows if "tflm" in one]
-    if ratios:
-        print(
-            f"\ninstructions, ratio to TFLM: median {median(ratios):.2f}, worst {max(ratios):.2f}"
-        )
+    for other in others:
+        ratios = [one["rv32imc"] / one[other] for one in rows]
+        print(f"ratio to {other}: median {median(ratios):.2f}, worst {max(ratios):.2f}")
     if options.json is not None:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
 
