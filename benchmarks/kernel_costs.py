@@ -6,6 +6,7 @@ on others. Prices of the counts of each kernel's record, least squares none belo
 written to ``prices.json`` in the folder of the kernel (``tvm_serenity/firmware/kernels``).
 ``--missing``: only cases without prices, from layers drawn for them. ``--check``: layers that were
 not seen; how far off, how often the cheapest was the fastest, and what was lost.
+``--decoding``: only the cost of a byte of weights in an entropy code.
 """
 
 import argparse
@@ -34,9 +35,10 @@ from tvm_serenity.firmware.emit.buildfiles import flags, linked
 from tvm_serenity.firmware.emit.c import array_definition
 from tvm_serenity.firmware.emit.linker import linker_script
 from tvm_serenity.firmware.emit.sources import board_port, kernels_header, kernels_source
-from tvm_serenity.firmware.isa import Extensions
+from tvm_serenity.firmware.isa import ANY, Extensions
 from tvm_serenity.firmware.kernels import all_kernels
 from tvm_serenity.firmware.kernels.candidates import Layer, unpriced
+from tvm_serenity.firmware.kernels.coded import CODE, WEIGHTS, coded
 from tvm_serenity.firmware.kernels.parts.calls import COUNT
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.prices import CORES, TABLE, Row, cores, table_of
@@ -57,6 +59,8 @@ KINDS = (
     *("plain", "joined", "windows", "apart"),
 )
 """Few: windows of few inputs, as first layers have; joined: of tensors that were a concat."""
+DECODED = 12
+"""Layers whose weights are decoded for the cost of a byte."""
 ENOUGH = 30
 """Measurements of a kind for which further layers are drawn."""
 FEWEST = 6
@@ -289,6 +293,11 @@ class Sample:
         return self.made.form.kernel.counts(self.layer, self.made.form.options)
 
     @property
+    def driven(self) -> bool:
+        """Whether its constants decide how much it does."""
+        return self.made.form.kernel.driven or self.made.form.options.coded
+
+    @property
     def row_bytes(self) -> int:
         """What lies between two operands."""
         layer = self.layer
@@ -299,12 +308,13 @@ class Sample:
 
     def constant(self, number: int, index: int) -> str:
         """The name of the constant that is argument ``index`` of call ``number``."""
-        first = next(i for i, p in enumerate(self.made.kernel.params) if p.name == "w")
+        names = [param.name for param in self.made.kernel.params]
+        first = min(names.index(name) for name in (WEIGHTS, CODE) if name in names)
         return f"c{number}_{index - first}"
 
     def constants(self, number: int) -> str:
         """The definitions of the constants of call ``number`` that decide what it does."""
-        if not self.made.form.kernel.driven:
+        if not self.driven:
             return ""
         return "".join(
             array_definition(f"c{number}_{i}", np.asarray(array), 4)
@@ -314,13 +324,13 @@ class Sample:
     def call(self, name: str, number: int) -> str:
         """A call: inputs that are as long as rows, one buffer for all constants."""
         given = []
-        constants = {"w", "b", "m", "r", "q", "o"} if self.made.constants else set()
+        constants = {CODE, "w", "b", "m", "r", "q", "o"} if self.made.constants else set()
         for index, param in enumerate(self.made.kernel.params):
             if param.name == "out":
                 given.append("(void *)out")
             elif param.name == "workspace":
                 given.append("(void *)work")
-            elif self.made.form.kernel.driven and param.name in constants:
+            elif self.driven and param.name in constants:
                 given.append(f"(const void *){self.constant(number, len(given))}")
             elif param.name in constants:
                 given.append("(const void *)held")
@@ -590,6 +600,22 @@ def measure(core: str, layers: int, only_missing: bool) -> None:
     store(core, prices, code_of(core, drawn, set(prices)))
 
 
+def decoding(core: str) -> float:
+    """The cost of a byte of coded weights: what dense layers take more with them."""
+    has, unit, plain, with_code = Extensions.of(machine(core).core), unit_of(core), [], []
+    for one in samples(range(3 * DECODED), has, Wanted("int8", "dense")):
+        made = coded(one.made, None)
+        if made is not None and one.made.form.kernel.isa == ANY and not one.driven:
+            plain.append(one)
+            with_code.append(replace(one, made=made))
+    several = plain[:DECODED], with_code[:DECODED]
+    before, after = ([getattr(p, unit) for p in measured(core, drawn)] for drawn in several)
+    sizes = [one.made.constants[0].nbytes for one in several[0]]
+    more = np.array(after) - np.array(before)
+    fit = np.polyfit(sizes, more, 1)
+    return float(f"{fit[0]:.3g}")
+
+
 def unit_of(core: str) -> str:
     """In what a core is counted."""
     return "cycles" if emulates(core) else "instructions"
@@ -622,10 +648,16 @@ def main() -> None:
     options.add_argument("cores", nargs="*", default=list(PRICED))
     options.add_argument("--check", action="store_true")
     options.add_argument("--missing", action="store_true")
+    options.add_argument("--decoding", action="store_true", help="only the cost of coded weights")
     options.add_argument("--layers", type=int, default=LAYERS)
     given = options.parse_args()
     known = dict(cores())
     for core in given.cores:
+        if given.decoding or not (given.check or given.missing):
+            known[core] = {**known.get(core, {}), "decoding": decoding(core)}
+            write_cores(known)
+        if given.decoding:
+            continue
         if not given.check:
             measure(core, given.layers, given.missing)
         if given.missing:
@@ -633,9 +665,15 @@ def main() -> None:
         error = check(core)
         if not given.check:
             isa = Extensions.of(machine(core).core).isa.name
-            known[core] = {"isa": isa, "unit": unit_of(core), "error_percent": error}
-            rows = [f'"{name}": {json.dumps(row)}' for name, row in known.items()]
-            (FOLDERS / CORES).write_text("{\n" + ",\n".join(rows) + "\n}\n")
+            made = {"isa": isa, "unit": unit_of(core), "error_percent": error}
+            known[core] = {**known[core], **made}
+            write_cores(known)
+
+
+def write_cores(known: Mapping[str, Any]) -> None:
+    """Write what is known of each core."""
+    rows = [f'"{name}": {json.dumps(row)}' for name, row in known.items()]
+    (FOLDERS / CORES).write_text("{\n" + ",\n".join(rows) + "\n}\n")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 """Weights that are not all there: sparse networks on cores, and weights without their zeros.
 
-    python benchmarks/weights.py [mlp] [pruned]
+    python benchmarks/weights.py [mlp] [pruned] [coded]
 
 ``mlp``: random perceptrons in the order that ``sparse order`` finds, built for a Cortex-M4 and a
 RISC-V core. The program counts its reads and writes in QEMU; outputs are compared bit by bit with
 float32 sums in that order. Instructions are those that QEMU emulated for one run, not cycles.
 ``pruned``: int8 models that ``pruning.py`` prunes by magnitude, with the fastest kernels and with
-the smallest weights. Every tensor is compared with stock TVM's, and outputs with LiteRT's.
+the smallest weights. ``coded``: int8 models as they are, with weights in an entropy code, on a
+Cortex-M4. Every tensor is compared with stock TVM's, and outputs with LiteRT's.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.firmware.kernels import all_kernels
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.sparse.building import SparseSettings, build
-from tvm_serenity.options.memory import FAST, SMALL
+from tvm_serenity.options.memory import CODED, FAST, SMALL
 from tvm_serenity.sparse import FFNN, baseline_mlp, bounds
 from tvm_serenity.sparse.orders import OrderOptions, order
 
@@ -118,6 +119,7 @@ def _built(data: bytes, core: str, weights: str) -> dict[str, Any]:
         made = firmware_of(path, f"{core}:512K:2M", Settings(output=output, check=False, **how))
         found = report(made, on_host=False)
     driven = {kernel.name for kernel in all_kernels() if kernel.driven}
+    sources = made.files["net_kernels.c"].decode()
     chosen = [
         c["form"] for one in made.facts["choices"] for c in one["candidates"] if not c["reason"]
     ]
@@ -126,11 +128,44 @@ def _built(data: bytes, core: str, weights: str) -> dict[str, Any]:
         "code": made.facts["code_bytes"],
         "instructions": found["instructions"],
         "packed": sum(form in driven for form in chosen),
+        "coded": max(sources.count("decode_bytes(") - 1, 0),
+        "arena": sum(made.facts["arena_bytes"].values()),
         "identical": found["identical"] and found["qemu"]["litert_max_abs_error"] == 0,
     }
 
 
-TABLES = {"mlp": mlp, "pruned": pruned_models}
+CODED_MODELS = {
+    "AD": MODELS["AD"],
+    "micro_speech": "tflm/micro_speech_quantized.tflite",
+    "ResNet large": "mlperf_tiny/ic_resnet_large_int8.tflite",
+    "MCUNet VWW": "mcunet/mcunet_vww_int8.tflite",
+    "person_detect": "tflm/person_detect.tflite",
+    "ResNet-8": "mlperf_tiny/ic_resnet8_int8.tflite",
+    "KWS": MODELS["KWS"],
+}
+
+
+def coded_models() -> None:
+    """Print the table of models with weights in an entropy code."""
+    print(
+        "| model | --weights | flash: constants | code | of fast | RAM: arena | instructions "
+        "| of fast | coded kernels | all |\n|" + "---|" * 10
+    )
+    for name, file in CODED_MODELS.items():
+        data = (DATA / file).read_bytes()
+        fast, made = (_built(data, "cortex-m4", weights) for weights in (FAST, CODED))
+        for weights, one in ((FAST, fast), (CODED, made)):
+            flash, before = (of["constants"] + of["code"] for of in (one, fast))
+            print(
+                f"| {name} | {weights} | {one['constants']:,} | {one['code']:,} "
+                f"| {flash / before:.2f} | {one['arena']:,} | {one['instructions']:,} "
+                f"| {one['instructions'] / fast['instructions']:.2f} | {one['coded']} "
+                f"| {'identical' if one['identical'] else 'DIFFERENT'} |",
+                flush=True,
+            )
+
+
+TABLES = {"mlp": mlp, "pruned": pruned_models, "coded": coded_models}
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from tvm_serenity.firmware.isa import PLAIN, Extensions, Isa
 from tvm_serenity.firmware.kernels import all_kernels
 from tvm_serenity.firmware.kernels import candidates as listed
 from tvm_serenity.firmware.kernels.candidates import least, together
-from tvm_serenity.firmware.kernels.prices import Prices, Row, prices_for, prices_of
+from tvm_serenity.firmware.kernels.prices import Row, prices_for, prices_of
 from tvm_serenity.firmware.kernels.record import KernelForm, LibraryCall
 from tvm_serenity.firmware.program import Kernel
 from tvm_serenity.firmware.select.code_size import WORTH, LayerOptions, without_little_use
@@ -146,13 +146,10 @@ def test_other_prices_choose_other_kernels(monkeypatch: pytest.MonkeyPatch) -> N
     core = CORES["cortex-m4"]
     right = prices_for(core)
     assert right is not None
-    turned = Prices(
-        right.core,
-        right.unit,
-        right.error_percent,
-        {row: [0.0 if row[0] == "conv_any" else p for p in right.rows[row]] for row in right.rows},
-        right.code,
-    )
+    rows = {
+        row: [0.0 if row[0] == "conv_any" else p for p in right.rows[row]] for row in right.rows
+    }
+    turned = replace(right, rows=rows)
     spec, weights, bias = next(
         one for one in map(measure.drawn, range(FIRST, FIRST + 100)) if one[0].groups == 1
     )

@@ -232,7 +232,7 @@ class _Search:
         self.complete &= all(one.run is not None for one in points if one.fits)
 
     def candidates(self) -> Iterator[BuildCandidate]:
-        """Yield the tried builds, and collect their bounds; small weights where they may help.
+        """Yield the tried builds, and collect their bounds; smaller weights where they may help.
 
         If the constants of a build do not fit, no other strategy with such weights has fewer.
         """
@@ -248,12 +248,13 @@ class _Search:
                 fewest = min(constants, fewest or constants)
                 if not constants_fit(board, constants):
                     break
-            if fewest is None or not self._may_shrink(fewest):
+            packed_too = self.every and maker is self.maker
+            if fewest is None or not (packed_too or self._may_shrink(fewest)):
                 return
 
     def _may_shrink(self, constant_bytes: int) -> bool:
         """Return whether builds with fewer bytes of constants are asked for."""
-        if self.every or self.goal.minimise == FLASH:
+        if self.goal.minimise == FLASH:
             return True
         limit = flash_of(self.maker.board).size_bytes
         limit = min(limit, self.goal.flash_bytes or limit)

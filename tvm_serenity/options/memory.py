@@ -1,6 +1,6 @@
 """Options of shared memory, the order of operators, and the limit on the arena."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvm_serenity.errors import InputError
 from tvm_serenity.options.option import (
@@ -19,9 +19,9 @@ from tvm_serenity.options.rows import not_in_rows, not_in_steps
 FLASH, RAM = "flash", "ram"
 CONSTANTS = (FLASH, RAM)
 """The memory from which kernels read constants: flash, or a copy in RAM."""
-FAST, SMALL = "fast", "small"
-WEIGHTS = (FAST, SMALL)
-"""How kernels store weights: for the fastest kernel, or in the fewest bytes."""
+FAST, SMALL, CODED = "fast", "small", "coded"
+WEIGHTS = (FAST, SMALL, CODED)
+"""How kernels store weights: for the fastest kernel, without zeros, or in an entropy code."""
 BEST = "best"
 ORDERS = (BEST, "given")
 
@@ -172,7 +172,8 @@ class BuildMemory(InPlace, Rewriting):
       from and to the slower one, or accessed there.
     * ``constants``: "flash", or "ram", which they are copied to at start-up, for slow flash.
     * ``weights``: "fast" takes the fastest kernel of a layer, "small" one whose weights take the
-      fewest bytes, without their zeros.
+      fewest bytes, without their zeros; "coded" also stores them in an entropy code, which each
+      layer decodes into its workspace.
     * ``arena_limit_bytes``: refuse a larger arena. ``stack_bytes``: stack to keep free.
       ``external_arena``: the caller passes the arena.
     """
@@ -225,11 +226,22 @@ class BuildMemory(InPlace, Rewriting):
         Option(
             flag="--weights",
             searched=True,
-            help="Store weights for the fastest kernels (fast), or in the fewest bytes (small): "
-            "layers with many zeros store the others alone.",
+            help="Store weights for the fastest kernels (fast), or in fewer bytes: without zeros "
+            "where they are many (small), or in an entropy code too, which each layer decodes into "
+            "the arena (coded).",
             group=HelpGroup.MEMORY,
             choices=WEIGHTS,
-            conflicts=(Conflict("codegen", "the kernels with such weights are written in C"),),
+            conflicts=(
+                Conflict("codegen", "the kernels with such weights are written in C"),
+                *(
+                    replace(one, mine=(CODED,))
+                    for one in (
+                        *not_in_rows("each call for rows would decode all weights"),
+                        *not_in_steps("each step would decode all weights"),
+                        Conflict("fast_memory_bytes", "decoded weights would evict tensors"),
+                    )
+                ),
+            ),
         ),
     )
     arena_limit_bytes: int | None = option(

@@ -28,7 +28,7 @@ from tvm_serenity.firmware.select.unsplit import UnsplitKernels
 from tvm_serenity.firmware.select.workspace import upgraded_in_bands
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.offchip.transfers import certificate, check_transfers
-from tvm_serenity.options.memory import FLASH, RAM, SMALL
+from tvm_serenity.options.memory import FLASH, RAM
 from tvm_serenity.options.speed import LEAST
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.relax.attributes import rounds_less
@@ -126,7 +126,7 @@ class NetworkCompiler:
             alignment=self.board.core.alignment_bytes,
             core=Extensions.of(self.board.core),
             overlap=overlap,
-            small=self.settings.weights == SMALL,
+            weights=self.settings.weights,
         )
 
     def unsplit(self, how: Settings) -> Compiled:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from tvm_serenity.firmware.isa import ANY, Extensions, Isa
 from tvm_serenity.firmware.kernels import all_kernels
+from tvm_serenity.firmware.kernels.coded import coded
 from tvm_serenity.firmware.kernels.parts.epilogue import refusal
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer, RoundedConvolution
 from tvm_serenity.firmware.kernels.prices import Prices, prices_for
@@ -85,6 +86,16 @@ def _priced(
 
 WORTH_PACKING = 0.9
 """Packed weights replace others if they take at most this share of their bytes."""
+WORTH_CODING = 0.97
+"""The same of weights in an entropy code; int8 weights of wide layers have 7 bits of entropy."""
+
+
+def _constant_bytes(one: LibraryCall) -> int:
+    return sum(array.nbytes for array in one.constants)
+
+
+def _least_bytes(found: Sequence[LibraryCall]) -> int:
+    return min(map(_constant_bytes, found))
 
 
 def smallest(found: tuple[LibraryCall, ...]) -> tuple[LibraryCall, ...]:
@@ -92,13 +103,9 @@ def smallest(found: tuple[LibraryCall, ...]) -> tuple[LibraryCall, ...]:
 
     Of calls for a row, one without workspace stays.
     """
-
-    def size(one: LibraryCall) -> int:
-        return sum(array.nbytes for array in one.constants)
-
     packed = [one for one in found if one.form.kernel.driven]
     others = [one for one in found if not one.form.kernel.driven]
-    if not packed or min(map(size, packed)) > WORTH_PACKING * min(map(size, others)):
+    if not packed or _least_bytes(packed) > WORTH_PACKING * _least_bytes(others):
         return found
     free = [one for one in others if not one.workspace_bytes]
     needed = free if all(one.workspace_bytes for one in packed) else []
@@ -115,6 +122,21 @@ def together(found: Sequence[LibraryCall], rows: int, core: Extensions) -> tuple
         return tuple(found)
     priced = _priced(tuple(found), replace(layer, together=rows), prices)
     return tuple(replace(one, cost=round((one.cost or 0) / rows)) for one in priced)
+
+
+def fewest(found: tuple[LibraryCall, ...], core: Extensions) -> tuple[LibraryCall, ...]:
+    """Return the calls with weights in an entropy code if these are smaller than :func:`smallest`.
+
+    Of these, calls that take a tenth more bytes than the smallest are left out.
+    """
+    packed = smallest(found)
+    prices = prices_for(core)
+    per_byte = None if prices is None else prices.decoding
+    made = [one for one in (coded(call, per_byte) for call in found) if one is not None]
+    if not made or _least_bytes(made) > WORTH_CODING * _least_bytes(packed):
+        return packed
+    most = _least_bytes(made) / WORTH_PACKING
+    return tuple(one for one in made if _constant_bytes(one) <= most)
 
 
 def least(

@@ -27,7 +27,7 @@ class Prices:
 
     ``error_percent``: the median and the 95th percentile of the error for layers outside of
     the fit. ``rows``: the price of each count, for each case of a kernel. ``code``: the C functions
-    of each case, with their bytes.
+    of each case, with their bytes. ``decoding``: the cost of a byte of coded weights.
     """
 
     core: str
@@ -35,6 +35,7 @@ class Prices:
     error_percent: tuple[float, float]
     rows: Mapping[Row, list[float]]
     code: Mapping[Row, Mapping[str, int]]
+    decoding: float
 
     def cost(self, form: KernelForm, layer: Any) -> int:
         """Return the cost of one call of a kernel for ``layer``, in ``unit``."""
@@ -80,7 +81,7 @@ def prices_of(core: str) -> Prices | None:
             rows[kernel.name, case] = entry["prices"]
             code[kernel.name, case] = entry["code"]
     median, most = known["error_percent"]
-    return Prices(core, known["unit"], (median, most), rows, code)
+    return Prices(core, known["unit"], (median, most), rows, code, known["decoding"])
 
 
 @cache

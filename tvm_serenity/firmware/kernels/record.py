@@ -22,18 +22,20 @@ class KernelOptions:
 
     ``gathered``: windows are copied into columns first (im2col). ``once``: sums are rounded once.
     ``plane_rows``: the rows in the plane of a channel, 0 without a plane; ``ring``: the plane is a
-    ring of fewer rows than the layer reads.
+    ring of fewer rows than the layer reads. ``coded``: weights are decoded into workspace first.
     """
 
     gathered: bool = False
     once: bool = False
     plane_rows: int = 0
     ring: bool = False
+    coded: bool = False
 
     @property
     def text(self) -> str:
         """The options as text, each after a comma."""
         words = {"rounded once": self.once, "gathered": self.gathered, "in a ring": self.ring}
+        words["coded weights"] = self.coded
         return "".join(f", {word}" for word, used in words.items() if used)
 
 

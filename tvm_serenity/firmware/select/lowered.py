@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tvm_serenity.firmware.isa import PLAIN, Extensions
-from tvm_serenity.firmware.kernels.candidates import least, smallest
+from tvm_serenity.firmware.kernels.candidates import fewest, least, smallest
 from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered, Passages
 from tvm_serenity.firmware.lower.flatten import flattened
 from tvm_serenity.firmware.lower.narrow_layers import narrowed
 from tvm_serenity.firmware.lower.statements import Written, write
 from tvm_serenity.firmware.program import Array, Kernel
 from tvm_serenity.firmware.select.library import library_calls
+from tvm_serenity.options.memory import CODED, FAST, SMALL
 from tvm_serenity.relax.rows_read import LayerKernel
 
 Layers = Sequence[LayerKernel | None]
@@ -53,14 +54,14 @@ class Lowering:
     """The options of lowering: the core, and the use of the kernel library.
 
     ``spread``: returns the further bytes of a call, which decide between calls of equal workspace.
-    ``small``: weights take the fewest bytes that a kernel of the library has for them.
+    ``weights``: the value of the option: how kernels of the library store weights.
     ``named``: returns the C name of a layer's kernel, given its name and "whole" or "row".
     """
 
     write: Write
     core: Extensions = PLAIN
     library: bool = True
-    small: bool = False
+    weights: str = FAST
     spread: Callable[[int, LibraryCall], int] = lambda _layer, _call: 0
     named: Callable[[str, str], str] = lambda name, form: f"{name}_{form}"
     least_products: int = 0
@@ -120,7 +121,10 @@ def _from_library(layers: Layers, how: Lowering) -> tuple[dict[int, LoweredLayer
         except NotCovered as reason:
             reasons[i] = str(reason)
             continue
-        calls = smallest(calls) if how.small else calls
+        if how.weights == CODED:
+            calls = fewest(calls, how.core)
+        elif how.weights == SMALL:
+            calls = smallest(calls)
         first = tuple(range(len(kernel.data)))
         candidates = tuple(of_call(call, first) for call in calls)
         taken = least(calls, lambda call, layer=i: how.spread(layer, call))  # type: ignore[misc]

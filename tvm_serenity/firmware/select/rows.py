@@ -10,6 +10,7 @@ from tvm_serenity.firmware.kernels.candidates import together
 from tvm_serenity.firmware.program import Kernel
 from tvm_serenity.firmware.select.lowered import LoweredLayer, Lowering, in_c, lower
 from tvm_serenity.firmware.select.overlap import distances, farther, of_elements
+from tvm_serenity.options.memory import FAST
 from tvm_serenity.relax.rows_read import LayerKernel, RowModule
 from tvm_serenity.rows.network import Network
 
@@ -45,14 +46,14 @@ def row_kernels(
     alignment: int = 16,
     core: Extensions = PLAIN,
     overlap: bool = False,
-    small: bool = False,
+    weights: str = FAST,
 ) -> RowKernels:
     """Return the C kernels of ``rows``; ``tuned``: from the kernel library if it has them.
 
-    ``overlap``: rows of results may overlap dying rows of inputs. ``small``: weights take the
-    fewest bytes. Raises :class:`UncutError` if row kernels need workspace.
+    ``overlap``: rows of results may overlap dying rows of inputs. ``weights``: how kernels
+    store weights. Raises :class:`UncutError` if row kernels need workspace.
     """
-    how = Lowering(write=in_c(alignment), core=core, library=tuned, small=small)
+    how = Lowering(write=in_c(alignment), core=core, library=tuned, weights=weights)
     lowered = lower(rows.kernels, how)
     uncut: dict[str, str] = {}
     layers, code = list(rows.network.layers), list(lowered.layers)

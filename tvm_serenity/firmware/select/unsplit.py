@@ -25,7 +25,6 @@ from tvm_serenity.graph import Graph, Op
 from tvm_serenity.kernels.opaque import opaque
 from tvm_serenity.kernels.passes import passes
 from tvm_serenity.kernels.shared_storage import in_place as taking_over
-from tvm_serenity.options.memory import SMALL
 from tvm_serenity.relax.read import BoundGraph
 from tvm_serenity.relax.rows_read import LayerKernel
 
@@ -53,7 +52,7 @@ class UnsplitKernels:
             write=in_c(self.alignment) if c else compiled,
             core=self.core,
             library=settings.tuned and c,
-            small=settings.weights == SMALL,
+            weights=settings.weights,
             spread=self._spread,
             named=lambda name, _form: name,
             least_products=FEW_PRODUCTS,

@@ -26,11 +26,12 @@ def refuses(layer: RoundedConvolution) -> str:
     """Return why the kernel does not compute ``layer``, "" if it does."""
     if not layer.plain or layer.sources != 1 or layer.spec.groups != 1:
         return "supports only dense layers and 1x1 convolutions of one tensor, of stride 1"
-    inputs, outputs = layer.inputs, layer.spec.channels
-    if 2 * inputs * outputs <= PAIR_BYTES * np.count_nonzero(layer.weights):
+    outputs = layer.spec.channels
+    dense = layer.inputs * outputs // (2 if layer.narrow else 1)
+    if 2 * dense <= PAIR_BYTES * np.count_nonzero(layer.weights):
         return DENSE
     pairs = -(-_entries(layer).counts // 2)
-    if PAIR_BYTES * int(pairs.sum()) + HEAD_BYTES * outputs >= inputs * outputs:
+    if PAIR_BYTES * int(pairs.sum()) + HEAD_BYTES * outputs >= dense:
         return DENSE
     return "" if int(pairs.max()) <= MOST_PAIRS else f"supports only {MOST_PAIRS} pairs of weights"
 
