@@ -10,6 +10,7 @@ the layers that read it early, also in fast memory: a long skip is stored, and f
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from tvm_serenity.memory import profile
 from tvm_serenity.rows.network import Layer, Network
@@ -208,15 +209,22 @@ class _Divider:
         self.add(Layer(name, COPY, (source,), (target,), needs, copies=True), None)
 
 
-def divide(network: Network, rows: int, capacity_bytes: int, passes: Passes) -> Divided:
+def divide(
+    network: Network,
+    rows: int,
+    capacity_bytes: int,
+    passes: Passes,
+    most_bytes: float = inf,
+) -> Divided:
     """Return ``network`` in two memories, by bands of ``rows`` rows and with little in slow memory.
 
     Features are moved to slow memory one after the other until the peak of fast memory is
     ``capacity_bytes`` at most, or no feature helps. Each time, of the largest features at the peak
     the one with the fewest bytes of traffic for what it takes away of the excess: the bytes beyond
-    the capacity, of all calls together. In the end those that are not needed move back.
+    the capacity, of all calls together. In the end those that are not needed move back. The search
+    ends early at more than ``most_bytes`` in slow memory.
     """
-    return _Search(network, rows, capacity_bytes, passes).best().divided
+    return _Search(network, rows, capacity_bytes, passes).best(most_bytes).divided
 
 
 @dataclass(frozen=True)
@@ -236,10 +244,10 @@ class _Search:
         self.network, self.rows, self.capacity, self.passes = network, rows, capacity, passes
         self.root = viewed(network)
 
-    def best(self) -> _Tried:
-        """Return the division."""
+    def best(self, most_bytes: float) -> _Tried:
+        """Return the division; the search ends early at more than ``most_bytes``."""
         best = self.tried(Division())
-        while best.excess_bytes:
+        while best.excess_bytes and best.divided.total_bytes <= most_bytes:
             better: list[_Tried] = []
             for moves in (self.moves, self.in_place):
                 better = better or [m for m in moves(best) if m.excess_bytes < best.excess_bytes]

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from tvm_serenity.firmware.c_names import identifier
 from tvm_serenity.firmware.compile.compiled import Compiled
@@ -82,21 +83,29 @@ def _tried(network: Network, passes: Passes, capacity: int, settings: Settings) 
     limits, found = Limits.within(settings.time_limit_s), list[_Found]()
     with within(settings.time_limit_s):
         for rows in HEIGHTS if settings.bands is None else (settings.bands,):
-            more = list(_placed(network, rows, capacity, passes, limits))
-            better = not found or min(one.price for one in more) < min(one.price for one in found)
+            enough = (one.made.total_bytes for one in found if one.fits)
+            most = min(enough, default=inf)
+            more = list(_placed(network, rows, capacity, passes, limits, most))
+            before = min((one.price for one in found), default=None)
             found += more
-            if not better or seconds_left() == 0:
+            after = min(one.price for one in found)
+            if after == before or seconds_left() == 0:
                 break
     return found
 
 
 def _placed(
-    network: Network, rows: int, capacity: int, passes: Passes, limits: Limits
+    network: Network, rows: int, capacity: int, passes: Passes, limits: Limits, most: float
 ) -> Iterator[_Found]:
-    """Yield the network divided and placed; again with a lower peak while it does not fit."""
+    """Yield the network divided and placed; again with a lower peak while it does not fit.
+
+    Nothing is placed that has more than ``most`` bytes in slow memory.
+    """
     peak = capacity
     for _ in range(ATTEMPTS):
-        made = divide(network, rows, peak, passes)
+        made = divide(network, rows, peak, passes, most)
+        if made.total_bytes > most:
+            return
         streaming = stream(made.network, heights_of(made.network, rows), limits=limits)
         yield _Found(made, streaming, streaming.arena_bytes <= capacity)
         peak -= streaming.arena_bytes - capacity
