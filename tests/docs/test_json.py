@@ -17,6 +17,7 @@ from tests.conformance.builder import Net
 from tests.conformance.quantise import integer_file
 from tests.conformance.writer import Node, Subgraph, T, tflite
 from tests.docs.json_tables import Tables, tables
+from tests.firmware.test_states_in_place import cached
 from tests.frontends.programs import program
 from tests.frontends.test_tflite_interface import edged
 from tests.onnx_session.nets import wired
@@ -51,6 +52,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("explain", CELL, "--board", "mps2-an386"),
         ("explain", "barren.tflite"),
         ("explain", "two.tflite"),
+        ("explain", "kept.tflite"),
     ),
     "rewrite": (
         ("rewrite", CELL),
@@ -204,6 +206,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "barren.tflite").write_bytes(barren())
     (made / "wide.tflite").write_bytes(wide_inside())
     (made / "two.tflite").write_bytes(two_signatures())
+    cached(made / "kept.tflite")
     (made / "edges.tflite").write_bytes(edged(0))
     wired(made / "wired.onnx", n=8, size=16)
     (made / "program.pte").write_bytes(program())

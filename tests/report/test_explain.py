@@ -10,6 +10,7 @@ import pytest
 
 from tests.cases import only_exhaustive
 from tests.cli.run import answer, serenity
+from tests.firmware.test_states_in_place import CACHE, cached
 from tests.large_graphs import layered, training
 from tests.random_graphs import random_graph
 from tvm_serenity.boards import board
@@ -259,6 +260,14 @@ def test_plots(suffix: str, tmp_path: Path) -> None:
     assert start.startswith(b"\x89PNG" if suffix == "png" else b"<?xml")
     refused = serenity("inspect", source, "--plot", tmp_path / "plot.bmp")
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+
+
+def test_states_are_told_beside_the_peak(tmp_path: Path) -> None:
+    path = cached(tmp_path / "net.tflite", dtype="int8")
+    (found,) = by_kind(answer("explain", path)["claims"], "states")
+    assert (found["state_bytes"], found["count"]) == (CACHE + 4, 2)
+    assert "build --sliding" in found["text"]
+    assert by_kind(answer("explain", "zoo:swiftnet-cell-a")["claims"], "states") == []
 
 
 def test_an_empty_network_is_explained() -> None:

@@ -13,6 +13,7 @@ from tvm_serenity.explain import Claim
 from tvm_serenity.explain.best import ALONE, BUILD, COMMAND, LEAST
 from tvm_serenity.explain.memories import MEMORIES
 from tvm_serenity.explain.signatures import SIGNATURES
+from tvm_serenity.explain.states import KEPT
 from tvm_serenity.options.output import Shown
 
 HEADINGS = {
@@ -21,6 +22,7 @@ HEADINGS = {
     ALONE: "Least memory",
     COMMAND: "",  # under the heading before it
     SIGNATURES: "Entry points",
+    KEPT: "States",
     "peak": "The peak",
     "order": "The peak",
     "bound": "Lower bound of every order",

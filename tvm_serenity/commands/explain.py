@@ -28,6 +28,7 @@ from tvm_serenity.explain.measures import measure
 from tvm_serenity.explain.memories import memories_claims
 from tvm_serenity.explain.rows import FinestBands, finest_bands, floor_claims, rows_measure
 from tvm_serenity.explain.signatures import signature_claims
+from tvm_serenity.explain.states import state_claims
 from tvm_serenity.frontends.formats import compiles
 from tvm_serenity.graph import Graph
 from tvm_serenity.options.option import values_of
@@ -84,7 +85,7 @@ def explain(
                 floors = [] if isinstance(bands, Claim) else floor_claims(bands, limit)
             asked = question(opened, options, target, tell)
         claims = claims_of(asked, graph, found, tried)
-    entries = signature_claims(file)
+    entries = [*state_claims(graph), *signature_claims(file)]
     return Explained(model, graph, options.target, [*claims, *floors, *channels, *entries])
 
 
