@@ -1,11 +1,11 @@
 """The table of docs/results/time_series.md: networks over time, unsplit, in bands and streamed.
 
-    python benchmarks/time_series.py [NAME ...]
+    python benchmarks/time_series.py [NAME ...] [--dtype int16]
 
-Each int8 network is built for an emulated Cortex-M4 unsplit, in bands of one step with its window
-in memory, with the window step by step, and as a step of a moving window. Every tensor is compared
-with TVM's in QEMU, every output with LiteRT's. TFLM's arena is what the ``tflite_micro`` wheel
-takes; its pointers have 64 bits. The networks are written here from seeds.
+Each network, of int8 or int16, is built for an emulated Cortex-M4 unsplit, in bands of one step
+with its window in memory, with the window step by step, and as a step of a moving window. Every
+tensor is compared with TVM's in QEMU, every output with LiteRT's. TFLM's arena is what the
+``tflite_micro`` wheel takes; its pointers have 64 bits. The networks are written here from seeds.
 """
 
 import argparse
@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.sizes import micro
 from tests.conformance.builder import Net
 from tests.conformance.networks.parts import rows_back, rows_folded
+from tests.conformance.networks.sequences import lstm_of, transformer_block
 from tests.conformance.quantise import integer_file, ranges
 from tests.quantize.running import REFERENCE
 from tvm_serenity.errors import InputError
@@ -27,7 +28,6 @@ from tvm_serenity.firmware import Settings, build
 from tvm_serenity.firmware.check.verify_report import report
 
 BOARD = "mps2-an386"
-GATES = ("TANH", "LOGISTIC")
 GATES = ("TANH", "LOGISTIC")
 SECONDS = 8
 """The time limit of each search."""
@@ -82,6 +82,35 @@ def gated(net: Net) -> int:
     return rows_back(net, net.conv(y, 8, 1))
 
 
+def segmented(net: Net) -> int:
+    """A U-Net of 128 steps: two pools, two transposed convolutions, two joins."""
+    x, kept = rows_folded(net, net.input(1, 128, 2)), []
+    for channels in (8, 16):
+        kept.append(net.conv(x, channels, (1, 5), activation="RELU"))
+        x = _halved(net, kept[-1])
+    x = net.conv(x, 24, (1, 5), activation="RELU")
+    for channels in (16, 8):
+        x = net.concat(net.transpose_conv(x, channels, (1, 2), (1, 2)), kept.pop())
+        x = net.conv(x, channels, (1, 5), activation="RELU")
+    return rows_back(net, net.conv(x, 3, 1))
+
+
+def recurrent(net: Net) -> int:
+    """Convolutions and pools of 96 steps, then an LSTM of 24 steps, written out."""
+    x = rows_folded(net, net.input(1, 96, 4))
+    for _ in range(2):
+        x = _halved(net, net.conv(x, 16, (1, 5), activation="RELU"))
+    return net.softmax(net.dense(lstm_of(net, rows_back(net, x), 16), 4))
+
+
+def attending(net: Net) -> int:
+    """Two blocks of a transformer on 40 tokens of 16 channels, with two heads."""
+    x = net.add(net.dense(net.input(1, 40, 16), 16, keep=True), net.drawn(1, 40, 16))
+    for _ in range(2):
+        x = transformer_block(net, x, 2)
+    return net.softmax(net.dense(net.mean(x, [1]), 6))
+
+
 def _causal(net: Net, x: int, channels: int, dilation: int, activation: str = "RELU") -> int:
     padded = rows_folded(net, net.pad(x, (2 * dilation, 0)))
     return rows_back(net, net.conv(padded, channels, (1, 3), 1, "VALID", activation, (1, dilation)))
@@ -97,17 +126,20 @@ NETWORKS: dict[str, tuple[Callable[[Net], int], int]] = {
     "motion, depthwise and dense": (motion, 2),
     "temporal, dilations 1 to 64": (temporal, 1),
     "gated, dilations 1 to 16": (gated, 1),
+    "segmented, a U-Net": (segmented, 4),
+    "recurrent, an LSTM of 24 steps": (recurrent, 4),
+    "attending, 40 tokens": (attending, 1),
 }
 """Networks, and by how many samples their windows move."""
 
 
-def line(name: str) -> str:
+def line(name: str, dtype: str) -> str:
     write, step = NETWORKS[name]
     net = Net(54)
     net.output(write(net))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.tflite"
-        path.write_bytes(integer_file(net, ranges(net, REFERENCE)))
+        path.write_bytes(integer_file(net, ranges(net, REFERENCE), dtype))
         taken = micro(path)
         beside = f"{taken['arena']:,}" if "arena" in taken else taken["reason"]
 
@@ -129,16 +161,18 @@ def line(name: str) -> str:
             arena("streamed", rows=1, stream_input=True),
             arena("steps", sliding=step),
         )
-    return f"| {name} | {beside} | {' | '.join(figures)} | {step} |"
+    return f"| {name} | {dtype} | {beside} | {' | '.join(figures)} | {step} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
-    print("| network | TFLM | unsplit | bands of one step | streamed | moving window | by |")
-    print("|---|---|---|---|---|---|---|")
-    for name in parser.parse_args().names or NETWORKS:
-        print(line(name), flush=True)
+    parser.add_argument("--dtype", choices=("int8", "int16"), default="int8")
+    given = parser.parse_args()
+    print("| network | type | TFLM | unsplit | bands of one step | streamed | moving window | by |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in given.names or NETWORKS:
+        print(line(name, given.dtype), flush=True)
 
 
 if __name__ == "__main__":

@@ -169,19 +169,24 @@ class Net:
         )
 
     def transpose_conv(
-        self, x: int, channels: int, kernel: int = 2, stride: int = 2, padding: str = "SAME"
+        self, x: int, channels: int, kernel: Pair = 2, stride: Pair = 2, padding: str = "SAME"
     ) -> int:
-        n, h, w, depth = self.shape(x)
-        more = max(kernel - stride, 0) if padding == "VALID" else 0
-        made = (n, h * stride + more, w * stride + more, channels)
-        filters = self.weights((channels, kernel, kernel, depth), kernel * depth)
+        n, *extents, depth = self.shape(x)
+        size, step = _pair(kernel), _pair(stride)
+        valid = padding == "VALID"
+        h, w = (
+            extent * s + max(k - s, 0) * valid
+            for extent, k, s in zip(extents, size, step, strict=True)
+        )
+        made = (n, h, w, channels)
+        filters = self.weights((channels, *size, depth), size[1] * depth)
         return int(
             self.op(
                 "TRANSPOSE_CONV",
                 [self.constant(made, "index"), filters, x, self.bias(channels)],
                 made,
-                strideH=stride,
-                strideW=stride,
+                strideH=step[0],
+                strideW=step[1],
                 padding=PADDINGS[padding],
             )
         )

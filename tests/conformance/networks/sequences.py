@@ -57,15 +57,21 @@ def _steps(net: Net, x: int) -> list[int]:
     ]
 
 
-def lstm() -> Net:
-    net, units = Net(33), 8
-    steps = _steps(net, net.input(1, 5, 6))
+def lstm_of(net: Net, sequence: int, units: int) -> int:
+    """The hidden states of an unrolled LSTM, joined along the steps' channels."""
+    joined, _, _ = _lstm(net, sequence, units)
+    return joined
+
+
+def _lstm(net: Net, sequence: int, units: int) -> tuple[int, int, int]:
+    """All hidden states of an unrolled LSTM, the last one, and the carried state behind it."""
+    _, count, depth = net.shape(sequence)
     hidden = carried = -1
-    weights = net.weights((4 * units, 6), 6)
+    weights = net.weights((4 * units, depth), depth)
     again = net.weights((4 * units, units), 2 * units)
     bias = net.bias(4 * units)
     outputs = []
-    for x in steps:
+    for x in _steps(net, sequence):
         total = net.op("FULLY_CONNECTED", [x, weights, bias], (1, 4 * units))
         if hidden >= 0:
             total = net.add(net.op("FULLY_CONNECTED", [hidden, again, -1], (1, 4 * units)), total)
@@ -76,8 +82,14 @@ def lstm() -> Net:
         )
         hidden = net.mul(net.unary("LOGISTIC", o), net.unary("TANH", carried))
         outputs.append(hidden)
-    joined = net.op("PACK", outputs, (1, 5, units), axis=1, valuesCount=5)
-    net.output(net.softmax(net.dense(net.reshape(joined, 1, 5 * units), 4)), hidden, carried)
+    joined = net.op("PACK", outputs, (1, count, units), axis=1, valuesCount=count)
+    return net.reshape(joined, 1, count * units), hidden, carried
+
+
+def lstm() -> Net:
+    net = Net(33)
+    joined, hidden, carried = _lstm(net, net.input(1, 5, 6), 8)
+    net.output(net.softmax(net.dense(joined, 4)), hidden, carried)
     return net
 
 
@@ -101,21 +113,27 @@ def gru() -> Net:
     return net
 
 
-def attention() -> Net:
-    """Two blocks of a transformer, layer normalisation composed."""
-    net, tokens, wide, heads = Net(35), 8, 12, 2
-    x = net.add(net.dense(net.input(1, tokens, 6), wide, keep=True), net.drawn(1, tokens, wide))
+def transformer_block(net: Net, x: int, heads: int) -> int:
+    """Attention and two dense layers, each with a shortcut and a composed normalisation."""
+    _, tokens, wide = net.shape(x)
 
     def parted(y: int) -> int:
         return net.transpose(net.reshape(y, 1, tokens, heads, wide // heads), 0, 2, 1, 3)
 
+    q, k, v = (parted(net.dense(x, wide, keep=True)) for _ in range(3))
+    q = net.mul(q, net.constant((wide / heads) ** -0.5))
+    y = net.batch_matmul(net.softmax(net.batch_matmul(q, k, transposed=True)), v)
+    y = net.reshape(net.transpose(y, 0, 2, 1, 3), 1, tokens, wide)
+    x = layer_norm(net, net.add(x, net.dense(y, wide, keep=True)))
+    y = net.dense(net.dense(x, 2 * wide, "RELU", keep=True), wide, keep=True)
+    return layer_norm(net, net.add(x, y))
+
+
+def attention() -> Net:
+    """Two blocks of a transformer, layer normalisation composed."""
+    net, tokens, wide, heads = Net(35), 8, 12, 2
+    x = net.add(net.dense(net.input(1, tokens, 6), wide, keep=True), net.drawn(1, tokens, wide))
     for _ in range(2):
-        q, k, v = (parted(net.dense(x, wide, keep=True)) for _ in range(3))
-        q = net.mul(q, net.constant((wide / heads) ** -0.5))
-        y = net.batch_matmul(net.softmax(net.batch_matmul(q, k, transposed=True)), v)
-        y = net.reshape(net.transpose(y, 0, 2, 1, 3), 1, tokens, wide)
-        x = layer_norm(net, net.add(x, net.dense(y, wide, keep=True)))
-        y = net.dense(net.dense(x, 2 * wide, "RELU", keep=True), wide, keep=True)
-        x = layer_norm(net, net.add(x, y))
+        x = transformer_block(net, x, heads)
     net.output(net.softmax(net.dense(net.mean(x, [1]), 4)))
     return net
