@@ -61,6 +61,15 @@ def test_a_sum_runs_on(first: Array | None, tmp_path: Path) -> None:
             np.testing.assert_array_equal(mine[0], theirs[0])
 
 
+def test_handles_are_no_tensors() -> None:
+    """The reference runtime is asked for the values of all tensors, but for none of a handle."""
+    data = summed(VALUES)
+    REFERENCE.open("litert", data, keep=True)
+    tensors = REFERENCE.run([VALUES]).tensors
+    assert len(tensors) >= 3
+    assert all(array.dtype.kind in "fiub" for array in tensors.values())
+
+
 def test_firmware_keeps_it(tmp_path: Path) -> None:
     path = tmp_path / "net.tflite"
     path.write_bytes(summed(VALUES))
