@@ -12,6 +12,7 @@ from tvm import relax, te, tirx
 from tests.cases import cases
 from tests.firmware.projects import KWS, build
 from tvm_serenity.firmware.lower import flatten
+from tvm_serenity.kernels.nodes import parts
 from tvm_serenity.kernels.safe_indices import safe_indices
 from tvm_serenity.relax import lean_kernels
 from tvm_serenity.tvm_targets import native
@@ -189,3 +190,13 @@ def test_through_the_pipeline(network: str, target: str) -> None:
     x = np.random.default_rng(0).uniform(-1, 1, (4, 2, 2, 4)).astype("float32")
     found = relax.VirtualMachine(built, tvm.cpu())["main"](tvm.runtime.tensor(x)).numpy()
     np.testing.assert_array_equal(found, expected(x))
+
+
+@pytest.mark.parametrize("kind", ["llvm", "c"])
+def test_a_loop_is_split_where_that_removes_a_remainder(kind: str) -> None:
+    kernel = _kernel(lambda a, i, j: a * 64 + i * 8 + j % 8, (2, 8, 64), 256, "int8")
+    loops = [
+        len(parts(k.body, tirx.For))
+        for k in (kernel, safe_indices(kernel, tvm.target.Target(kind)))
+    ]
+    assert loops == [3, 4]

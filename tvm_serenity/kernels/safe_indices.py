@@ -12,10 +12,10 @@ only until ``v & 3`` wraps. LLVM's loop vectoriser records that as a condition t
 If the sum has 32 bits and its extension to 64 bits needs such a condition too, LLVM treats the
 narrow condition as implied by the wide one and drops it: elements beyond the row are read.
 Therefore no index keeps the remainder by a power of two of a loop-dependent number: a loop is split
-if that removes the remainder; otherwise the quotient is computed exactly in floating point, which
-LLVM's analysis does not follow. Other compilers, and other divisors, are not affected. A kernel is
-made safe once, for the compiler that gets it: on a core without an FPU a product of floats takes
-hundreds of instructions.
+if that removes the remainder, which is faster in C too; otherwise the quotient is computed exactly
+in floating point, which LLVM's analysis does not follow. Other compilers, and other divisors, are
+not affected. A kernel is made safe once, for the compiler that gets it: on a core without an FPU a
+product of floats takes hundreds of instructions.
 """
 
 from collections.abc import Iterator, Mapping
@@ -45,7 +45,7 @@ def safe_indices(kernel: tirx.PrimFunc, target: tvm.target.Target) -> Any:
     masks = str(target.kind.name) == "llvm"
     if not _divides(kernel.body):
         return kernel
-    if masks and compat.has_blocks(kernel):
+    if compat.has_blocks(kernel):
         kernel = _split(kernel)
     found = _Ranges.of(kernel.body)
 
