@@ -97,18 +97,21 @@ class UNet(nn.Module):
 
 
 class Attention(nn.Module):
-    """Attention of some heads, of tokens to each other."""
+    """Attention of some heads, of tokens to each other; ``causal``: to tokens before them."""
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, width: int, heads: int, causal: bool = False) -> None:
         super().__init__()
-        self.heads, self.scale = heads, (width // heads) ** -0.5
+        self.heads, self.scale, self.causal = heads, (width // heads) ** -0.5, causal
         self.all, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         images, tokens, width = x.shape
         cut = self.all(x).reshape(images, tokens, 3, self.heads, width // self.heads)
         query, key, value = cut.permute(2, 0, 3, 1, 4)
-        weights = (query @ key.transpose(-2, -1) * self.scale).softmax(-1)
+        scores = query @ key.transpose(-2, -1) * self.scale
+        if self.causal:
+            scores = scores + torch.full((tokens, tokens), -1e9).triu(1)
+        weights = scores.softmax(-1)
         return self.out((weights @ value).transpose(1, 2).reshape(images, tokens, width))
 
 
@@ -122,10 +125,9 @@ class ViT(nn.Module):
         self.places = nn.Parameter(torch.randn(1, 197, width) / 50)
         made = []
         for _ in range(blocks):
-            dense = nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
             made += [
                 Plus(nn.Identity(), nn.Sequential(nn.LayerNorm(width), Attention(width, heads))),
-                Plus(nn.Identity(), nn.Sequential(nn.LayerNorm(width), *dense)),
+                Plus(nn.Identity(), nn.Sequential(nn.LayerNorm(width), dense(width))),
             ]
         self.blocks = nn.Sequential(*made, nn.LayerNorm(width))
         self.classes = nn.Linear(width, 1000)
@@ -134,6 +136,35 @@ class ViT(nn.Module):
         tokens = self.patches(x).flatten(2).transpose(1, 2)
         tokens = torch.cat([self.first, tokens], 1) + self.places
         return self.classes(self.blocks(tokens)[:, 0])
+
+
+SEQUENCE = (1, 128, 256)
+"""Tokens of 256 channels, as an embedding makes them."""
+
+
+def dense(width: int) -> nn.Module:
+    """The two dense layers of a block."""
+    layers = nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+    return nn.Sequential(*layers)
+
+
+def bert(width: int = SEQUENCE[2], heads: int = 4, blocks: int = 4) -> nn.Module:
+    """Blocks that normalise what they make (Devlin et al. 2018)."""
+    made: list[nn.Module] = []
+    for _ in range(blocks):
+        made += [Plus(nn.Identity(), Attention(width, heads)), nn.LayerNorm(width)]
+        made += [Plus(nn.Identity(), dense(width)), nn.LayerNorm(width)]
+    return nn.Sequential(*made)
+
+
+def gpt(width: int = SEQUENCE[2], heads: int = 4, blocks: int = 4) -> nn.Module:
+    """Blocks that normalise what they read, tokens reading those before (Radford et al. 2019)."""
+    made: list[nn.Module] = []
+    for _ in range(blocks):
+        attention = nn.Sequential(nn.LayerNorm(width), Attention(width, heads, causal=True))
+        made.append(Plus(nn.Identity(), attention))
+        made.append(Plus(nn.Identity(), nn.Sequential(nn.LayerNorm(width), dense(width))))
+    return nn.Sequential(*made, nn.LayerNorm(width))
 
 
 class NasnetCell(nn.Module):
@@ -176,6 +207,8 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "unet": (UNet, (1, 3, 128, 128)),
     "nasnet_cell": (NasnetCell, (1, 264, 28, 28)),
     "vit_tiny": (ViT, IMAGE),
+    "bert": (bert, SEQUENCE),
+    "gpt": (gpt, SEQUENCE),
 }
 """By name: what makes it, and the shape of its input."""
 
