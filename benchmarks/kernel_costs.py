@@ -129,7 +129,8 @@ RARE = tuple(
     for narrow, large in ((True, False), (False, True), (False, False))
 ) + tuple(Wanted(dtype, "apart", narrow=True) for dtype in ("int8", "uint8"))
 RARE += tuple(
-    Wanted(dtype, what, zeros=zeros)
+    Wanted(dtype, what, narrow=narrow, zeros=zeros)
+    for narrow in (False, True)
     for dtype in ("int8", "uint8")
     for what in ("plain", "dense")
     for zeros in (0.5, 0.75, 0.9)

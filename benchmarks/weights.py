@@ -83,7 +83,8 @@ MODELS = {
 }
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "models"
 CORES = ("cortex-m4", "rv32imac")
-SHARES = (0.0, 0.5, 0.75, 0.9)
+PATTERNS = ((0.0, None), (0.5, None), (0.5, 4), (0.75, None), (0.75, 4), (0.9, None))
+"""Shares of zeros; with a block, of each so many inputs: N:M sparsity."""
 
 
 def pruned_models() -> None:
@@ -92,8 +93,9 @@ def pruned_models() -> None:
         "| model | core | zeros | --weights | flash: constants | code | of dense | instructions "
         "| of dense | packed layers | all |\n|" + "---|" * 11
     )
-    for name, core, share in product(MODELS, CORES, SHARES):
-        data = pruned((DATA / MODELS[name]).read_bytes(), share)
+    for name, core, (share, block) in product(MODELS, CORES, PATTERNS):
+        data = pruned((DATA / MODELS[name]).read_bytes(), share, block)
+        zeros = f"{share:.0%}" if block is None else f"{block - round(share * block)}:{block}"
         rows = [_built(data, core, weights) for weights in (FAST, SMALL)]
         if not share:
             dense = rows[0]
@@ -102,7 +104,7 @@ def pruned_models() -> None:
                 continue
             flash = one["constants"] + one["code"]
             print(
-                f"| {name} | {core} | {share:.0%} | {weights} | {one['constants']:,} "
+                f"| {name} | {core} | {zeros} | {weights} | {one['constants']:,} "
                 f"| {one['code']:,} | {flash / (dense['constants'] + dense['code']):.2f} "
                 f"| {one['instructions']:,} | {one['instructions'] / dense['instructions']:.2f} "
                 f"| {one['packed']} | {'identical' if one['identical'] else 'DIFFERENT'} |",

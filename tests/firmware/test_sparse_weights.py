@@ -29,17 +29,22 @@ DENSE_BYTES = 31_832
 """Constants of the network with all weights on a Cortex-M4."""
 
 
-def unpacked(code: Any, inputs: int, outputs: int) -> Any:
+def unpacked(code: Any, inputs: int, outputs: int, narrow: bool) -> Any:
     """The weights ``[inputs, outputs]`` of a code, read byte by byte as ``kernel.h`` says."""
     weights, at = np.zeros((inputs, outputs), int), 0
     for o in range(outputs):
         pairs, at, i = code[at] | code[at + 1] << 8, at + 2, 0
         for _ in range(pairs):
-            gaps, first, second = (int(b) for b in code[at : at + 3])
+            gaps, first = int(code[at]), int(code[at + 1])
+            if narrow:
+                both = first & 15, first >> 4
+                first, second = (value - 16 * (value > 7) for value in both)
+            else:
+                second = int(code[at + 2])
             for gap, weight in ((gaps & 15, first), (gaps >> 4, second)):
                 i += gap
                 weights[i, o] += weight - 256 * (weight > 127)
-            at += 3
+            at += 2 if narrow else 3
     assert at == len(code)
     return weights
 
@@ -51,9 +56,10 @@ def test_the_code_is_the_weights_in_fewer_bytes(seed: int) -> None:
     if sparse.refuses(layer):
         return
     code = sparse.pack(layer)
-    assert (unpacked(code, layer.inputs, layer.spec.channels) == by_sources(layer)).all()
-    assert code.nbytes < layer.weights.size
-    pairs = (code.nbytes - 2 * layer.spec.channels) // 3
+    read = unpacked(code, layer.inputs, layer.spec.channels, layer.narrow)
+    assert (read == by_sources(layer)).all()
+    assert code.nbytes < layer.weights.size // (2 if layer.narrow else 1)
+    pairs = (code.nbytes - 2 * layer.spec.channels) // (2 if layer.narrow else 3)
     assert sparse.counts(layer, KernelOptions())[5:7].count(0) <= 1
     assert 2 * pairs >= np.count_nonzero(layer.weights)
 

@@ -1,4 +1,4 @@
-"""Dense layers and 1x1 convolutions on every core, from the weights that are not 0."""
+"""Dense layers and 1x1 convolutions on every core, from weights of 4 or 8 bits that are not 0."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tvm_serenity.firmware.integers import STATIC, integer
 from tvm_serenity.firmware.isa import ANY
 from tvm_serenity.firmware.kernels.parts.calls import Shape, initialiser, target, written
-from tvm_serenity.firmware.kernels.parts.counts import TYPES, clamped, lines_of
+from tvm_serenity.firmware.kernels.parts.counts import NARROW_TYPES, case_of_type, clamped, lines_of
 from tvm_serenity.firmware.kernels.parts.layer import CONVOLUTION, RoundedConvolution
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.parts.packing import by_sources, numbers
@@ -19,7 +19,7 @@ WINDOWS = 4
 """Windows that are computed together."""
 MOST_GAP, MOST_PAIRS = 15, (1 << 16) - 1
 """The limits of a gap, in 4 bits, and of the pairs of an output, in two bytes."""
-PAIR_BYTES, HEAD_BYTES = 3, 2
+HEAD_BYTES = 2
 
 
 def refuses(layer: RoundedConvolution) -> str:
@@ -28,15 +28,20 @@ def refuses(layer: RoundedConvolution) -> str:
         return "supports only dense layers and 1x1 convolutions of one tensor, of stride 1"
     outputs = layer.spec.channels
     dense = layer.inputs * outputs // (2 if layer.narrow else 1)
-    if 2 * dense <= PAIR_BYTES * np.count_nonzero(layer.weights):
+    if 2 * dense <= _pair_bytes(layer) * np.count_nonzero(layer.weights):
         return DENSE
     pairs = -(-_entries(layer).counts // 2)
-    if PAIR_BYTES * int(pairs.sum()) + HEAD_BYTES * outputs >= dense:
+    if _pair_bytes(layer) * int(pairs.sum()) + HEAD_BYTES * outputs >= dense:
         return DENSE
     return "" if int(pairs.max()) <= MOST_PAIRS else f"supports only {MOST_PAIRS} pairs of weights"
 
 
 DENSE = "supports only weights that take fewer bytes without their zeros"
+
+
+def _pair_bytes(layer: RoundedConvolution) -> int:
+    """Return the bytes of two gaps and two weights."""
+    return 2 if layer.narrow else 3
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,8 @@ def pack(layer: RoundedConvolution) -> Array:
         weights = np.pad(found.weights[begin:end].view(np.uint8), filled)
         code.append(np.array(divmod(len(gaps) // 2, 256)[::-1], np.uint8))
         pairs = [gaps[::2] | gaps[1::2] << 4, weights[::2], weights[1::2]]
+        if layer.narrow:
+            pairs[1:] = [pairs[1] & 15 | pairs[2] << 4]
         code.append(np.stack(pairs, axis=1).ravel())
         begin = end
     return np.concatenate(code)
@@ -90,7 +97,7 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     lines = [
         f"{STATIC} sparse_{dtype} c = {initialiser(fields)};",
         f"const sparse_with_{dtype} with = {{w, b, m, r}};",
-        f"sparse_windows_{dtype}(&c, &with, x0, (uint8_t *)out, {pixels});",
+        f"sparse_windows_{layer.name}(&c, &with, x0, (uint8_t *)out, {pixels});",
     ]
     takes = [("w", "uint8"), ("b", "int32"), ("m", "int32"), ("r", "int8")]
     shape = Shape(["x0"], takes, layer.by_rows)
@@ -119,8 +126,8 @@ KERNEL = LibraryKernel(
     refuses=refuses,
     calls=calls_of,
     passages=lambda layer, _options: in_order(layer, WINDOWS),
-    cases=TYPES,
-    case=lambda layer, _options: str(layer.spec.dtype),
+    cases=NARROW_TYPES,
+    case=case_of_type,
     counts=counts,
     driven=True,
 )
