@@ -47,12 +47,14 @@ def _arena(found: Streaming) -> str:
     return f"{found.arena_bytes:,}" + ("*" if proved else f" (bound {found.lower_bound_bytes:,})")
 
 
-def measured(path: Path, rows: int | None) -> tuple[dict[str, Any], dict[str, Any]]:
+def measured(
+    path: Path, rows: int | None, board: str = BOARD
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a build takes on the board and what is known of it; ``rows`` None: unsplit."""
     with tempfile.TemporaryDirectory() as folder:
         bands = {} if rows is None else {"rows": rows}
         settings = Settings(name="model", output=Path(folder) / "project", check=False, **bands)
-        project = build(path, BOARD, settings)
+        project = build(path, board, settings)
         found = report(project, on_host=False)
     assert found["identical"], path
     return found, dict(project.facts)

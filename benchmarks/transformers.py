@@ -1,13 +1,13 @@
 """Transformers token by token: arenas beside what a block must keep, and instructions.
 
     KERAS_PYTHON=PYTHON python benchmarks/transformers.py [--rows 2] [--time-limit 40] [--run]
-        [--tflm] [NAME...]
+        [--tflm BOARD] [NAME...]
 
 The networks are those of ``keras_transformers.py``, which the Python that ``KERAS_PYTHON`` names
 writes (it has tensorflow). A block must keep its input, keys and values: three times tokens times
 channels bytes. Arenas: unsplit, and in bands of so many rows. With ``--run``, the unsplit build and
 the one in bands run in QEMU, and every tensor is compared. With ``--tflm``, what the build in bands
-takes on a Cortex-M4 is beside what TensorFlow Lite Micro with CMSIS-NN's kernels takes.
+takes on a board is beside what TensorFlow Lite Micro with CMSIS-NN's kernels takes.
 """
 
 import argparse
@@ -26,13 +26,17 @@ from tvm_serenity.rows.stream import stream
 
 HERE = Path(__file__).resolve().parent
 TFLM = {
-    "KWT-1-like-relu": (6, 81_316, 53.0),
-    "KWT-3-like-relu": (6, 225_444, 242.1),
-    "ECG-relu": (4, 316_292, 213.6),
+    "mps2-an386": {
+        "KWT-1-like-relu": (6, 81_316, 53.0),
+        "KWT-3-like-relu": (6, 225_444, 242.1),
+        "ECG-relu": (4, 316_292, 213.6),
+    },
+    "mps3-an547": {"KWT-1-like-relu": (6, 81_348, 29.4), "ECG-relu": (8, 316_324, 187.4)},
 }
-"""Tokens in a band, and TFLM's arena in bytes and million instructions on a Cortex-M4.
+"""By board: tokens in a band, and TFLM's arena in bytes and million instructions.
 
-TFLM is built from its source, with CMSIS-NN and ``-O2``. It has no GELU and refuses the others.
+The boards have a Cortex-M4 and a Cortex-M55. TFLM is built from its source, with CMSIS-NN and
+``-O2``. It has no GELU and refuses the others.
 """
 
 
@@ -68,10 +72,10 @@ def instructions(path: Path, rows: int) -> str:
     return f" | {counts[1]:.1f} / {counts[0]:.1f} | {counts[1] / counts[0]:.2f}"
 
 
-def beside_tflm(path: Path) -> str:
+def beside_tflm(path: Path, board: str) -> str:
     """Return arenas and instructions of bands, unsplit and TFLM as a row of a table."""
-    rows, arena, count = TFLM[path.stem]
-    (whole, unsplit), (banded, facts) = measured(path, None), measured(path, rows)
+    rows, arena, count = TFLM[board][path.stem]
+    (whole, unsplit), (banded, facts) = (measured(path, r, board) for r in (None, rows))
     ours, before = (sum(one["arena_bytes"].values()) for one in (facts, unsplit))
     counts = [one["instructions"] / 1e6 for one in (banded, whole)]
     return (
@@ -87,7 +91,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2)
     parser.add_argument("--time-limit", type=float, default=40.0)
     parser.add_argument("--run", action="store_true")
-    parser.add_argument("--tflm", action="store_true")
+    parser.add_argument("--tflm", choices=TFLM)
     given = parser.parse_args()
     if given.tflm:
         print(
@@ -95,8 +99,8 @@ def main() -> None:
             "(million): TFLM, CMSIS-NN | unsplit | bands | of unsplit | of TFLM |\n|" + "---|" * 11
         )
         with tempfile.TemporaryDirectory() as folder:
-            for path in written(folder, list(TFLM)):
-                print(beside_tflm(path), flush=True)
+            for path in written(folder, list(TFLM[given.tflm])):
+                print(beside_tflm(path, given.tflm), flush=True)
         return
     more = " | instructions (million), rows / unsplit | ratio" if given.run else ""
     print(
