@@ -9,7 +9,7 @@ import pytest
 
 from tvm_serenity.fitting import shared
 
-PROGRAM: Any = SimpleNamespace(name="net", transfers=())
+PROGRAM: Any = SimpleNamespace(name="net", transferred_bytes=None)
 FILES = {
     "Makefile": "CFLAGS := -O2\n",
     "net_model.c": '#include "net_model.h"\n',
