@@ -2,7 +2,7 @@
 
     python benchmarks/decoders.py [NAME ...]
 
-Each form of the decoder is written from a seed and built as a step of one token. Every tensor of 50
+Each form of the decoder is written from a seed and built as a step of one token. Every tensor of 64
 tokens is compared with TVM's in QEMU, every output with LiteRT's. An application then continues a
 prompt by 64 tokens in QEMU, twice, and must find LiteRT's. Times are those of ``serenity latency``.
 """

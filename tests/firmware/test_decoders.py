@@ -81,6 +81,8 @@ def test_tokens_are_those_of_litert(form: str, board: str, external: bool, tmp_p
     assert arena - project.facts["sliding"]["kept_bytes"] <= MOST * item
     found = report(load(output), on_host=False)
     assert found["qemu"]["accepted"]
+    assert found["qemu"]["tensors"] % TOKENS == 0
+    assert project.metadata["moving"]["windows"] == TOKENS
     if external:
         return  # the application has no arenas of its own
     REFERENCE.open(runtime_for(path, data), data)

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from tvm_serenity.sliding.steady import WINDOWS
 
+STEPS = 64
+"""Number of consecutive steps on which a network without retained rows is verified."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
@@ -52,6 +55,11 @@ class Moving:
         return 1 + max((len(rows.stores) for rows in self.kept), default=0)
 
     @property
+    def windows(self) -> int:
+        """Results of a run that is verified."""
+        return WINDOWS if self.kept else STEPS
+
+    @property
     def steps(self) -> int:
         """Steps of a run that is verified."""
-        return self.steps_to_fill + WINDOWS - 1
+        return self.steps_to_fill + self.windows - 1

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from tvm_serenity.firmware.incremental import Moving
 from tvm_serenity.firmware.passage import Passage
 from tvm_serenity.firmware.transfer import Transfer
-from tvm_serenity.sliding.steady import WINDOWS
 
 Array = npt.NDArray[Any]
 
@@ -319,7 +318,7 @@ class Program:
     @property
     def windows(self) -> int:
         """Results of one run that is verified."""
-        return 1 if self.moving is None else WINDOWS
+        return 1 if self.moving is None else self.moving.windows
 
     @property
     def rows_fed(self) -> int:
