@@ -17,6 +17,12 @@
 #define NOT_INLINED __attribute__((noinline, noclone, unused)) static
 #endif
 #define INLINED __attribute__((always_inline, unused)) static inline
+/* Before a loop of four rounds: cores with 32 registers run it without a counter. */
+#if defined(__riscv) && !defined(__clang__)
+#define UNROLLED_4 _Pragma("GCC unroll 4")
+#else
+#define UNROLLED_4
+#endif
 INLINED int32_t min_i32(int32_t a, int32_t b) { return a < b ? a : b; }
 INLINED int32_t max_i32(int32_t a, int32_t b) { return a > b ? a : b; }
 INLINED uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }

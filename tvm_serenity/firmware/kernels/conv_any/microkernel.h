@@ -39,6 +39,7 @@ INLINED const int8_t *dot_2x2_FORMAT(
     }
 #else
     for (; blocks > 0; --blocks) {
+        UNROLLED_4
         for (int32_t i = 0; i < 4; ++i) {
             const int32_t a = first_of_WEIGHT(w, i);
             const int32_t b = second_of_WEIGHT(w, i);
@@ -81,6 +82,7 @@ INLINED void dot_1x2_FORMAT(
     } while (w != end);
 #else
     for (; blocks > 0; --blocks) {
+        UNROLLED_4
         for (int32_t i = 0; i < 4; ++i) {
             s0 += x0[i] * first_of_WEIGHT(w, i);
             s1 += x0[i] * second_of_WEIGHT(w, i);
@@ -126,6 +128,7 @@ INLINED void dot_1x4_FORMAT(
     } while (w != end);
 #else
     for (; blocks > 0; --blocks) {
+        UNROLLED_4
         for (int32_t i = 0; i < 4; ++i) {
             const int32_t in = x[i];
             s0 += in * first_of_WEIGHT(w, i);
