@@ -20,6 +20,7 @@ SHOWN = ("text", "toml", "c", "json")
 """Languages of blocks that are run, and of those that only show something."""
 ELSEWHERE = {
     "docs/start/tutorial.md": "test_pages runs its blocks in turn, and compares what they print",
+    "docs/how-to/keyword-spotting.md": "test_c runs its blocks in turn, with its two models",
     "docs/relay.md": "another TVM: tests/relay/test_docs.py runs its blocks",
     "docs/how-to/write-a-rewrite.md": "needs the rule that the page tells the reader to write",
 }
