@@ -213,7 +213,10 @@ def test_baselines_refuse_what_is_not_layered() -> None:
         Layers(skip)
 
 
-def test_the_example_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_of_the_page_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "sparse.md").read_text(encoding="utf-8")
     code = page.partition("```python\n")[2].partition("```")[0]
     names: dict[str, object] = {}
