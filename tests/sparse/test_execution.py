@@ -2,12 +2,12 @@
 
 import random
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.cases import cases
+from tests.docs.pages import blocks
 from tests.sparse.nets import random_net, random_order
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
 from tvm_serenity.sparse import FFNN, Activation, baseline_mlp, random_mlp
@@ -213,12 +213,8 @@ def test_baselines_refuse_what_is_not_layered() -> None:
         Layers(skip)
 
 
-def test_the_example_of_the_page_runs(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "sparse.md").read_text(encoding="utf-8")
-    code = page.partition("```python\n")[2].partition("```")[0]
+def test_the_example_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = (b.text for b in blocks("docs/how-to/sparse.md") if "sparse.execute" in b.text)
     names: dict[str, object] = {}
     exec(code, names)
     ratio = float(capsys.readouterr().out.split()[0])
