@@ -96,16 +96,20 @@ def recorded_runs(
     return [Recorded(list(a.outputs), a.tensors, "", spec, own) for own, a in found]
 
 
-def as_reference(found: Recorded, outputs: Sequence[Array]) -> dict[str, Array]:
+def as_reference(
+    found: Recorded, outputs: Sequence[Array], process: ReferenceRuntime | None = None
+) -> dict[str, Array]:
     """Return the arrays to record of the reference runtime: outputs, tolerance and note.
 
     Outputs are reshaped to the shapes of ``outputs``, which are TVM's. If TVM's differ without
-    being wrong, the recorded tolerance includes the difference.
+    being wrong, the recorded tolerance includes the difference. ``process`` is asked whether they
+    are, by default a new one.
     """
     if found.spec is None:
         return {NOTE: np.array(found.note)}
     shaped = found.shaped(outputs)
-    verdict = disagreement(found.spec, [(found.inputs, shaped)], [outputs[: len(shaped)]])
+    answers, results = [(found.inputs, shaped)], [outputs[: len(shaped)]]
+    verdict = disagreement(found.spec, answers, results, process)
     allowed = verdict.tolerance
     numbers = np.array([allowed.relative, allowed.absolute, allowed.steps], np.float64)
     said = {SAID: np.array(verdict.said)} if verdict.said else {}

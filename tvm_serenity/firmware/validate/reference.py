@@ -61,7 +61,7 @@ def reference(
         **{f"input{i}": array for i, array in enumerate(inputs)},
         **expected(program, found),
         **{f"output{i}": array for i, array in enumerate(outputs)},
-        **as_reference(answers, outputs),
+        **as_reference(answers, outputs, process),
         STEPS: steps,
     }
 
@@ -124,7 +124,7 @@ def _on_windows(
         begun = number * len(shown)
         steps += [begun + i for i, tensor in enumerate(shown) if tensor in confirmed]
         named = {f"output{i}": array for i, array in enumerate(outputs)}
-        for key, array in {**named, **as_reference(answer, outputs)}.items():
+        for key, array in {**named, **as_reference(answer, outputs, process)}.items():
             found.setdefault(key, []).append(array)
     once = {key: arrays[0] for key, arrays in found.items() if key in (NOTE, SAID)}
     if ALLOWED in found:
