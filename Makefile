@@ -44,6 +44,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy benchmarks scripts
 	$(BIN)/python scripts/lint_imports.py
 	$(BIN)/python scripts/lint_english.py
 

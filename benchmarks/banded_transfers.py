@@ -34,7 +34,7 @@ from tvm_serenity.offchip.transfers import TransferPlan
 from tvm_serenity.quantize.choices import AUTO, OFF
 
 BOARD = "stm32f746g-disco"
-NETWORKS = {
+NETWORKS: dict[str, tuple[str, int, int | str]] = {
     "MobileNetV2 1.0, 224": ("keras:mobilenet_v2_224", 128 << 10, AUTO),
     "U-Net, 256": ("keras:unet_256", 320_000, 1),
     "YOLO-like, 320": ("keras:yolo_320", 320_000, AUTO),

@@ -121,7 +121,7 @@ def figures(one: BuildFigures) -> dict[str, Any]:
     run = one.run
     spent = None if run is None else run.milliseconds or (run.middle, run.middle)
     time_ms = None if spent is None else spent[1]
-    return {"how": one.how, "ram": one.ram_bytes, "flash": one.flash_bytes, "time": time_ms}
+    return {"how": one.strategy, "ram": one.ram_bytes, "flash": one.flash_bytes, "time": time_ms}
 
 
 def ratio(mine: dict[str, Any] | None, best: dict[str, Any] | None, key: str) -> float:

@@ -15,6 +15,8 @@ from typing import Any
 from tvm_serenity.commands.rows import network_of
 from tvm_serenity.firmware import Settings, build
 from tvm_serenity.firmware.check.verify_report import report
+from tvm_serenity.options.model import ReadOptions
+from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.rows.choose import choose
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.stream import Streaming
@@ -37,7 +39,9 @@ BOARD = "mps2-an386"
 
 
 def least(path: Path, streamed: bool, limits: Limits) -> str:
-    found = choose(network_of(str(path), {}, False), streamed=streamed, limits=limits).best
+    found = choose(
+        network_of(str(path), ReadOptions(), False), streamed=streamed, limits=limits
+    ).best
     found.check()
     return _arena(found)
 
@@ -52,8 +56,10 @@ def measured(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a build takes on the board and what is known of it; ``rows`` None: unsplit."""
     with tempfile.TemporaryDirectory() as folder:
-        bands = {} if rows is None else {"rows": rows}
-        settings = Settings(name="model", output=Path(folder) / "project", check=False, **bands)
+        output = Path(folder) / "project"
+        settings = Settings(
+            name="model", output=output, check=False, rows=OFF if rows is None else rows
+        )
         project = build(path, board, settings)
         found = report(project, on_host=False)
     assert found["identical"], path

@@ -240,16 +240,17 @@ def plain_layers(seed: int, core: Extensions) -> Iterator[Layer]:
     rng = np.random.default_rng(seed)
     dtype = ("int8", "uint8")[seed % 2]
     limits = np.iinfo(dtype)
-    shape = (1, *(int(n) for n in rng.integers(2, 13, 2)), 4 * int(rng.integers(1, 17)))
+    height, width = (int(n) for n in rng.integers(2, 13, 2))
+    shape = (1, height, width, 4 * int(rng.integers(1, 17)))
     zeros = rng.integers(limits.min, limits.max, 3)
     scales = rng.choice([1.0, 0.5, 0.37, 0.051], 3).astype(np.float32)
     a, b, out = (Affine((float(s),), (int(z),), dtype) for s, z in zip(scales, zeros, strict=True))
     summed = sum_of(Pair((shape, shape), (a, b), out, limits.min, limits.max), False)
     yield PlainLayer(summed, shape, (), False, core.vectors)
     yield PlainLayer(summed, shape, (0, 1), True, core.vectors)
-    result, window = (1, 1, 1, shape[3]), shape[1:3]
+    result, window = (1, 1, 1, shape[3]), (height, width)
     mean = AveragePool(
-        *("NHWC", shape, result, dtype, window, (1, 1), (0, 0, 0, 0), limits.min, limits.max, 0)
+        "NHWC", shape, result, dtype, window, (1, 1), (0, 0, 0, 0), limits.min, limits.max, 0
     )
     yield PlainLayer(mean, shape, (), False, core.vectors)
     (kh, kw), (sy, sx) = rng.integers(1, 5, 2).tolist(), rng.integers(1, 3, 2).tolist()

@@ -183,9 +183,9 @@ def _limited(words: Sequence[str], what: str, limit: int, folder: str) -> bool:
         took, cpu = ended - took, used - cpu
     allowed = ALLOWED_SHARE * limit + ALLOWED_S
     held = took <= allowed
-    command = " ".join([words[0], *(word for word in words if word in SHOWN)])
+    shown = " ".join([words[0], *(word for word in words if word in SHOWN)])
     print(
-        f"| {command} | {what} | {limit} | {took:.2f} | {cpu:.2f} | {made.returncode} | "
+        f"| {shown} | {what} | {limit} | {took:.2f} | {cpu:.2f} | {made.returncode} | "
         f"{'yes' if held else 'CPU' if cpu <= allowed else 'no'} |",
         flush=True,
     )

@@ -103,7 +103,7 @@ def patches(network: Network, costs: Costs, count: int, grid: int) -> Patches:
     spans = [(height * i // grid, height * (i + 1) // grid) for i in range(grid)]
     held = sum(network.features[f].size_bytes for f in network.inputs)
     held += network.features[made].size_bytes
-    work, peak = 0.0, 0
+    work, peak = 0.0, 0.0
     for span in spans:
         rows = _needed(network, stage, made, span)
         for across in spans:

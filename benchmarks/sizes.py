@@ -105,7 +105,7 @@ def ours(path: Path, board: str, rows: int | str, limit_s: float) -> dict[str, A
 
 def _taken(path: Path, name: str, settings: Settings) -> dict[str, Any]:
     target = board_of(name)
-    module, _ = opened(path, settings)
+    module = opened(path, settings).module
     found = make(module, "model", target, settings)
     program, stack = found.program, settings.stack_bytes
     with tempfile.TemporaryDirectory() as folder:

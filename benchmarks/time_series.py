@@ -71,8 +71,8 @@ def gated(net: Net) -> int:
     """Blocks of a WaveNet: gates of causal convolutions, sums of all their results."""
     x, skips = _causal(net, net.input(1, 160, 1), 16, 1), []
     for dilation in (1, 2, 4, 8, 16):
-        gates = (net.unary(kind, _causal(net, x, 16, dilation, "")) for kind in GATES)
-        gate = net.mul(*gates)
+        one, other = (net.unary(kind, _causal(net, x, 16, dilation, "")) for kind in GATES)
+        gate = net.mul(one, other)
         skips.append(rows_back(net, net.conv(rows_folded(net, gate), 16, 1)))
         x = net.add(x, skips[-1])
     total = skips[0]

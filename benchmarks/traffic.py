@@ -27,6 +27,7 @@ from tvm_serenity.offchip import (
     traffic_order,
 )
 from tvm_serenity.offchip.figure import bar_of, geometric_mean, plot_reduction
+from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.papers.networks import CELLS
 from tvm_serenity.schedule import Options, schedule
 
@@ -65,7 +66,9 @@ MODELS = (
 
 def cells(jobs: int, plot: str | None) -> None:
     """Figure 11: totals in KiB, and how much less than in the given order."""
-    networks = {name: versions_of(*read_of(spec, {}, True)) for name, spec in CELLS.items()}
+    networks = {
+        name: versions_of(*read_of(spec, ReadOptions(), True)) for name, spec in CELLS.items()
+    }
     rows = run_points(points_of(networks, Sweep(CAPACITIES, ORDERS)), jobs)
     if plot is not None:
         plot_reduction(rows, plot, "belady")
@@ -114,7 +117,7 @@ def orders(_jobs: int) -> None:
     gains: list[float] = []
     gaps: list[float] = []
     for name, spec in _networks():
-        graph = read_of(spec, {}, False)[0]
+        graph = read_of(spec, ReadOptions(), False)[0]
         peak = schedule(graph, options=Options(time_limit_s=20))
         least = peak_bytes(graph, peak.order)
         starts = {"given": range(len(graph.ops)), "serenity": peak.order}
@@ -197,7 +200,8 @@ def _seconds(trace: Trace, capacities: Sequence[int], policy: str) -> float:
     return best
 
 
-TABLES = {"cells": cells, "orders": orders, "speed": speed}
+OTHERS = {"orders": orders, "speed": speed}
+TABLES = ("cells", *OTHERS)
 
 
 def main() -> None:
@@ -211,7 +215,7 @@ def main() -> None:
         if name == "cells":
             cells(arguments.jobs, arguments.plot)
         else:
-            TABLES[name](arguments.jobs)  # type: ignore[call-arg]
+            OTHERS[name](arguments.jobs)
         print(f"\n({name}: {time.perf_counter() - began:.0f} s)\n", flush=True)
 
 

@@ -282,8 +282,8 @@ def cells() -> list[dict[str, Any]]:
             assert made.transfers is not None
             copied = run_of(made, Layout(target)).transferred_bytes or 0
             moved.append(copied + made.transfers.direct_bytes)
+            compulsory = made.transfers.compulsory_bytes
         given, *others = moved
-        compulsory = made.transfers.compulsory_bytes
         times = None if given == compulsory else given / min(others)
         rows.append({"cell": name, "bytes": moved, "times": times})
         figures = " | ".join(f"{value:,}" for value in (compulsory, *moved))

@@ -20,6 +20,7 @@ from firmware_rows import measured
 
 from tvm_serenity import load, schedule
 from tvm_serenity.commands.rows import network_of
+from tvm_serenity.options.model import ReadOptions
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import stream
@@ -52,7 +53,7 @@ def written(folder: str, names: list[str]) -> list[Path]:
 
 def arenas(path: Path, rows: int, limits: Limits) -> str:
     """Return the arenas of a network as cells of a table."""
-    network = network_of(str(path), {}, False)
+    network = network_of(str(path), ReadOptions(), False)
     given = network.features[network.inputs[0]]
     kept, widest = 3 * given.size_bytes, max(f.row_bytes for f in network.features)
     found = stream(network, heights_of(network, rows), limits=limits)

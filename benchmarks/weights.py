@@ -117,8 +117,10 @@ def _built(data: bytes, core: str, weights: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "net.tflite"
         path.write_bytes(data)
-        output, how = Path(folder) / "net", {"weights": weights, "workspace": "grow"}
-        made = firmware_of(path, f"{core}:512K:2M", Settings(output=output, check=False, **how))
+        settings = Settings(
+            output=Path(folder) / "net", check=False, weights=weights, workspace="grow"
+        )
+        made = firmware_of(path, f"{core}:512K:2M", settings)
         found = report(made, on_host=False)
     driven = {kernel.name for kernel in all_kernels() if kernel.driven}
     sources = made.files["net_kernels.c"].decode()
