@@ -131,13 +131,13 @@ def test_an_overlapping_offset_is_found_by_the_check_and_by_the_trace(
         found = assembled(*given)
         return replace(found, program=overlapping(found.program))
 
+    third = built(KWS, "mps2-an386").metadata  # before the fault: later tests share this build
     monkeypatch.setattr(unsplit, "assembled", moved)
     with pytest.raises(CheckError, match="overwritten"):
         build(KWS, "mps2-an386")
     monkeypatch.setattr(driver, "check", lambda _program: None)
     found = report(build(KWS, "mps2-an386", output=tmp_path / "made"))
     assert not found["accepted"]
-    third = built(KWS, "mps2-an386").metadata
     (wrong,) = third["steps"][2]["writes"]
     for where in ("host", "qemu"):
         assert found[where]["first_difference"] == third["tensors"][wrong]["name"]
