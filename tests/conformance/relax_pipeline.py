@@ -33,7 +33,7 @@ KIND = "pipeline"
 APPROXIMATE = re.compile(
     r"R\.(nn\.)?(exp|tanh|sigmoid|erf|silu|gelu|cos|sqrt|softmax|log_softmax|layer_norm|rms_norm|"
     r"divide|mean|batch_norm|group_norm|instance_norm|conv1d|conv2d|conv2d_transpose|matmul|"
-    r"avg_pool2d|adaptive_avg_pool2d|image\.resize2d|sum|prod|cumsum|multiply|square|add)\b"
+    r"avg_pool2d|adaptive_avg_pool2d|image\.resize2d|sum|prod|cumsum|multiply|square|add|variance|std)\b"
 )
 """Operators whose floats a processor's multiply-add, or polynomials, round another way."""
 
