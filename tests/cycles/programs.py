@@ -13,19 +13,7 @@ needs_compiler = pytest.mark.skipif(
     not have("arm-none-eabi-gcc"), reason="arm-none-eabi-gcc is not installed"
 )
 
-BOARD = """
-title = "a test's"
-source = "the test"
-[core]
-name = "{core}"
-fpu = true
-dsp = true
-mve = false
-clock_mhz = 100
-alignment_bytes = 16
-[toolchain]
-gcc = "-mcpu=cortex-m4"
-llvm_triple = "thumbv7em-unknown-none-eabihf"
+MEMORIES = """
 [[regions]]
 name = "flash"
 kind = "flash"
@@ -41,6 +29,25 @@ class = "modelled"
 error_percent = 20
 source = "the test"
 """
+"""Two regions, and the head of a timing model."""
+
+BOARD = (
+    """
+title = "a test's"
+source = "the test"
+[core]
+name = "{core}"
+fpu = true
+dsp = true
+mve = false
+clock_mhz = 100
+alignment_bytes = 16
+[toolchain]
+gcc = "-mcpu=cortex-m4"
+llvm_triple = "thumbv7em-unknown-none-eabihf"
+"""
+    + MEMORIES
+)
 
 FLASH = """
 [[timing.memories]]
@@ -103,32 +110,22 @@ def loop(body: str, count: int) -> str:
     )
 
 
-RISCV_BOARD = """
+RISCV_BOARD = (
+    """
 title = "a test's"
 source = "the test"
 [core]
 name = "{core}"
 clock_mhz = 100
 alignment_bytes = 16
-[[regions]]
-name = "flash"
-kind = "flash"
-address = 0x08000000
-size_bytes = 65536
-[[regions]]
-name = "sram"
-kind = "sram"
-address = 0x20000000
-size_bytes = 65536
-[timing]
-class = "modelled"
-error_percent = 20
-source = "the test"
-[[timing.memories]]
+"""
+    + MEMORIES
+    + """[[timing.memories]]
 region = "flash"
 wait_states = [[200, 0]]
 source = "the test"
 """
+)
 
 
 def riscv_board(folder: Path, core: str) -> Board:

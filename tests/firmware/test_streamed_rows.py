@@ -9,20 +9,16 @@ from typing import Any
 import pytest
 
 from tests.cases import only_exhaustive
-from tests.cli.run import answer
 from tests.firmware.projects import needs_board, needs_host
+from tests.firmware.test_transfers import Fault, assert_caught, checked_and_run, run_in_qemu
 from tests.firmware.test_transfers import made as project_of
-from tvm_serenity.boards import board
 from tvm_serenity.errors import CheckError, FitError, SerenityError, WrongResultError
 from tvm_serenity.firmware.board import image
 from tvm_serenity.firmware.board.latency import latency
 from tvm_serenity.firmware.building import build
-from tvm_serenity.firmware.check.verify import run_host, run_qemu
-from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.firmware.compile import streamed_rows
 from tvm_serenity.firmware.place import bands
 from tvm_serenity.firmware.place.bands import PlacedBands
-from tvm_serenity.firmware.place.memory_map import fast_and_slow
 from tvm_serenity.firmware.program import Place
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.select import memories
@@ -61,35 +57,16 @@ def test_a_build_writes_a_certificate_that_check_replays(
 ) -> None:
     project = made(monkeypatch, external_arena=True, rows=2)
     found = project.facts["transfers"]
-    for name, data in project.files.items():
-        (tmp_path / name).write_bytes(data)
-    graph, plan = tmp_path / "net_graph.txt", tmp_path / "net_transfers.json"
-    checked = answer("check", graph, plan)
+    checked = checked_and_run(project, tmp_path)
     assert checked["read_bytes"] + checked["write_bytes"] == found["total_bytes"]
     assert checked["direct_bytes"] == found["direct_bytes"]
-    run = run_host(
-        Project(tmp_path, project.metadata, project.reference),
-        project.reference_inputs(),
-        traced=False,
-    )
-    assert run.transferred_bytes == found["copied_bytes"]
-    assert run.outputs == (project.reference["output0"].tobytes(),)
 
 
 @needs_board
 @pytest.mark.parametrize("name", ["mps2-an386", "mps3-an547"])
 def test_both_memories_of_a_board_in_qemu(name: str, monkeypatch: Patch, tmp_path: Path) -> None:
     project = made(monkeypatch, tmp_path / "made", board=name)
-    fast, slow = fast_and_slow(board(name))
-    assert project.metadata["arena_bytes"].keys() == {fast.region.name, slow.region.name}
-    found = report(project, inputs=1)
-    assert (found["identical"], found["accepted"]) == (True, True)
-    assert found["qemu"]["transferred_bytes"] == project.facts["transfers"]["copied_bytes"]
-    wrong = Project(
-        project.directory, {**project.metadata, "transferred_bytes": 1}, project.reference
-    )
-    assert not report(wrong, on_qemu=False)["accepted"]
-    assert run_qemu(wrong, project.reference_inputs(), traced=False).transferred_bytes != 1
+    run_in_qemu(project, name)
 
 
 @needs_board
@@ -159,10 +136,6 @@ def test_networks_that_are_drawn(seed: int, monkeypatch: Patch) -> None:
         assert project.facts["check"]["tensors"] == len(project.metadata["steps"])
         assert before is None or found["total_bytes"] >= before
         before = found["total_bytes"]
-
-
-# A fault takes what is patched, and patches it.
-Fault = Callable[[Patch], None]
 
 
 def in_places(change: Callable[[PlacedBands], PlacedBands]) -> Fault:
@@ -259,11 +232,7 @@ FAULTS: dict[str, tuple[Fault, type[SerenityError], str]] = {
 @needs_host
 @pytest.mark.parametrize("name", FAULTS)
 def test_build_catches_a_seeded_fault(name: str, monkeypatch: Patch) -> None:
-    seed, error, said = FAULTS[name]
-    seed(monkeypatch)
-    with pytest.raises(error) as raised:
-        made(monkeypatch)
-    assert said in str(raised.value)
+    assert_caught(monkeypatch, FAULTS[name], made)
 
 
 def test_the_certificate_names_what_is_wrong(monkeypatch: Patch, tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.offchip.transfers import Compute, Copy, Discard, transfer_plan
 
 Patch = pytest.MonkeyPatch
+# A fault takes what is patched, and patches it.
+Fault = Callable[[Patch], None]
 TIGHT = 1152
 """Fast memory of ``skips`` in which two tensors are evicted and read again."""
 
@@ -68,6 +70,45 @@ def made(monkeypatch: Patch, where: Path | None = None, **options: Any) -> Proje
     return build(skips(), settings.pop("board", "mps2-an386"), Settings(**settings))
 
 
+def checked_and_run(project: Project, folder: Path) -> dict[str, Any]:
+    """Run a project on this machine: bytes as planned; return what ``check`` says of its plan."""
+    for name, data in project.files.items():
+        (folder / name).write_bytes(data)
+    written = Project(folder, project.metadata, project.reference)
+    run = run_host(written, project.reference_inputs(), traced=False)
+    assert run.transferred_bytes == project.facts["transfers"]["copied_bytes"]
+    assert run.outputs == (project.reference["output0"].tobytes(),)
+    found: dict[str, Any] = answer("check", folder / "net_graph.txt", folder / "net_transfers.json")
+    return found
+
+
+def run_in_qemu(project: Project, name: str) -> None:
+    """Run a project in both memories of a board: bytes as planned, other bytes are noticed."""
+    fast, slow = fast_and_slow(board(name))
+    assert project.metadata["arena_bytes"].keys() == {fast.region.name, slow.region.name}
+    found = report(project, inputs=1)
+    assert (found["identical"], found["accepted"]) == (True, True)
+    assert found["qemu"]["transferred_bytes"] == project.facts["transfers"]["copied_bytes"]
+    wrong = Project(
+        project.directory, {**project.metadata, "transferred_bytes": 1}, project.reference
+    )
+    assert not report(wrong, on_qemu=False)["accepted"]
+    assert run_qemu(wrong, project.reference_inputs(), traced=False).transferred_bytes != 1
+
+
+def assert_caught(
+    monkeypatch: Patch,
+    fault: tuple[Fault, type[SerenityError], str],
+    build_again: Callable[[Patch], Project],
+) -> None:
+    """Seed a fault: the build raises the error, which says so."""
+    seed, error, said = fault
+    seed(monkeypatch)
+    with pytest.raises(error) as raised:
+        build_again(monkeypatch)
+    assert said in str(raised.value)
+
+
 @needs_host
 @pytest.mark.parametrize(
     "options",
@@ -87,23 +128,22 @@ def test_executed_bytes_are_those_of_the_plan(
     assert project.metadata["transferred_bytes"] == found["copied_bytes"]
     assert found["copied_bytes"] + found["direct_bytes"] == found["total_bytes"]
     assert min(found["copied_bytes"], found["direct_bytes"]) > 0
-    for name, data in project.files.items():
-        (tmp_path / name).write_bytes(data)
-    graph, plan = tmp_path / "net_graph.txt", tmp_path / "net_transfers.json"
+    checked = checked_and_run(project, tmp_path)
     (row,) = answer(
-        *("offchip", graph, "--block", "tensor", "--memory", "scratchpad", "--align", 16),
+        *(
+            "offchip",
+            tmp_path / "net_graph.txt",
+            "--block",
+            "tensor",
+            "--memory",
+            "scratchpad",
+            "--align",
+            16,
+        ),
         *("--orders", "given", "--capacities", TIGHT, "--policy", "direct"),
     )
     assert row["total_bytes"] == found["total_bytes"]
-    checked = answer("check", graph, plan)
     assert checked["read_bytes"] + checked["write_bytes"] == found["total_bytes"]
-    run = run_host(
-        Project(tmp_path, project.metadata, project.reference),
-        project.reference_inputs(),
-        traced=False,
-    )
-    assert run.transferred_bytes == found["copied_bytes"]
-    assert run.outputs == (project.reference["output0"].tobytes(),)
 
 
 @needs_host
@@ -171,21 +211,13 @@ def test_states_views_and_outputs_that_are_read(
 @pytest.mark.parametrize("name", ["mps2-an386", "mps3-an547"])
 def test_both_memories_of_a_board_in_qemu(name: str, monkeypatch: Patch, tmp_path: Path) -> None:
     project = made(monkeypatch, tmp_path / "made", board=name, fast_memory_bytes=1216)
+    run_in_qemu(project, name)
     fast, slow = fast_and_slow(board(name))
-    assert project.metadata["arena_bytes"].keys() == {fast.region.name, slow.region.name}
-    found = report(project, inputs=1)
-    assert (found["identical"], found["accepted"]) == (True, True)
-    assert found["qemu"]["transferred_bytes"] == project.facts["transfers"]["copied_bytes"]
     elf = (project.folder / "build" / "firmware.map").read_text()
     placed = [line.split() for line in elf.splitlines() if line.startswith(".arena_")]
     starts = {words[0]: int(words[1], 16) for words in placed if len(words) > 2}
     for one in (fast.region, slow.region):
         assert one.address <= starts[f".arena_{one.name}"] < one.address + one.size_bytes
-    wrong = Project(
-        project.directory, {**project.metadata, "transferred_bytes": 1}, project.reference
-    )
-    assert not report(wrong, on_qemu=False)["accepted"]
-    assert run_qemu(wrong, project.reference_inputs(), traced=False).transferred_bytes != 1
 
 
 @needs_board
@@ -198,10 +230,6 @@ def test_transfers_have_a_row_of_the_latency(monkeypatch: Patch, tmp_path: Path)
     assert (copies.name, copies.calls) == ("transfers", model.count(" net_start("))
     assert copies.cycles[0] > 0
     assert len(operators) == len(project.metadata["steps"])
-
-
-# A fault takes what is patched, and patches it.
-Fault = Callable[[Patch], None]
 
 
 def in_port(method: str, change: Callable[[list[str]], list[str]]) -> Fault:
@@ -288,11 +316,7 @@ FAULTS: dict[str, tuple[Fault, type[SerenityError], str]] = {
 @needs_host
 @pytest.mark.parametrize("name", FAULTS)
 def test_build_catches_a_seeded_fault(name: str, monkeypatch: Patch) -> None:
-    seed, error, said = FAULTS[name]
-    seed(monkeypatch)
-    with pytest.raises(error) as raised:
-        made(monkeypatch)
-    assert said in str(raised.value)
+    assert_caught(monkeypatch, FAULTS[name], made)
 
 
 MAIN = """
