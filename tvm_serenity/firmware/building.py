@@ -10,8 +10,7 @@ import hashlib
 import json
 import shlex
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -37,8 +36,8 @@ from tvm_serenity.firmware.emit.project import (
     check_target,
     metadata,
     metadata_json,
+    output_folder,
     project,
-    replaced,
     write_files,
 )
 from tvm_serenity.firmware.formats import check_taken, files
@@ -125,7 +124,7 @@ def finished(made: "Compiled", board: Board, settings: Settings, origin: Origin)
     from tvm_serenity.firmware.compile.driver import checked
 
     checked(made)
-    with _folder(settings) as folder:
+    with output_folder(settings.output, settings.force) as folder:
         return _Work(made, board, settings, origin).done(folder)
 
 
@@ -139,17 +138,6 @@ def _digest(file: str | None) -> str | None:
 def _stem(file: str) -> str:
     """Return the name of a model's file, or of a built-in network without its parameters."""
     return Path(file.removeprefix(ZOO).partition("?")[0]).stem
-
-
-@contextmanager
-def _folder(settings: Settings) -> Iterator[Path]:
-    """Yield an empty folder that becomes ``settings.output`` if there is no error."""
-    if settings.output is not None:
-        with replaced(Path(settings.output), settings.force) as folder:
-            yield folder
-        return
-    with tempfile.TemporaryDirectory(prefix="serenity.") as made:
-        yield Path(made)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@
 The state comes in as a parameter of ``main`` and goes out as a result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,14 +29,15 @@ _RANK, _ACTIVATION, _ASYMMETRIC = range(3)
 _RELU = 1
 
 
+Spec = TypeVar("Spec", Dense, FilterSum)
+"""A dense layer if all units read the same inputs, else sums of each unit's own."""
+
+
 @dataclass(frozen=True, eq=False)
-class Weighting:
-    """Weighted sums; ``weights`` has shape (units, inputs).
+class Weighting(Generic[Spec]):
+    """Weighted sums; ``weights`` has shape (units, inputs)."""
 
-    ``spec``: a dense layer if all units read the same inputs, else sums of each unit's own.
-    """
-
-    spec: Dense | FilterSum
+    spec: Spec
     weights: Array
     bias: npt.NDArray[np.int32]
 
@@ -47,8 +49,8 @@ class Svdf:
     batch: int
     filters: int
     memory: int
-    newest: Weighting
-    units: Weighting
+    newest: Weighting[Dense]
+    units: Weighting[FilterSum]
 
 
 def _read(scene: Scene) -> Svdf:
@@ -66,13 +68,16 @@ def _read(scene: Scene) -> Svdf:
     # TFLM limits the value before it adds the zero point, and lets the sum wrap around.
     kept = (least + state.zero, most + state.zero) if state.dtype == "int8" else (least, most)
     no_bias = np.zeros(filters, np.int64)
-    return Svdf(
-        batch,
-        filters,
-        memory,
-        _newest(batch, *_scaled(scene, source, feature, state, kept, no_bias)),
-        _of_states(batch, *_scaled(scene, state, (spread, time[1]), result, limits, bias)),
-    )
+
+    def dense(units: int, inputs: int, dtypes: tuple[str, str], finish: Requantise) -> Dense:
+        return Dense(batch, inputs, units, *dtypes, 0, finish)
+
+    def sums(units: int, inputs: int, dtypes: tuple[str, str], finish: Requantise) -> FilterSum:
+        return FilterSum(batch, units, inputs, *dtypes, finish)
+
+    newest = _weighting(scene, source, feature, state, kept, no_bias, dense)
+    of_states = _weighting(scene, state, (spread, time[1]), result, limits, bias, sums)
+    return Svdf(batch, filters, memory, newest, of_states)
 
 
 def _rank(scene: Scene) -> int:
@@ -82,35 +87,22 @@ def _rank(scene: Scene) -> int:
     return rank
 
 
-def _scaled(
+def _weighting(
     scene: Scene,
     source: Stored,
     weights: tuple[Array, float],
     result: Stored,
     limits: tuple[int, int],
     bias: npt.NDArray[np.int64],
-) -> tuple[str, Array, npt.NDArray[np.int32], Requantise]:
-    """Return the type of the inputs, the weights, the bias of all sums, and the rounding."""
+    spec: Callable[[int, int, tuple[str, str], Requantise], Spec],
+) -> Weighting[Spec]:
+    """Return weighted sums; ``spec``: a function of units, inputs, types and rounding."""
     data, scale = np.ascontiguousarray(weights[0]), weights[1]
     m = multiplier(source.scale * scale / result.scale)
     finish = Requantise(m, result.zero, *limits, result.dtype, scene.rounding)
-    return source.dtype, data, narrow(bias + folded(source, data, 1)), finish
-
-
-def _newest(
-    batch: int, dtype: str, data: Array, bias: npt.NDArray[np.int32], finish: Requantise
-) -> Weighting:
     units, inputs = data.shape
-    spec = Dense(batch, inputs, units, dtype, str(data.dtype), 0, finish)
-    return Weighting(spec, data, bias)
-
-
-def _of_states(
-    batch: int, dtype: str, data: Array, bias: npt.NDArray[np.int32], finish: Requantise
-) -> Weighting:
-    units, inputs = data.shape
-    spec = FilterSum(batch, units, inputs, dtype, str(data.dtype), finish)
-    return Weighting(spec, data, bias)
+    made = spec(units, inputs, (source.dtype, str(data.dtype)), finish)
+    return Weighting(made, data, narrow(bias + folded(source, data, 1)))
 
 
 def _compute(op: Svdf, values: Sequence[Expr], calls: Calls) -> Expr:
@@ -118,8 +110,6 @@ def _compute(op: Svdf, values: Sequence[Expr], calls: Calls) -> Expr:
     from tvm_serenity.kernels.svdf import filters
 
     batch, read, states = op.batch, op.newest.spec, op.units.spec
-    assert isinstance(read, Dense)
-    assert isinstance(states, FilterSum)
     given = calls.apply("reshape", values[_SOURCE], (batch, read.inputs))
     spread = np.ascontiguousarray(op.newest.weights.T)
     made = calls.kernel("q_dense", dense(read), given, spread, op.newest.bias)
@@ -149,7 +139,7 @@ def _reference(op: Svdf, *arrays: Array) -> tuple[Array, Array]:
     return result, state.reshape(op.batch, -1)
 
 
-def _summed(op: Weighting, values: Array) -> Array:
+def _summed(op: Weighting[Spec], values: Array) -> Array:
     total = (values.astype(np.int64) * op.weights.astype(np.int64)).sum(-1)
     return requantised(total + op.bias, op.spec.requantise)
 

@@ -5,6 +5,7 @@ read here. Compressed instructions have the names of what they expand to.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tvm_serenity.cycles.families.record import (
@@ -69,11 +70,15 @@ def _computed(name: str, rd: int, *read: int) -> InstructionShape:
     return InstructionShape(names=(name,), written=_mask(rd), read=_mask(*read))
 
 
+def _place(register: int) -> int:
+    return _number(register) if register else NO_REGISTER
+
+
 def _divided(name: str, rd: int, first: int, second: int) -> InstructionShape:
     return InstructionShape(
         names=(name,),
-        base=_number(first) if first else NO_REGISTER,
-        index=_number(second) if second else NO_REGISTER,
+        base=_place(first),
+        index=_place(second),
         written=_mask(rd),
         read=_mask(first, second),
         flags=DIVIDES | (0 if name.endswith("u") else SIGNED),
@@ -83,7 +88,7 @@ def _divided(name: str, rd: int, first: int, second: int) -> InstructionShape:
 def _loaded(name: str, rd: int, base: int, displacement: int) -> InstructionShape:
     return InstructionShape(
         names=(name,),
-        base=_number(base) if base else NO_REGISTER,
+        base=_place(base),
         width=WIDTHS[name[1]],
         displacement=displacement,
         written=_mask(rd),
@@ -92,15 +97,8 @@ def _loaded(name: str, rd: int, base: int, displacement: int) -> InstructionShap
 
 
 def _stored(name: str, data: int, base: int, displacement: int) -> InstructionShape:
-    return InstructionShape(
-        names=(name,),
-        base=_number(base) if base else NO_REGISTER,
-        width=WIDTHS[name[1]],
-        displacement=displacement,
-        address=_mask(base),
-        read=_mask(data),
-        flags=STORES,
-    )
+    loaded = _loaded(name, 0, base, displacement)
+    return replace(loaded, read=_mask(data), flags=STORES)
 
 
 def _shape(code: bytes, _address: int) -> InstructionShape | None:
@@ -157,7 +155,7 @@ def _atomic(kind: int, rd: int, base: int, data: int) -> InstructionShape | None
         return None
     return InstructionShape(
         names=(ATOMIC[kind],),
-        base=_number(base) if base else NO_REGISTER,
+        base=_place(base),
         width=4,
         written=_mask(rd),
         address=_mask(base),

@@ -40,9 +40,9 @@ class Compiled:
     """A network compiled for a board, unsplit or in bands of rows.
 
     ``lowered``: the module with TVM's own kernels, without our schedules, in the given order;
-    ``region``: its graph. ``sources``: the operators of each step of the program that
-    computes. ``tensors``: the
-    tensor of the region for each tensor of the program, None for sums, which only the program has.
+    ``region``: its graph. ``sources``: the operators of each step of the program that computes.
+    ``tensors``: the tensor of the region for each tensor of the program, None for sums, which only
+    the program has.
     ``compiled_here``: the TIR of kernels that LLVM compiled for the board. ``chosen``: the bands,
     if it runs by rows. ``choices``: the kernel of each operator, with the reason. ``tried``: the
     strategies that were tried until one fits, if the plain network does not fit.

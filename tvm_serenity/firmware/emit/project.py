@@ -190,6 +190,17 @@ def replaced(target: Path, force: bool) -> Iterator[Path]:
                 old.rename(target)
 
 
+@contextmanager
+def output_folder(output: str | Path | None, force: bool) -> Iterator[Path]:
+    """Yield an empty folder that becomes ``output``, if that is given and there is no error."""
+    if output is not None:
+        with replaced(Path(output), force) as folder:
+            yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="serenity.") as made:
+        yield Path(made)
+
+
 def check_target(target: Path, force: bool) -> None:
     """Raise :class:`InputError` if a project may not be written to ``target``."""
     if target.exists() and not target.is_dir():

@@ -34,8 +34,12 @@ class KernelOptions:
     @property
     def text(self) -> str:
         """The options as text, each after a comma."""
-        words = {"rounded once": self.once, "gathered": self.gathered, "in a ring": self.ring}
-        words["coded weights"] = self.coded
+        words = {
+            "rounded once": self.once,
+            "gathered": self.gathered,
+            "in a ring": self.ring,
+            "coded weights": self.coded,
+        }
         return "".join(f", {word}" for word, used in words.items() if used)
 
 

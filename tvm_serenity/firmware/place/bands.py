@@ -98,12 +98,11 @@ class PlacedBands:
     homes: Mapping[int, int]
 
 
-def in_two_memories(streaming: Streaming, fast: str, slow: str, alignment: int) -> "PlacedBands":
+def in_two_memories(streaming: Streaming, fast: str, slow: str, alignment: int) -> PlacedBands:
     """Return the bands in the arena of ``fast``, and the features in slow memory.
 
-    A feature in slow memory has its
-    bytes from the first op that touches it to the last one; inputs from the start, outputs to the
-    end.
+    A feature in slow memory has its bytes from the first op that touches it to the last one; inputs
+    from the start, outputs to the end.
     """
     banded = streaming.banded
     network, order = banded.network, streaming.schedule.order

@@ -7,8 +7,7 @@ bit by bit, and the counted reads and writes the simulated ones.
 """
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -38,8 +37,8 @@ from tvm_serenity.firmware.emit.project import (
     Layout,
     metadata,
     metadata_json,
+    output_folder,
     project,
-    replaced,
     write_files,
 )
 from tvm_serenity.firmware.emit.trial import TRIAL, trial_source
@@ -94,19 +93,8 @@ def build(net: FFNN, order: ArrayLike, board: Board | str, settings: SparseSetti
     """
     target = board if isinstance(board, Board) else known_board(board)
     check_compiler(target)
-    with _folder(settings) as folder:
+    with output_folder(settings.output, settings.force) as folder:
         return _SparseWork(net, order, target, settings).done(folder)
-
-
-@contextmanager
-def _folder(settings: SparseSettings) -> Iterator[Path]:
-    """Yield an empty folder that becomes ``settings.output`` if there is no error."""
-    if settings.output is not None:
-        with replaced(Path(settings.output), settings.force) as folder:
-            yield folder
-        return
-    with tempfile.TemporaryDirectory(prefix="serenity.") as made:
-        yield Path(made)
 
 
 class _SparseWork:
