@@ -51,6 +51,7 @@ def sliding(model: str, options: RowsOptions, tell: Progress) -> SlidingResult:
     if options.causal is not None:
         before, opened = _causal(model, options.causal)
     from tvm_serenity.relax.attributes import first_values
+    from tvm_serenity.relax.copied_results import with_states_apart
     from tvm_serenity.relax.pipeline import Steps, prepared
     from tvm_serenity.relax.rows_read import read_rows
     from tvm_serenity.relax.rows_reads import operations, row_reads
@@ -63,7 +64,7 @@ def sliding(model: str, options: RowsOptions, tell: Progress) -> SlidingResult:
     module, ram = opened.module(), options.ram_bytes
     first = first_values(module["main"])
     ready = prepared(module, Steps(layout="last"), "llvm")
-    rows = read_rows(ready.plain, model, complete=False)
+    rows = read_rows(with_states_apart(ready.plain), model, complete=False)
     reads = row_reads(rows)
     with within(options.time_limit_s), tell(f"a step of {model}") as line:
         limits, counts = Limits.within(options.time_limit_s, line), operations(rows)

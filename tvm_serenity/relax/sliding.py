@@ -15,6 +15,8 @@ from tvm import relax
 
 from tvm_serenity import compat, tvm_targets
 from tvm_serenity.relax.attributes import first_values
+from tvm_serenity.relax.copied_results import with_states_apart
+from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.rows import Emitter
 from tvm_serenity.relax.rows_read import RowModule, read_rows
 from tvm_serenity.relax.rows_reads import row_reads
@@ -70,7 +72,7 @@ def in_steps(
     """
     target = tvm_targets.current() if target is None else tvm.target.Target(target)
     states = first_values(mod["main"])
-    rows = read_rows(mod, "main", target, complete=False)
+    rows = read_rows(with_states_apart(lowered(mod, target)), "main", target, complete=False)
     reads = row_reads(rows)
     found = sliding_step(moved_window(rows.network, step, reads, len(states)).steady(), limits)
     check_windows(found, reads)

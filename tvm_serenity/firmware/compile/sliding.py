@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tvm_serenity.errors import InputError
 from tvm_serenity.firmware.compile.banded_program import BandedMaker
 from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.compile.driver import NetworkCompiler
@@ -45,12 +44,6 @@ def in_steps(maker: NetworkCompiler) -> Compiled:
     placed, placement = _placement(found, room)
     network, best = kernels.network, found.streaming
     known = interface(maker.module).of_tensors(network.inputs, kernels.rows.results)
-    for f, made in found.steady.states:
-        if known[made].name != f"{known[f].name}_next":
-            name = known[made].name
-            raise InputError(
-                f"{name}: is an output and a state; --sliding needs states that are not outputs"
-            )
     given = {window.source: known[network.inputs[0]]}
 
     def program(taken: RowKernels, placement: BandPlacement) -> Program:

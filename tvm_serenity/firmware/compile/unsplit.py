@@ -27,7 +27,7 @@ from tvm_serenity.memory import LiveRange, peak_bytes
 from tvm_serenity.plan import PlanOptions, plan
 from tvm_serenity.plan.joint import Joint, place_order, schedule_for_arena
 from tvm_serenity.relax.attributes import first_values
-from tvm_serenity.relax.copied_results import with_copied_constants
+from tvm_serenity.relax.copied_results import with_copied_constants, with_states_apart
 from tvm_serenity.relax.pipeline import Prepared, Steps, prepared
 from tvm_serenity.relax.read import BoundGraph, read_function
 from tvm_serenity.relax.states_in_place import states_in_place
@@ -54,7 +54,7 @@ def kernels_of(module: tvm.IRModule, settings: Settings) -> Prepared:
     ready = prepared(module, steps, "llvm")
     plain = with_copied_constants(ready.plain)
     if settings.sliding is not None:  # the states stay in the arena
-        plain = states_in_place(plain)
+        plain = with_states_apart(states_in_place(plain))
     return replace(ready, plain=plain)
 
 
