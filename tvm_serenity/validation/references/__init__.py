@@ -7,7 +7,8 @@
 
 A reference runtime may abort, hang or corrupt its memory on a model. It runs in a child process
 with a time limit; if the process dies, :class:`ReferenceRuntimeError` says how it ended. The next
-``open`` starts a new process. :func:`consulted` asks TFLM if LiteRT dies. A runtime is one file
+``open`` starts a new process: a fork of a server that has imported the runtime's library, and that
+runs no model. :func:`consulted` asks TFLM if LiteRT dies. A runtime is one file
 here (a class with ``signature``, ``run`` and ``step``) and one line in ``worker.RUNTIMES``.
 """
 

@@ -1,13 +1,16 @@
 """The parent process of a reference runtime: starts it, sends requests, reports how it ended."""
 
+import atexit
 import os
 import pickle
 import select
 import signal
+import socket
 import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -18,7 +21,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 from tvm_serenity.errors import MissingPartError, SerenityError
 from tvm_serenity.validation.references.values import Array, Fill, filled
-from tvm_serenity.validation.references.worker import send
+from tvm_serenity.validation.references.worker import REPLY, send
 
 T = TypeVar("T")
 LIMIT_S = 60.0
@@ -69,6 +72,102 @@ class Answer:
     tensors: Mapping[int, Array]
 
 
+@dataclass(frozen=True)
+class _Child:
+    """A process that answers requests on ``requests``, a socket."""
+
+    server: "_Server"
+    number: int
+    requests: socket.socket
+
+    def kill(self) -> None:
+        """End the process."""
+        with suppress(ProcessLookupError):
+            os.kill(self.number, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """Return the exit status of the process, or minus the number of the signal it died of."""
+        return self.server.asked(str(self.number), (), None)
+
+
+class _Server:
+    """The process whose forks are the children: ``worker.main``. It starts with the first child."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    def child(self, runtime: str, printed: BinaryIO, limit_s: float) -> _Child:
+        """Start a child for ``runtime`` that prints to ``printed``, in the current folder."""
+        ours, theirs = socket.socketpair()
+        folder = os.open(".", os.O_RDONLY)
+        try:
+            files = (theirs.fileno(), folder, printed.fileno())
+            return _Child(self, self.asked(runtime, files, limit_s), ours)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+            os.close(folder)
+
+    def asked(self, request: str, files: Sequence[int], limit_s: float | None) -> int:
+        """Return the reply to a request; raise EOFError or TimeoutError, and end, without one."""
+        with self._lock:
+            if self._process is not None and self._process.poll() is not None:
+                self.end()
+            control = self._control or self._start()
+            control.settimeout(limit_s)
+            try:
+                socket.send_fds(control, [request.encode()], files)
+                reply = control.recv(REPLY.size, socket.MSG_WAITALL)
+                if len(reply) < REPLY.size:
+                    raise EOFError
+            except ConnectionError:
+                self.end()
+                raise EOFError from None
+            except BaseException:  # Ctrl-C: a late reply must not answer the next request
+                self.end()
+                raise
+            number: int = REPLY.unpack(reply)[0]
+            return number
+
+    def end(self) -> None:
+        """End the process; children end when their sockets are closed."""
+        process, self._process = self._process, None
+        control, self._control = self._control, None
+        if process is not None and control is not None:
+            process.kill()
+            process.wait()
+            control.close()
+
+    def _start(self) -> socket.socket:
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-m", "tvm_serenity.validation.references.worker"],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONHASHSEED": "0"},
+            )
+        return self._control
+
+
+_SERVERS: dict[int, _Server] = {}
+"""By process: a fork of this process starts a server of its own."""
+
+
+def _server() -> _Server:
+    return _SERVERS.setdefault(os.getpid(), _Server())
+
+
+@atexit.register
+def _end_server() -> None:
+    _server().end()
+
+
 class ReferenceRuntime:
     """A child process that runs one model after another; a context manager.
 
@@ -80,7 +179,7 @@ class ReferenceRuntime:
         self.runtime = ""
         self.entries: tuple[ReferenceTensor, ...] = ()
         self.results: tuple[ReferenceTensor, ...] = ()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: _Child | None = None
         self._printed: BinaryIO | None = None
 
     def __enter__(self) -> "ReferenceRuntime":
@@ -131,20 +230,20 @@ class ReferenceRuntime:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
-            process.wait()
-            for stream in (process.stdin, process.stdout, self._printed):
-                if stream is not None:
-                    with suppress(BrokenPipeError):  # buffered requests of a dead process
-                        stream.close()
+            with suppress(EOFError):  # the server has ended
+                process.wait()
+            process.requests.close()
+        if self._printed is not None:
+            self._printed.close()
 
     def _ask(self, request: tuple[Any, ...]) -> Any:
-        process = self._process or self._start()
-        assert process.stdin is not None
         try:
-            send(cast(BinaryIO, process.stdin), request)
-            status, value = self._reply(process)
-        except (BrokenPipeError, EOFError):
-            raise ReferenceRuntimeDied(f"{self._name}: {self._death(process)}") from None
+            process = self._process or self._start()
+            with process.requests.makefile("wb") as stream:
+                send(cast(BinaryIO, stream), request)
+            status, value = self._reply(process.requests.fileno())
+        except (ConnectionError, EOFError):
+            raise ReferenceRuntimeDied(f"{self._name}: {self._death()}") from None
         except TimeoutError:
             self.close()
             raise ReferenceRuntimeError(
@@ -164,21 +263,13 @@ class ReferenceRuntime:
     def _name(self) -> str:
         return _PACKAGES[self.runtime][0]
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> _Child:
         self._printed = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  (closed with the process)
-        self._process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "tvm_serenity.validation.references.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._printed,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONHASHSEED": "0"},
-        )
+        self._process = _server().child(self.runtime, self._printed, self.limit_s)
         return self._process
 
-    def _reply(self, process: subprocess.Popen[bytes]) -> Any:
-        assert process.stdout is not None
+    def _reply(self, file: int) -> Any:
         until = time.monotonic() + self.limit_s
-        file = process.stdout.fileno()
 
         def read(size: int) -> bytes:
             parts = bytearray()
@@ -195,8 +286,11 @@ class ReferenceRuntime:
         (size,) = struct.unpack("<Q", read(8))
         return pickle.loads(read(size))
 
-    def _death(self, process: subprocess.Popen[bytes]) -> str:
-        status = process.wait()
+    def _death(self) -> str:
+        try:
+            status = None if self._process is None else self._process.wait()
+        except EOFError:
+            status = None
         said = ""
         if self._printed is not None:
             self._printed.seek(0)
@@ -205,6 +299,8 @@ class ReferenceRuntime:
                 (f" ({' '.join(x.split())[:200]})" for x in reversed(lines) if x.strip()), ""
             )
         self.close()
+        if status is None:
+            return f"its server ended{said}"
         if status < 0:
             try:
                 name = signal.Signals(-status).name
