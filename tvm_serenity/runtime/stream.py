@@ -14,7 +14,7 @@ from tvm_serenity.relax.pipeline import Planning, pipeline_of
 from tvm_serenity.relax.sliding import SlidingModule
 from tvm_serenity.runtime.vm import compare
 from tvm_serenity.sliding.steady import WINDOWS
-from tvm_serenity.validation.network_inputs import random_inputs
+from tvm_serenity.validation.network_inputs import inputs_of_seeds
 
 Array = np.ndarray[Any, Any]
 
@@ -69,9 +69,9 @@ def run_windows(made: SlidingModule, seed: int = 0, count: int = WINDOWS) -> Win
 def _stream(made: SlidingModule, rows: int, seed: int) -> Array:
     """Return seeded rows, drawn as the network's input is."""
     steady, drawn = made.found.steady, list[Array]()
-    height = steady.network.rows(steady.source)
+    height, inputs = steady.network.rows(steady.source), inputs_of_seeds(made.read.lowered)
     while len(drawn) * height < rows:
-        first, *_ = random_inputs(made.read.lowered, seed + len(drawn))
+        first, *_ = inputs(seed + len(drawn))
         drawn.append(first.reshape(height, -1))
     return np.ascontiguousarray(np.concatenate(drawn)[:rows])
 

@@ -1,6 +1,7 @@
 """Seeded inputs of a Relax network: indices stay in range, states have their initial values."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,16 @@ def random_inputs(
 
     Floats are standard normal; integers cover their type, or the range they may index.
     """
+    return inputs_of_seeds(module, function)(seed)
+
+
+def inputs_of_seeds(
+    module: tvm.IRModule, function: str = "main"
+) -> Callable[[int], list[np.ndarray[Any, Any]]]:
+    """Return a function of the seed that is :func:`random_inputs` and derives the ranges once."""
     parameters = parameters_of(module[function])
     known = [(shape, dtype) for _, shape, dtype in parameters]
-    return drawn_inputs(known, allowed_inputs(module, function), seed)
+    return partial(drawn_inputs, known, allowed_inputs(module, function))
 
 
 def allowed_inputs(module: tvm.IRModule, function: str = "main") -> dict[int, Range]:

@@ -24,7 +24,7 @@ from tvm_serenity.firmware.compile.compiled import Compiled
 from tvm_serenity.firmware.program import Array, Program
 from tvm_serenity.firmware.trace import expected, expected_windows, written
 from tvm_serenity.relax.read import BoundGraph
-from tvm_serenity.validation.network_inputs import allowed_inputs, random_inputs
+from tvm_serenity.validation.network_inputs import allowed_inputs, inputs_of_seeds, random_inputs
 from tvm_serenity.validation.references import ReferenceRuntime
 
 SEED = 0
@@ -144,9 +144,9 @@ def stream_of(made: Compiled, seed: int) -> tuple[Array, list[Array]]:
     assert program.moving is not None
     assert program.fed is not None
     height, step = program.fed.rows, program.moving.step
-    parts: list[Array] = []
+    parts, inputs = list[Array](), inputs_of_seeds(made.lowered)
     while len(parts) * height < program.rows_fed:
-        drawn, *_ = random_inputs(made.lowered, seed + len(parts))
+        drawn, *_ = inputs(seed + len(parts))
         parts.append(drawn.reshape(height, -1))
     stream = np.concatenate(parts)[: program.rows_fed]
     first = program.moving.steps_to_fill * step - height
