@@ -12,8 +12,8 @@ from tests.conformance.child import Child
 from tests.conformance.onnx_nodes import check, modules
 from tests.conformance.verdict import EQUAL, Verdict
 
-MODULES = scaled(50, 200)
-LEAST_EQUAL = scaled(30, 115)
+MODULES = scaled(32, 200)
+LEAST_EQUAL = scaled(18, 115)
 """Of one case a module; the others are refused by name."""
 
 

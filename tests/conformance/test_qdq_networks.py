@@ -20,7 +20,7 @@ from tests.quantize.qdq import Q, Region, joined
 from tvm_serenity.frontends import _onnx_nibbles, _onnx_prepare
 from tvm_serenity.kernels import arithmetic
 
-RANDOM = scaled(12, 40)
+RANDOM = scaled(8, 40)
 
 
 def test_random_networks_are_within_a_step() -> None:

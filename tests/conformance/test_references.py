@@ -25,7 +25,7 @@ from tvm_serenity.operators import operator
 from tvm_serenity.validation.references import ReferenceRuntimeError, runtime_for
 
 EXACT = [kind for kind in STRATEGIES if operator(kind).integers.reference is not None]
-EXAMPLES = scaled(6, 40)
+EXAMPLES = scaled(4, 40)
 """Cases of each kind."""
 
 

@@ -1,11 +1,12 @@
 """Networks of floats with 8-bit weights: as LiteRT computes them, whole, to the bit, in C too."""
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.cases import sampled
+from tests.cases import only_exhaustive, sampled
 from tests.conformance.builder import Net
 from tests.conformance.quantise import dynamic_file, half_file, integer_file, ranges
 from tests.conformance.writer import Array
@@ -87,8 +88,7 @@ def test_weights_stay_8_bits_in_flash(
         ]
 
 
-@pytest.mark.parametrize("rows", ["off", 1])
-@pytest.mark.parametrize("kind", ["int8", "dynamic"])
+@pytest.mark.parametrize(("kind", "rows"), sampled(product(["int8", "dynamic"], ["off", 1]), 2))
 def test_weights_stay_4_bits_in_flash(tmp_path: Path, kind: str, rows: int | str) -> None:
     net = network(4, depthwise=kind == "int8", spread=False)  # LiteRT has no such one of floats
     path = tmp_path / "four.tflite"
@@ -105,7 +105,7 @@ def test_weights_stay_4_bits_in_flash(tmp_path: Path, kind: str, rows: int | str
     assert made.facts["constant_bytes"] <= 1.1 * (weights / 2 + 9 * others)
 
 
-@pytest.mark.parametrize("rows", ["off", 1])
+@pytest.mark.parametrize("rows", [only_exhaustive("off"), 1])
 def test_weights_stay_16_bits_in_flash(tmp_path: Path, rows: int | str) -> None:
     net = network(3)
     path = tmp_path / "half.tflite"

@@ -160,7 +160,7 @@ def _call(name: str, one: Lying, held: dict[bytes, str]) -> str:
 @needs_riscv
 @pytest.mark.parametrize("core", CORES)
 def test_results_over_what_is_read_are_right(core: str, tmp_path: Path) -> None:
-    lying = overlaps(list(kernels(core, range(5000, 5000 + scaled(6, 60)))), allowed)
+    lying = overlaps(list(kernels(core, range(5000, 5000 + scaled(4, 60)))), allowed)
     names = {drawn.made.form.kernel.name for drawn, _, _ in lying}
     assert names == {k.name for k in all_kernels() if CORES[core].isa in k.isa}
     over = {d.made.form.kernel.name for d, _, far in lying if far < d.expected.nbytes}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cases import only_exhaustive
+from tests.cases import only_exhaustive, scaled
 from tests.firmware.projects import needs_board
 from tvm_serenity import firmware
 from tvm_serenity.boards import board
@@ -107,7 +107,7 @@ def test_its_places_stand_in_the_tables() -> None:
 @needs_board
 @pytest.mark.parametrize("external", [only_exhaustive(False), True])
 def test_it_runs(external: bool, tmp_path: Path) -> None:
-    for rows in (2, 4):
+    for rows in scaled((2,), (2, 4)):
         settings = Settings(
             rows=rows, output=tmp_path / f"r{rows}", external_arena=external, time_limit_s=2
         )

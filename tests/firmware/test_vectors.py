@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cases import sampled
+from tests.cases import cases, sampled
 from tests.cases import scaled as tier
 from tests.firmware.library_form import library_forms
 from tests.firmware.projects import HELLO, built, needs_board
@@ -362,8 +362,8 @@ def test_sums_with_vectors(tmp_path: Path) -> None:
 def test_a_wrong_kernel_is_found(
     mutant: tuple[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    layers = {f"large{i}": larger(2000 + i) for i in range(12)}
-    layers |= {f"nine{i}": of_nine(3000 + i) for i in range(18)}
-    layers |= {f"few{i}": of_few_inputs(4000 + i) for i in range(18)}
+    layers = {f"large{i}": larger(2000 + i) for i in cases(6, most=12)}
+    layers |= {f"nine{i}": of_nine(3000 + i) for i in cases(9, most=18)}
+    layers |= {f"few{i}": of_few_inputs(4000 + i) for i in cases(9, most=18)}
     calls, _ = library_calls(layers, monkeypatch)
     assert calls.run(tmp_path, mutant)

@@ -26,8 +26,8 @@ STAGE = re.compile(
     r"^serenity: (reading|ordering|building|compiling|writing) [^\n:]*\n", re.MULTILINE
 )
 """Lines of progress before a refusal."""
-COUNT = {"onnx": scaled(25, 1000), "tflite": scaled(30, 1000), "torch": scaled(3, 100)}
-LEAST_REFUSED = {"onnx": scaled(5, 80), "tflite": scaled(12, 400), "torch": scaled(1, 8)}
+COUNT = {"onnx": scaled(15, 1000), "tflite": scaled(16, 1000), "torch": scaled(3, 100)}
+LEAST_REFUSED = {"onnx": scaled(3, 80), "tflite": scaled(6, 400), "torch": scaled(1, 8)}
 
 
 def faults(text: str) -> list[str]:

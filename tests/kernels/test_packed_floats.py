@@ -25,7 +25,7 @@ from tvm_serenity.kernels.tile import MCU, WIDE  # noqa: E402
 from tvm_serenity.relax.pipeline import Steps, prepared  # noqa: E402
 
 STRATEGIES = {"CONV_2D": _convolution((DYNAMIC,)), "FULLY_CONNECTED": _dense((DYNAMIC,))}
-COUNT = scaled(16, 200)
+COUNT = scaled(10, 200)
 
 
 def run_for(cpu: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,10 +133,10 @@ def test_threads_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_network_is_compiled_and_checked_with_threads() -> None:
-    resnet = str(model("mlperf_tiny/ic_resnet8_int8.tflite"))
-    found = serenity("compile", resnet, "--threads", "2", "--json")
+    network = str(model("mlperf_tiny/kws_dscnn_int8.tflite"))
+    found = serenity("compile", network, "--threads", "2", "--json")
     assert found.returncode == 0, found.stderr
     assert '"threads": 2' in found.stdout
-    assert serenity("compile", resnet, "--threads", "0").returncode == 2
+    assert serenity("compile", network, "--threads", "0").returncode == 2
     with pytest.raises(InputError, match="threads=2: only lean"):
         Steps(threads=2, lean=False)

@@ -127,7 +127,8 @@ def test_shared_files_are_solved(path: Path) -> None:
     buffers = read_csv(path)
     if path.stem in known:
         result = plan(
-            buffers, options=PlanOptions(time_limit_s=scaled(2, 6), capacity_bytes=known[path.stem])
+            buffers,
+            options=PlanOptions(time_limit_s=scaled(0.5, 6), capacity_bytes=known[path.stem]),
         )
         assert result.offsets or result.outcome is Outcome.TIMEOUT
     else:

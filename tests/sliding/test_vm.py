@@ -50,7 +50,7 @@ def test_windows_of_networks_drawn_at_random() -> None:
             ("tflm/micro_speech_quantized.tflite", 2),
             ("tflm/keyword_scrambled_8bit.tflite", 1),
         ],
-        2,
+        1,
     ),
 )
 def test_windows_are_those_of_the_runtime(name: str, step: int) -> None:
