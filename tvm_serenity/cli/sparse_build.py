@@ -59,8 +59,7 @@ def _print(project: "Project", options: SparseBuildOptions) -> None:
         "fast memory": f"{found['slots']:,} values and the connection, of {found['memory']:,}; "
         f"{found['spilled']:,} values spilled",
         **regions(facts),
-        "checked": facts["check"]["skipped"]
-        or "outputs, reads and writes as predicted on this machine",
+        "checks": facts["check"]["text"],
         "next": advice(options.format, str(options.output), project.metadata["name"]),
     }
     show.facts(f"{network['name']} on {facts['board']}: {options.output}", rows)

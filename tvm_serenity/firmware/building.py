@@ -9,10 +9,7 @@ computes the expected results. Before that, ``output`` is not changed.
 import hashlib
 import json
 import shlex
-import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,31 +18,17 @@ import numpy as np
 from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import FitError
-from tvm_serenity.firmware.board import image
 from tvm_serenity.firmware.board.compiler import check_compiler
 from tvm_serenity.firmware.board.fit import Fit, boards_that_do, constants_fit, fit, shortage
 from tvm_serenity.firmware.c_names import identifier
-from tvm_serenity.firmware.check import loaded_constants
-from tvm_serenity.firmware.check.drawn_inputs import DRAWN
 from tvm_serenity.firmware.check.report import CheckReport, why_not
 from tvm_serenity.firmware.check.unknown import UNKNOWN, unknown_steps
-from tvm_serenity.firmware.emit.project import (
-    METADATA,
-    Files,
-    Layout,
-    check_target,
-    metadata,
-    metadata_json,
-    output_folder,
-    project,
-    write_files,
-)
-from tvm_serenity.firmware.formats import check_taken, files
-from tvm_serenity.firmware.formats import facts as form_facts
+from tvm_serenity.firmware.emit.project import Files, Layout, check_target, output_folder
+from tvm_serenity.firmware.finishing import Unfinished, finish, origin_metadata
 from tvm_serenity.firmware.kept import kept
 from tvm_serenity.firmware.place.memory_map import slower_memory
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.firmware.result import REFERENCE, Project, packed
+from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.graph import text
 from tvm_serenity.offchip.transfers import certificate
@@ -152,54 +135,33 @@ class _Work:
     def done(self, folder: Path) -> Project:
         """Write, measure and check the project in ``folder``; return it."""
         if not constants_fit(self.board, self.made.program.constant_bytes):
-            self.checked_fit(None)
-        form = self.settings.format
-        check_taken(self.made.program, self.layout({}), form)  # before what takes long
-        with tempfile.TemporaryDirectory(prefix="serenity.") as aside:
-            place = folder if form == PROJECT else Path(aside)
-            texts = project(self.made.program, self.layout({}))
-            write_files(texts, place)
-            facts = self.fitting(place)
-            report, reference = self.checked(texts)
-            reference |= self.unknown(reference)
-            layout = self.layout({"check": report.json(), DRAWN: self.drawn()})
-            write_files(self.extras(layout, reference), place)
-            if image.linkable(self.board.architecture):
-                self.settings.notify("compiling")
-                image.linked(place, self.made.program)
-                if self.settings.check:
-                    loaded_constants.check(place, self.made.program)
-        texts |= self.extras(layout, reference)
-        facts["check"] = {**report.json(), "text": report.text()}
-        output = None if self.settings.output is None else Path(self.settings.output)
-        made = Project(output, metadata(self.made.program, layout), reference, texts, facts)
-        if form == PROJECT:
-            return made
-        texts = files(self.made.program, layout, form)
-        own = form_facts(self.made.program, layout, form, texts, made)
-        write_files(texts, folder)
-        return replace(made, files=texts, facts={**facts, **own})
-
-    def layout(self, more: Mapping[str, Any]) -> Layout:
-        """Return the layout of the project, with further metadata ``more``."""
-        file = self.origin.file
-        about = {
-            "tool": f"tvm-serenity {version('tvm-serenity')}",
-            "model": None if file is None else Path(file).name,
-            "model_sha256": _digest(file),
-            "command": self.command(),
-            "kept_float": list(self.made.kept_float),
-            "loose": self.origin.loose,
-        }
+            self.fitted(None)
         s = self.settings
-        return Layout(
-            self.board,
-            s.stack_bytes,
-            s.external_arena,
-            {**about, **more},
-            s.kernel_set,
-            s.extend,
+        unfinished = Unfinished(
+            program=self.made.program,
+            layout=self.layout(),
+            form=s.format,
+            output=s.output,
+            check=s.check,
+            fitted=self.fitted,
+            compared=self.compared,
+            drawn=self.drawn,
+            extra_files=self.transfers(),
+            notify=s.notify,
         )
+        return finish(unfinished, folder)
+
+    def layout(self) -> Layout:
+        """Return the layout of the project."""
+        s, file = self.settings, self.origin.file
+        about = origin_metadata(
+            None if file is None else Path(file).name,
+            _digest(file),
+            self.command(),
+            {"kept_float": list(self.made.kept_float), "loose": self.origin.loose},
+        )
+        external = s.external_arena
+        return Layout(self.board, s.stack_bytes, external, about, s.kernel_set, s.extend)
 
     def command(self) -> str | None:
         """Return the command of the build, without folders; None for a module in memory."""
@@ -222,14 +184,6 @@ class _Work:
 
         return drawn_from(self.made)
 
-    def extras(self, layout: Layout, reference: Mapping[str, Array]) -> Files:
-        """Return the files with the results of the checks."""
-        return {
-            METADATA: metadata_json(self.made.program, layout).encode(),
-            REFERENCE: packed(reference),
-            **self.transfers(),
-        }
-
     def transfers(self) -> Files:
         """The transfer plan and its graph, for ``serenity check`` and ``serenity offchip``."""
         plan = self.made.transfers
@@ -241,22 +195,7 @@ class _Work:
             f"{name}_graph.txt": text.dump(plan.graph).encode(),
         }
 
-    def unknown(self, reference: Mapping[str, Array]) -> dict[str, Array]:
-        """Return the entries of a reference about tensors that are not checked."""
-        if not reference or not self.made.program.users:
-            return {}
-        return {UNKNOWN: np.array(unknown_steps(self.made.program), np.int64)}
-
-    def fitting(self, place: Path) -> dict[str, Any]:
-        """Return the figures of the project in ``place``, or raise :class:`FitError`."""
-        code = None
-        if image.linkable(self.board.architecture):
-            self.settings.notify("measuring code")
-            program, stack = self.made.program, self.settings.stack_bytes
-            code = image.measured(place, program, self.board, stack) - program.constant_bytes
-        return self.checked_fit(code)
-
-    def checked_fit(self, code: int | None) -> dict[str, Any]:
+    def fitted(self, code: int | None) -> dict[str, Any]:
         """Return the figures with ``code`` bytes of code, or raise :class:`FitError`."""
         made, stack = self.made, self.settings.stack_bytes
         copied = made.program.copied_bytes
@@ -304,11 +243,18 @@ class _Work:
             "stream_from": None,
         }
 
-    def checked(self, texts: Files) -> tuple[CheckReport, dict[str, Array]]:
+    def compared(self, texts: Files) -> tuple[CheckReport, dict[str, Array]]:
         """Compare kernels and network; return the report, and the expected value of every tensor.
 
         ``texts`` are the files of the project.
         """
+        report, reference = self.checked(texts)
+        if not reference or not self.made.program.users:
+            return report, reference
+        return report, {**reference, UNKNOWN: np.array(unknown_steps(self.made.program), np.int64)}
+
+    def checked(self, texts: Files) -> tuple[CheckReport, dict[str, Array]]:
+        """Compare as ``compared``; the result does not name the tensors that are not checked."""
         from tvm_serenity.firmware.validate.compare import Compared
         from tvm_serenity.firmware.validate.reference import reference
 

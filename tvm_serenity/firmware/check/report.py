@@ -24,7 +24,8 @@ class CheckReport:
 
     ``loose``: why outputs need not equal the runtime's exactly. ``users``: the operators that the
     user computes, which were replaced by zeros. ``sums``: the number of sums requantized in exact
-    integers; ``macros``: the number of macros of ``model.h``.
+    integers; ``macros``: the number of macros of ``model.h``. ``summary``: what was compared, for
+    a network that TVM has no kernels for.
     """
 
     kernels: int = 0
@@ -35,6 +36,7 @@ class CheckReport:
     users: tuple[str, ...] = ()
     sums: int = 0
     macros: int = 0
+    summary: str = ""
 
     def json(self) -> dict[str, Any]:
         """Return the report as a JSON object, for ``--json`` and ``metadata.json``."""
@@ -58,6 +60,8 @@ class CheckReport:
         """Return the report in words."""
         if self.skipped or self.whole is None:
             return self.skipped
+        if self.summary:
+            return self.summary
         said = "outputs as the model's own runtime's"
         confirmed, others = (
             self.whole.reference_inputs,

@@ -6,10 +6,8 @@ Before anything is written, the program runs on this machine: outputs must equal
 bit by bit, and the counted reads and writes the simulated ones.
 """
 
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,32 +17,21 @@ from numpy.typing import ArrayLike
 from tvm_serenity.boards import Board
 from tvm_serenity.boards import board as known_board
 from tvm_serenity.errors import FitError
-from tvm_serenity.firmware.board import image
 from tvm_serenity.firmware.board.compiler import check_compiler
 from tvm_serenity.firmware.board.fit import fit, shortage
 from tvm_serenity.firmware.c_names import identifier
-from tvm_serenity.firmware.check import loaded_constants
 from tvm_serenity.firmware.check.calls import check as check_calls
-from tvm_serenity.firmware.check.drawn_inputs import DRAWN, recorded
+from tvm_serenity.firmware.check.drawn_inputs import recorded
 from tvm_serenity.firmware.check.host_run import rehearse, rehearse_more
 from tvm_serenity.firmware.check.reference_runtime import NOTE
 from tvm_serenity.firmware.check.report import CheckReport, host_build, why_not
 from tvm_serenity.firmware.emit.forms import FORMS, forms_source
 from tvm_serenity.firmware.emit.macros import MACROS, macros_source
-from tvm_serenity.firmware.emit.project import (
-    METADATA,
-    Files,
-    Layout,
-    metadata,
-    metadata_json,
-    output_folder,
-    project,
-    write_files,
-)
+from tvm_serenity.firmware.emit.project import Files, Layout, output_folder, project
 from tvm_serenity.firmware.emit.trial import TRIAL, trial_source
-from tvm_serenity.firmware.formats import check_taken, files
+from tvm_serenity.firmware.finishing import Unfinished, finish, origin_metadata
 from tvm_serenity.firmware.program import Array
-from tvm_serenity.firmware.result import REFERENCE, Project, packed
+from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.sparse import reference
 from tvm_serenity.firmware.sparse.interpreter import PlacedProgram, program
 from tvm_serenity.firmware.sparse.words import inference
@@ -57,6 +44,8 @@ from tvm_serenity.validation.seeded_inputs import drawn_inputs
 
 INPUTS = 8
 """The number of inputs on which the outputs are compared and recorded."""
+COMPARED = "outputs, reads and writes as predicted on this machine"
+"""The summary of the comparison."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,40 +98,19 @@ class _SparseWork:
 
     def done(self, folder: Path) -> Project:
         """Write, measure and check the project in ``folder``; return it."""
-        made, form = self.program(self.settings.counted), self.settings.format
-        check_calls(made.program)
-        check_taken(made.program, self.layout({}), form)
-        with tempfile.TemporaryDirectory(prefix="serenity.") as aside:
-            place = folder if form == PROJECT else Path(aside)
-            built = self.written(made, place)
-        if form == PROJECT:
-            return built
-        checks = {"check": built.metadata["check"], DRAWN: built.metadata[DRAWN]}
-        texts = files(made.program, self.layout(checks), form)
-        write_files(texts, folder)
-        return replace(built, files=texts)
-
-    def written(self, made: PlacedProgram, folder: Path) -> Project:
-        """Write, measure and check a project of its own; return it."""
-        texts = project(made.program, self.layout({}))
-        write_files(texts, folder)
-        facts = self.fitting(made, folder)
-        skipped = why_not(self.settings.check)
-        expected = self.expected(self.settings.counted)
-        report = CheckReport(skipped=skipped) if skipped else self.compared(made)
-        layout = self.layout({"check": report.json(), DRAWN: {"allowed": {}, "states": {}}})
-        extras = {
-            METADATA: metadata_json(made.program, layout).encode(),
-            REFERENCE: packed(expected),
-        }
-        write_files(extras, folder)
-        if image.linkable(self.board.architecture):
-            image.linked(folder, made.program)
-            loaded_constants.check(folder, made.program)
-        output = None if self.settings.output is None else Path(self.settings.output)
-        facts["check"] = {"skipped": skipped or None, "inputs": 0 if skipped else INPUTS}
-        described = metadata(made.program, layout)
-        return Project(output, described, expected, {**texts, **extras}, facts)
+        s, placed = self.settings, self.program(self.settings.counted)
+        check_calls(placed.program)
+        unfinished = Unfinished(
+            program=placed.program,
+            layout=self.layout(),
+            form=s.format,
+            output=s.output,
+            check=s.check,
+            fitted=lambda code: self.fitted(placed, code),
+            compared=lambda _texts: (self.compared(placed), self.expected(s.counted)),
+            drawn=lambda: {"allowed": {}, "states": {}},
+        )
+        return finish(unfinished, folder)
 
     def program(self, counted: bool) -> PlacedProgram:
         """Return the program; ``counted``: with an output of its reads and writes."""
@@ -150,19 +118,11 @@ class _SparseWork:
         name, stack = identifier(self.settings.name), self.settings.stack_bytes
         return program(name, self.inference, sizes, self.board, stack, counted)
 
-    def layout(self, more: Mapping[str, Any]) -> Layout:
-        """Return the layout of the project, with further metadata ``more``."""
-        settings = self.settings
-        about: dict[str, Any] = {
-            "tool": f"tvm-serenity {version('tvm-serenity')}",
-            "model": None,
-            "model_sha256": None,
-            "command": settings.command,
-            "kept_float": [],
-            "loose": "",
-            "sparse": self.predicted(),
-        }
-        return Layout(self.board, settings.stack_bytes, metadata={**about, **more})
+    def layout(self) -> Layout:
+        """Return the layout of the project."""
+        own = {"kept_float": [], "loose": "", "sparse": self.predicted()}
+        about = origin_metadata(None, None, self.settings.command, own)
+        return Layout(self.board, self.settings.stack_bytes, metadata=about)
 
     def predicted(self) -> dict[str, Any]:
         """Return the I/Os that the simulator predicts, and the memory that they need."""
@@ -175,13 +135,10 @@ class _SparseWork:
             "spilled": self.inference.spilled,
         }
 
-    def fitting(self, made: PlacedProgram, folder: Path) -> dict[str, Any]:
-        """Return the figures of the project in ``folder``, or raise :class:`FitError`."""
-        code, stack = None, self.settings.stack_bytes
+    def fitted(self, made: PlacedProgram, code: int | None) -> dict[str, Any]:
+        """Return the figures with ``code`` bytes of code, or raise :class:`FitError`."""
         constants = made.program.constant_bytes
-        if image.linkable(self.board.architecture):
-            code = image.measured(folder, made.program, self.board, stack) - constants
-        found = fit(self.board, made.placed, constants, stack, code)
+        found = fit(self.board, made.placed, constants, self.settings.stack_bytes, code)
         facts = {
             "board": self.board.name,
             "fits": found.fits and made.placed.fits,
@@ -223,6 +180,9 @@ class _SparseWork:
 
         A program without counters runs as it is, and once more with them.
         """
+        skipped = why_not(self.settings.check)
+        if skipped:
+            return CheckReport(skipped=skipped)
         programs = [made] if self.settings.counted else [made, self.program(counted=True)]
         ran = [self.ran(one, counted=len(one.program.outputs) > 1) for one in programs]
         return ran[0]
@@ -230,7 +190,7 @@ class _SparseWork:
     def ran(self, made: PlacedProgram, counted: bool) -> CheckReport:
         """Run a program on all inputs; raise :class:`WrongResultError` at a difference."""
         texts: Files = {
-            **project(made.program, self.layout({})),
+            **project(made.program, self.layout()),
             TRIAL: trial_source(made.program, external=False).encode(),
             FORMS: forms_source(made.program).encode(),
             MACROS: macros_source(made.program, []).encode(),
@@ -244,4 +204,5 @@ class _SparseWork:
             ]
             runs = [([inputs], want) for inputs, want in zip(more, answers, strict=True)]
             rehearse_more(started.library, texts, runs)
-        return CheckReport(kernels=1, sets=INPUTS, whole=replace(whole, inputs=INPUTS))
+        whole = replace(whole, inputs=INPUTS)
+        return CheckReport(kernels=1, sets=INPUTS, whole=whole, summary=COMPARED)
