@@ -339,7 +339,7 @@ FAULTS: dict[str, Fault] = {
     "transposed bytes": Fault(
         "packers", wrong(tile_2x4, "grouped_weights", _swapped_channels), board=M3
     ),
-    "a lifted byte": Fault(
+    "a byte with an offset": Fault(
         "packers", wrong(tile_2x4, "grouped_weights", _swapped_channels), board=M0
     ),
     "a shift of the last channel": Fault(

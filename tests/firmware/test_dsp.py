@@ -431,11 +431,11 @@ def test_a_rounding_without_signs_is_for_results_that_are_clamped(
 ) -> None:
     made = cases(monkeypatch, FIRST, MOST)
     bodies = [case.found.kernel.body for case in made.values()]
-    for form in ("three", "2x2", "plane", "quads", "direct_two"):
+    for form in ("tile_3x2", "2x2", "plane", "dense_tile", "direct_two"):
         assert sum(f"{form}_positive" in body for body in bodies) > 2, form
     for how in ("positive", "once", "twice"):
-        assert any(f"quads_{how}_wide" in body for body in bodies), how
-    for form in ("three", "2x2"):
+        assert any(f"dense_tile_{how}_wide" in body for body in bodies), how
+    for form in ("tile_3x2", "2x2"):
         assert sum(f"{form}_once" in body for body in bodies) > 2, form
     always, never = property(lambda _: True), property(lambda _: False)
     with monkeypatch.context() as patch:

@@ -109,8 +109,8 @@ MUTANTS = {
     ),
     "transposed weight": (windows, (), wrong(pairs, "paired_words", _transposed)),
     "transposed byte": (windows, M3, wrong(tile_2x4, "grouped_weights", _transposed)),
-    "transposed lifted byte": (windows, M0, wrong(tile_2x4, "grouped_weights", _transposed)),
-    "unlifted border": (windows, M0, wrong(planes, "_channel_numbers", _less_bias)),
+    "transposed byte with offset": (windows, M0, wrong(tile_2x4, "grouped_weights", _transposed)),
+    "border without offset": (windows, M0, wrong(planes, "_channel_numbers", _less_bias)),
     "lost state": (counting, (), wrong(driver, "with_every_output", _state_not_kept)),
 }
 

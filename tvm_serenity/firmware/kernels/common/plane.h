@@ -16,7 +16,7 @@ typedef struct {
     input_t *out;
     const int16_t *plane;
     int32_t pitch, two_pitches, channels;
-    int32_t fours;   /* bytes of the plane that the groups of four results of a line cover */
+    int32_t grouped; /* bytes of the plane that the groups of four results of a line cover */
     int32_t onwards; /* bytes from the end of a line to the next line */
     int32_t rest;    /* results of a line after the groups of four */
     int32_t lines;
@@ -33,7 +33,7 @@ typedef struct {
 
 INLINED void plane_lines_INPUT(const plane_INPUT *p, int32_t stride)
 {
-    const int32_t width = p->fours / (2 * stride) + p->rest;
+    const int32_t width = p->grouped / (2 * stride) + p->rest;
     const int8_t *const weights = (const int8_t *)(const void *)(p->numbers + 2);
     const int32_t twice = weights[11] * 256 + (uint8_t)weights[7];
     const int32_t numbers[2] = {p->numbers[1], twice * 256 + weights[3]};
@@ -58,7 +58,7 @@ INLINED void plane_lines_INPUT(const plane_INPUT *p, int32_t stride)
 typedef struct {
     const input_t *from;
     int16_t *to;
-    int32_t rows, channels, fours, rest, on_from, on_to;
+    int32_t rows, channels, grouped, rest, on_from, on_to;
     int32_t offset;
 } filled_INPUT;
 
@@ -105,9 +105,9 @@ __attribute__((naked, noinline, unused)) static void fill_plane_INPUT(
         "pop {r4-r11, pc}\n");
 }
 #elif defined(__ARM_ARCH_ISA_THUMB)
-#define FILL_LIFTED_int8 "adds r5, #128\n uxtb r5, r5\n"
-#define FILL_LIFTED_uint8
-#define FILL_ONE_INPUT "ldrb r5, [r1]\n adds r1, r1, r3\n" FILL_LIFTED_INPUT
+#define FILL_UNSIGNED_int8 "adds r5, #128\n uxtb r5, r5\n"
+#define FILL_UNSIGNED_uint8
+#define FILL_ONE_INPUT "ldrb r5, [r1]\n adds r1, r1, r3\n" FILL_UNSIGNED_INPUT
 __attribute__((naked, noinline, unused)) static void fill_plane_INPUT(
     __attribute__((unused)) const filled_INPUT *f)
 {
@@ -155,7 +155,7 @@ NOT_INLINED void fill_plane_INPUT(const filled_INPUT *f)
     const input_t *from = f->from;
     int16_t *to = f->to;
     for (int32_t row = 0; row < f->rows; ++row) {
-        for (int32_t i = 0; i < 4 * f->fours + f->rest; ++i) {
+        for (int32_t i = 0; i < 4 * f->grouped + f->rest; ++i) {
             *to++ = (int16_t)(*from + f->offset);
             from += f->channels;
         }

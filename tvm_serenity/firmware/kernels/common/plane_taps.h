@@ -121,8 +121,8 @@
     "ldr r3, [sp, #8]\n lsrs r2, r3, #16\n uxth r3, r3\n ldr r4, [sp, #12]\n ldr r1, [sp, #4]\n"
 #define TAPS_STORED_INPUT FINISHED_INPUT "strb r6, [r1]\n ldr r5, [sp, #16]\n adds r1, r1, r5\n"
 #define TAPS_WEIGHT(from, to) "movs r4, #" from "\n ldrsb r4, [r1, r4]\n str r4, [sp, #" to "]\n"
-/* Stack: 0 bias, 4 out, 8 multiplier, 12 second number + 1, 16 channels, 20 fours, 24 onwards,
-   28 rest, 32 lines, 36 fours' end, 40 pitch, 44 weights. */
+/* Stack: 0 bias, 4 out, 8 multiplier, 12 second number + 1, 16 channels, 20 grouped, 24 onwards,
+   28 rest, 32 lines, 36 groups' end, 40 pitch, 44 weights. */
 #define TAPS_LINES_INPUT(FOUR, four_step, one_step) \
     ".syntax unified\n" \
     "push {r4-r7, lr}\n" \

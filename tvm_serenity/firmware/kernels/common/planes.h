@@ -20,7 +20,7 @@ NOT_INLINED void depthwise_planes_INPUT(const planes_INPUT *p, const input_t *in
     const int32_t stride_y = p->stride_y;
     const int32_t most = (p->plane_rows - 3) / stride_y + 1;
     plane_INPUT lines = {numbers, out, plane, 2 * pitch, 4 * pitch, n, 0, 0, p->out_width % 4, 0};
-    lines.fours = (p->out_width - lines.rest) * p->stride_x * 2;
+    lines.grouped = (p->out_width - lines.rest) * p->stride_x * 2;
     lines.onwards = 2 * (stride_y * pitch - p->out_width * p->stride_x);
     const int32_t count = min_i32(p->width, pitch - p->left);
     filled_INPUT filled = {in, plane, 0, n, count / 4, count % 4, (p->width - count) * n,

@@ -18,11 +18,11 @@ typedef struct {
     const input_t *out_end;
     int32_t second;
     const void *weights;
-} two_INPUT;
+} tile_INPUT;
 
 /* Groups of four channels in plain C. Weights: ``[groups, inputs, 4]``, with ``more`` added.
    Numbers of a group: four biases, then the two numbers of ``epilogue.h`` for each channel. */
-INLINED void make_fours_INPUT(const two_INPUT *t, int32_t windows, int32_t more, bool once)
+INLINED void tile_2x4_plain_INPUT(const tile_INPUT *t, int32_t windows, int32_t more, bool once)
 {
     const uint8_t *weights = (const uint8_t *)t->weights;
     const int32_t *n = t->numbers;
@@ -57,12 +57,12 @@ INLINED void make_fours_INPUT(const two_INPUT *t, int32_t windows, int32_t more,
    from blocks of four inputs; a block has ``block_bytes`` of code, and a group has its bytes of
    weights and of numbers. */
 typedef struct {
-    void (*two)(const two_INPUT *t);
-    void (*one)(const two_INPUT *t);
+    void (*two)(const tile_INPUT *t);
+    void (*one)(const tile_INPUT *t);
     int32_t channels;
     int32_t two_block_bytes, one_block_bytes;
     int32_t weight_bytes, numbers;
-} making_INPUT;
+} microkernels_INPUT;
 
 typedef struct {
     const convolution_INPUT *c;
@@ -70,13 +70,13 @@ typedef struct {
     const int32_t *numbers;
     const with_INPUT *with;
     stretch_INPUT *stretches; /* one for each possible run */
-    const making_INPUT *making;
-} twos_INPUT;
+    const microkernels_INPUT *kernels;
+} two_windows_INPUT;
 
 /* The channels after the last complete group are computed into a buffer, as a group. */
-NOT_INLINED void make_part_INPUT(const twos_INPUT *t, two_INPUT two, int32_t count)
+NOT_INLINED void convolve_last_channels_INPUT(const two_windows_INPUT *t, tile_INPUT two, int32_t count)
 {
-    const making_INPUT *const m = t->making;
+    const microkernels_INPUT *const m = t->kernels;
     const int32_t n = t->c->out_channels;
     const int32_t part = n % m->channels;
     const int32_t groups = n / m->channels;
@@ -97,17 +97,17 @@ NOT_INLINED void make_part_INPUT(const twos_INPUT *t, two_INPUT two, int32_t cou
 }
 
 /* Compute ``pixels`` pixels of the result from the first line on. */
-NOT_INLINED void convolve_twos_INPUT(
-    const twos_INPUT *t, const input_t *const *rows, input_t *out, int32_t pixels)
+NOT_INLINED void convolve_two_windows_INPUT(
+    const two_windows_INPUT *t, const input_t *const *rows, input_t *out, int32_t pixels)
 {
     const convolution_INPUT *const c = t->c;
     const int32_t n = c->out_channels;
     const requantisation to = c->to;
     const bool full = to.low == (INPUT_MIN) && to.high == (INPUT_MIN) + 255;
     window_INPUT at = {rows, -c->left};
-    const making_INPUT *const m = t->making;
+    const microkernels_INPUT *const m = t->kernels;
     const int32_t whole = n - n % m->channels;
-    two_INPUT two = {t->stretches, t->numbers, out, t->stretches, out, n, t->weights};
+    tile_INPUT two = {t->stretches, t->numbers, out, t->stretches, out, n, t->weights};
     for (; pixels > 0; pixels -= 2) {
         const int32_t count = min_i32(pixels, 2);
         window_INPUT windows[2] = {at, at};
@@ -134,7 +134,7 @@ NOT_INLINED void convolve_twos_INPUT(
             (count == 2 ? m->two : m->one)(&two);
         }
         if (whole < n) {
-            make_part_INPUT(t, two, count);
+            convolve_last_channels_INPUT(t, two, count);
         }
         for (int32_t i = 0; i < (full ? 0 : count * n); ++i) {
             out[i] = (input_t)clamped(out[i], to.low, to.high);
@@ -144,7 +144,7 @@ NOT_INLINED void convolve_twos_INPUT(
 }
 
 /* All lines of complete tensors, two at a time; ``rows`` holds the rows under the windows. */
-NOT_INLINED void convolve_twos_lines_INPUT(const twos_INPUT *t, const lines_INPUT *l,
+NOT_INLINED void convolve_two_windows_lines_INPUT(const two_windows_INPUT *t, const lines_INPUT *l,
     const input_t *const *pieces, input_t *out, const input_t **rows)
 {
     const convolution_INPUT *const c = t->c;
@@ -157,7 +157,7 @@ NOT_INLINED void convolve_twos_lines_INPUT(const twos_INPUT *t, const lines_INPU
             }
         }
         const int32_t pixels = (end - line) * c->out_width;
-        convolve_twos_INPUT(t, rows, out, pixels);
+        convolve_two_windows_INPUT(t, rows, out, pixels);
         out += pixels * c->out_channels;
     }
 }

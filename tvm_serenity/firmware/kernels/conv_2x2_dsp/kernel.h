@@ -81,24 +81,24 @@
     "bne.w 1b\n" \
     "add sp, sp, #28\n" \
     "pop {r4-r11, pc}\n"
-__attribute__((naked, noinline, unused)) static void two_windows_INPUT(
-    __attribute__((unused)) const two_INPUT *t)
+__attribute__((naked, noinline, unused)) static void tile_2x2_twice_INPUT(
+    __attribute__((unused)) const tile_INPUT *t)
 {
     __asm volatile(TWO_WINDOWS_INPUT(TWO_SIGNED_INPUT));
 }
-__attribute__((naked, noinline, unused)) static void two_positive_INPUT(
-    __attribute__((unused)) const two_INPUT *t)
+__attribute__((naked, noinline, unused)) static void tile_2x2_positive_INPUT(
+    __attribute__((unused)) const tile_INPUT *t)
 {
     __asm volatile(TWO_WINDOWS_INPUT(TWO_POSITIVE_INPUT));
 }
-__attribute__((naked, noinline, unused)) static void two_once_INPUT(
-    __attribute__((unused)) const two_INPUT *t)
+__attribute__((naked, noinline, unused)) static void tile_2x2_once_INPUT(
+    __attribute__((unused)) const tile_INPUT *t)
 {
     __asm volatile(TWO_WINDOWS_INPUT(TWO_ONCE_INPUT));
 }
 #else
 #define TWO_BLOCK_BYTES 0
-INLINED void two_of_INPUT(const two_INPUT *t, bool once)
+INLINED void tile_2x2_of_INPUT(const tile_INPUT *t, bool once)
 {
     const int16_t *weights = (const int16_t *)t->weights;
     const int16_t *w = weights;
@@ -126,14 +126,14 @@ INLINED void two_of_INPUT(const two_INPUT *t, bool once)
         n += 6;
     }
 }
-NOT_INLINED void two_windows_INPUT(const two_INPUT *t) { two_of_INPUT(t, false); }
-NOT_INLINED void two_positive_INPUT(const two_INPUT *t) { two_of_INPUT(t, false); }
-NOT_INLINED void two_once_INPUT(const two_INPUT *t) { two_of_INPUT(t, true); }
+NOT_INLINED void tile_2x2_twice_INPUT(const tile_INPUT *t) { tile_2x2_of_INPUT(t, false); }
+NOT_INLINED void tile_2x2_positive_INPUT(const tile_INPUT *t) { tile_2x2_of_INPUT(t, false); }
+NOT_INLINED void tile_2x2_once_INPUT(const tile_INPUT *t) { tile_2x2_of_INPUT(t, true); }
 #endif
 
-__attribute__((unused)) static const making_INPUT making_INPUT_2x2 = {
-    two_windows_INPUT, two_windows_INPUT, 2, TWO_BLOCK_BYTES, TWO_BLOCK_BYTES, 16, 6};
-__attribute__((unused)) static const making_INPUT making_INPUT_2x2_positive = {
-    two_positive_INPUT, two_positive_INPUT, 2, TWO_BLOCK_BYTES, TWO_BLOCK_BYTES, 16, 6};
-__attribute__((unused)) static const making_INPUT making_INPUT_2x2_once = {
-    two_once_INPUT, two_once_INPUT, 2, TWO_BLOCK_BYTES, TWO_BLOCK_BYTES, 16, 6};
+__attribute__((unused)) static const microkernels_INPUT microkernels_INPUT_2x2 = {
+    tile_2x2_twice_INPUT, tile_2x2_twice_INPUT, 2, TWO_BLOCK_BYTES, TWO_BLOCK_BYTES, 16, 6};
+__attribute__((unused)) static const microkernels_INPUT microkernels_INPUT_2x2_positive = {
+    tile_2x2_positive_INPUT, tile_2x2_positive_INPUT, 2, TWO_BLOCK_BYTES, TWO_BLOCK_BYTES, 16, 6};
+__attribute__((unused)) static const microkernels_INPUT microkernels_INPUT_2x2_once = {
+    tile_2x2_once_INPUT, tile_2x2_once_INPUT, 2, TWO_BLOCK_BYTES, TWO_BLOCK_BYTES, 16, 6};

@@ -13,7 +13,7 @@ from tvm_serenity.firmware.kernels.parts.layer import CONVOLUTION, RoundedConvol
 from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.parts.packing import by_sources
 from tvm_serenity.firmware.kernels.parts.pairs import pair_numbers, words_of
-from tvm_serenity.firmware.kernels.parts.two_windows import Making, by_windows, read
+from tvm_serenity.firmware.kernels.parts.two_windows import TileFunctions, by_windows, read
 from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 
 TILE = RegisterTile(windows=2, lines=2, outputs=2)
@@ -30,9 +30,9 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     words = words_of(layer, by_sources(layer))
     assert words is not None, "a layer that is not refused"
     once = layer.rounding.once_small
-    making = "2x2_positive" if layer.clamps_at_zero else "2x2"
-    making = "2x2_once" if once else making
-    core = Making(making, "conv_2x2_dsp/kernel.h", words, pair_numbers(layer), once)
+    functions = "2x2_positive" if layer.clamps_at_zero else "2x2"
+    functions = "2x2_once" if once else functions
+    core = TileFunctions(functions, "conv_2x2_dsp/kernel.h", words, pair_numbers(layer), once)
     return [by_windows(name, one, core) for one in read(layer)]
 
 

@@ -7,7 +7,7 @@
 #include "../common/two_windows.h"
 #include "../common/epilogue_thumb.h"
 /* Cortex-M3: four channels of two windows, or of one, at a time, INPUT inputs byte by byte.
-   Weights and numbers: see ``make_fours`` in ``two_windows.h``. */
+   Weights and numbers: see ``tile_2x4_plain`` in ``two_windows.h``. */
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
 #define BYTES_BLOCK(windows) ((windows) == 2 ? 224 : 144)
 #define BYTE_OF_int8 "ldrsb"
@@ -112,38 +112,38 @@
     "add sp, sp, #12\n" \
     "pop {r4-r11, pc}\n"
 __attribute__((naked, noinline, unused)) static void bytes_two_INPUT(
-    __attribute__((unused)) const two_INPUT *t)
+    __attribute__((unused)) const tile_INPUT *t)
 {
     __asm volatile(BYTES_TWO_WINDOWS_INPUT(FINISHED_INPUT));
 }
 __attribute__((naked, noinline, unused)) static void bytes_two_once_INPUT(
-    __attribute__((unused)) const two_INPUT *t)
+    __attribute__((unused)) const tile_INPUT *t)
 {
     __asm volatile(BYTES_TWO_WINDOWS_INPUT(FINISHED_ONCE_INPUT));
 }
 __attribute__((naked, noinline, unused)) static void bytes_one_INPUT(
-    __attribute__((unused)) const two_INPUT *t)
+    __attribute__((unused)) const tile_INPUT *t)
 {
     __asm volatile(BYTES_WINDOW_INPUT(FINISHED_INPUT));
 }
 __attribute__((naked, noinline, unused)) static void bytes_one_once_INPUT(
-    __attribute__((unused)) const two_INPUT *t)
+    __attribute__((unused)) const tile_INPUT *t)
 {
     __asm volatile(BYTES_WINDOW_INPUT(FINISHED_ONCE_INPUT));
 }
 #else
 #define BYTES_BLOCK(windows) 0
-NOT_INLINED void bytes_two_INPUT(const two_INPUT *t) { make_fours_INPUT(t, 2, 0, false); }
-NOT_INLINED void bytes_one_INPUT(const two_INPUT *t) { make_fours_INPUT(t, 1, 0, false); }
-NOT_INLINED void bytes_two_once_INPUT(const two_INPUT *t) { make_fours_INPUT(t, 2, 0, true); }
-NOT_INLINED void bytes_one_once_INPUT(const two_INPUT *t) { make_fours_INPUT(t, 1, 0, true); }
+NOT_INLINED void bytes_two_INPUT(const tile_INPUT *t) { tile_2x4_plain_INPUT(t, 2, 0, false); }
+NOT_INLINED void bytes_one_INPUT(const tile_INPUT *t) { tile_2x4_plain_INPUT(t, 1, 0, false); }
+NOT_INLINED void bytes_two_once_INPUT(const tile_INPUT *t) { tile_2x4_plain_INPUT(t, 2, 0, true); }
+NOT_INLINED void bytes_one_once_INPUT(const tile_INPUT *t) { tile_2x4_plain_INPUT(t, 1, 0, true); }
 #endif
-__attribute__((unused)) static const making_INPUT making_INPUT_bytes = {
+__attribute__((unused)) static const microkernels_INPUT microkernels_INPUT_bytes = {
     bytes_two_INPUT, bytes_one_INPUT, 4, BYTES_BLOCK(2), BYTES_BLOCK(1), 16, 12};
-__attribute__((unused)) static const making_INPUT making_INPUT_bytes_once = {
+__attribute__((unused)) static const microkernels_INPUT microkernels_INPUT_bytes_once = {
     bytes_two_once_INPUT, bytes_one_once_INPUT, 4, BYTES_BLOCK(2), BYTES_BLOCK(1), 16, 12};
 /* For layers with a single window. */
-__attribute__((unused)) static const making_INPUT making_INPUT_bytes_alone = {
+__attribute__((unused)) static const microkernels_INPUT microkernels_INPUT_bytes_alone = {
     bytes_one_INPUT, bytes_one_INPUT, 4, BYTES_BLOCK(1), BYTES_BLOCK(1), 16, 12};
-__attribute__((unused)) static const making_INPUT making_INPUT_bytes_once_alone = {
+__attribute__((unused)) static const microkernels_INPUT microkernels_INPUT_bytes_once_alone = {
     bytes_one_once_INPUT, bytes_one_once_INPUT, 4, BYTES_BLOCK(1), BYTES_BLOCK(1), 16, 12};

@@ -28,42 +28,42 @@ typedef struct {
     input_t *out;
     const int16_t *wide_end;
     const int32_t *weights;
-} three_INPUT;
+} tile_3x2_INPUT;
 
-typedef struct triples_INPUT triples_INPUT;
+typedef struct three_windows_INPUT three_windows_INPUT;
 typedef struct {
     int32_t tail; /* where in wide inputs what is no whole block of a row begins */
     bool flat;    /* windows are contiguous pixels of complete blocks */
     bool lined;   /* windows are rows of one tensor, or complete blocks of rows */
     int32_t onwards; /* from the rows under the windows of a line to those of the next */
-    void (*line)(const triples_INPUT *t, window_INPUT from); /* widens three windows of a line */
-    void (*three)(const three_INPUT *t);
-} tripled_INPUT;
-struct triples_INPUT {
+    void (*line)(const three_windows_INPUT *t, window_INPUT from); /* widens three windows of a line */
+    void (*three)(const tile_3x2_INPUT *t);
+} three_windows_form_INPUT;
+struct three_windows_INPUT {
     const convolution_INPUT *c;
-    const tripled_INPUT *how;
+    const three_windows_form_INPUT *how;
     const int32_t *weights;
     const input_t *outside; /* a row of a window */
     int16_t *wide;
 };
 
 #if defined(__ARM_FEATURE_DSP)
-#define TRIPLE_BLOCK_BYTES 68
-#define TRIPLE_PRODUCTS(w) \
+#define THREE_BLOCK_BYTES 68
+#define THREE_PRODUCTS(w) \
     "smlad r0, r6, " w ", r0\n smlad r1, r7, " w ", r1\n smlad r2, r8, " w ", r2\n" \
     "sxtb16 " w ", " w "\n" \
     "smlad r3, r6, " w ", r3\n smlad r4, r7, " w ", r4\n smlad r5, r8, " w ", r5\n"
 /* Requantise ``s``, which holds twice a sum; r7: multiplier, r8: shift, r9: the rounding constant,
    with the sign or without. */
-#define TRIPLE_ROUNDED_INPUT(high, s, added) \
+#define THREE_ROUNDED_INPUT(high, s, added) \
     high " " s ", " s ", r7, " added "\n asr " s ", " s ", r8\n" \
     SATURATE_SIGN " " s ", #8, " s ", asr #1\n"
-#define TRIPLE_SIGNED_INPUT(s, doubled) \
-    "add r6, r9, " s ", asr #31\n" doubled TRIPLE_ROUNDED_INPUT("smmlar", s, "r6")
-#define TRIPLE_POSITIVE_INPUT(s, doubled) doubled TRIPLE_ROUNDED_INPUT("smmlar", s, "r9")
-#define TRIPLE_ONCE_INPUT(s, doubled) doubled TRIPLE_ROUNDED_INPUT("smmla", s, "r9")
-#define TRIPLE_FIRST(HOW, s, b) "sub " s ", " s ", " b "\n" HOW(s, "asr " s ", " s ", #7\n")
-#define TRIPLE_SECOND(HOW, s) HOW(s, "lsl " s ", " s ", #1\n")
+#define THREE_SIGNED_INPUT(s, doubled) \
+    "add r6, r9, " s ", asr #31\n" doubled THREE_ROUNDED_INPUT("smmlar", s, "r6")
+#define THREE_POSITIVE_INPUT(s, doubled) doubled THREE_ROUNDED_INPUT("smmlar", s, "r9")
+#define THREE_ONCE_INPUT(s, doubled) doubled THREE_ROUNDED_INPUT("smmla", s, "r9")
+#define THREE_FIRST(HOW, s, b) "sub " s ", " s ", " b "\n" HOW(s, "asr " s ", " s ", #7\n")
+#define THREE_SECOND(HOW, s) HOW(s, "lsl " s ", " s ", #1\n")
 /* All channels of three windows. Later results overwrite earlier ones: if there are fewer than
    three windows, the missing ones have the address of the last one. */
 #define THREE_WINDOWS_INPUT(HOW) \
@@ -89,20 +89,20 @@ struct triples_INPUT {
     ".rept 8\n" \
     "ldrd r9, r10, [r12], #8\n" \
     "ldm.w r11!, {r6, r7, r8}\n" \
-    TRIPLE_PRODUCTS("r9") \
+    THREE_PRODUCTS("r9") \
     "ldm.w r11!, {r6, r7, r8}\n" \
-    TRIPLE_PRODUCTS("r10") \
+    THREE_PRODUCTS("r10") \
     ".endr\n" \
     "cmp r11, lr\n" \
     "bne.w 2b\n" \
     "ldm r12!, {r7, r8}\n asr r9, r8, #8\n lsl r9, r9, r8\n" \
-    TRIPLE_FIRST(HOW, "r0", "r3") \
-    TRIPLE_FIRST(HOW, "r1", "r4") \
-    TRIPLE_FIRST(HOW, "r2", "r5") \
+    THREE_FIRST(HOW, "r0", "r3") \
+    THREE_FIRST(HOW, "r1", "r4") \
+    THREE_FIRST(HOW, "r2", "r5") \
     "ldm r12!, {r7, r8}\n asr r9, r8, #8\n lsl r9, r9, r8\n" \
-    TRIPLE_SECOND(HOW, "r3") \
-    TRIPLE_SECOND(HOW, "r4") \
-    TRIPLE_SECOND(HOW, "r5") \
+    THREE_SECOND(HOW, "r3") \
+    THREE_SECOND(HOW, "r4") \
+    THREE_SECOND(HOW, "r5") \
     "ldrd r6, r7, [sp, #8]\n" \
     "ldrd r8, r11, [sp, #16]\n" \
     "strb r2, [r11, r8]\n" \
@@ -116,24 +116,24 @@ struct triples_INPUT {
     "bne.w 1b\n" \
     "add sp, sp, #24\n" \
     "pop {r4-r11, pc}\n"
-__attribute__((naked, noinline, unused)) static void three_windows_INPUT(
-    __attribute__((unused)) const three_INPUT *t)
+__attribute__((naked, noinline, unused)) static void tile_3x2_twice_INPUT(
+    __attribute__((unused)) const tile_3x2_INPUT *t)
 {
-    __asm volatile(THREE_WINDOWS_INPUT(TRIPLE_SIGNED_INPUT));
+    __asm volatile(THREE_WINDOWS_INPUT(THREE_SIGNED_INPUT));
 }
-__attribute__((naked, noinline, unused)) static void three_positive_INPUT(
-    __attribute__((unused)) const three_INPUT *t)
+__attribute__((naked, noinline, unused)) static void tile_3x2_positive_INPUT(
+    __attribute__((unused)) const tile_3x2_INPUT *t)
 {
-    __asm volatile(THREE_WINDOWS_INPUT(TRIPLE_POSITIVE_INPUT));
+    __asm volatile(THREE_WINDOWS_INPUT(THREE_POSITIVE_INPUT));
 }
-__attribute__((naked, noinline, unused)) static void three_once_INPUT(
-    __attribute__((unused)) const three_INPUT *t)
+__attribute__((naked, noinline, unused)) static void tile_3x2_once_INPUT(
+    __attribute__((unused)) const tile_3x2_INPUT *t)
 {
-    __asm volatile(THREE_WINDOWS_INPUT(TRIPLE_ONCE_INPUT));
+    __asm volatile(THREE_WINDOWS_INPUT(THREE_ONCE_INPUT));
 }
 #else
-#define TRIPLE_BLOCK_BYTES 0
-INLINED void three_of_INPUT(const three_INPUT *t, bool once)
+#define THREE_BLOCK_BYTES 0
+INLINED void tile_3x2_of_INPUT(const tile_3x2_INPUT *t, bool once)
 {
     const int32_t depth = (int32_t)(t->wide_end - t->wide) / 3;
     const int32_t channels = (int32_t)(t->out_end - t->out);
@@ -158,14 +158,14 @@ INLINED void three_of_INPUT(const three_INPUT *t, bool once)
         }
     }
 }
-NOT_INLINED void three_windows_INPUT(const three_INPUT *t) { three_of_INPUT(t, false); }
-NOT_INLINED void three_positive_INPUT(const three_INPUT *t) { three_of_INPUT(t, false); }
-NOT_INLINED void three_once_INPUT(const three_INPUT *t) { three_of_INPUT(t, true); }
+NOT_INLINED void tile_3x2_twice_INPUT(const tile_3x2_INPUT *t) { tile_3x2_of_INPUT(t, false); }
+NOT_INLINED void tile_3x2_positive_INPUT(const tile_3x2_INPUT *t) { tile_3x2_of_INPUT(t, false); }
+NOT_INLINED void tile_3x2_once_INPUT(const tile_3x2_INPUT *t) { tile_3x2_of_INPUT(t, true); }
 #endif
 
 /* Widen one of three windows. */
 NOT_INLINED void widen_window_INPUT(
-    const triples_INPUT *t, window_INPUT from, int16_t *to, widening_INPUT *w)
+    const three_windows_INPUT *t, window_INPUT from, int16_t *to, widening_INPUT *w)
 {
     const convolution_INPUT *const c = t->c;
     const bool inside =
@@ -197,7 +197,7 @@ NOT_INLINED void widen_window_INPUT(
 }
 
 /* Widen three windows of a line of one tensor. */
-NOT_INLINED void widen_line_INPUT(const triples_INPUT *t, window_INPUT from)
+NOT_INLINED void widen_line_INPUT(const three_windows_INPUT *t, window_INPUT from)
 {
     const convolution_INPUT *const c = t->c;
     const int32_t n = c->channels[0];
@@ -209,7 +209,7 @@ NOT_INLINED void widen_line_INPUT(const triples_INPUT *t, window_INPUT from)
 }
 
 /* The same for several tensors whose rows are complete blocks. */
-NOT_INLINED void widen_pieces_INPUT(const triples_INPUT *t, window_INPUT from)
+NOT_INLINED void widen_pieces_INPUT(const three_windows_INPUT *t, window_INPUT from)
 {
     const convolution_INPUT *const c = t->c;
     widening_three_INPUT w = {from.rows, 0, 0, t->wide, 0, 0, from.rows, 0, t->wide, 2};
@@ -235,7 +235,7 @@ INLINED bool in_line_INPUT(const convolution_INPUT *c, window_INPUT from)
         from.rows[c->kernel_height - 1] != NULL;
 }
 
-INLINED void next_window_INPUT(const triples_INPUT *t, window_INPUT *at)
+INLINED void next_window_INPUT(const three_windows_INPUT *t, window_INPUT *at)
 {
     const convolution_INPUT *const c = t->c;
     at->x += c->stride_x;
@@ -246,8 +246,8 @@ INLINED void next_window_INPUT(const triples_INPUT *t, window_INPUT *at)
 }
 
 /* Compute ``pixels`` pixels of the result from the first line on. */
-NOT_INLINED void convolve_triples_INPUT(
-    const triples_INPUT *t, const input_t *const *rows, input_t *out, int32_t pixels)
+NOT_INLINED void convolve_three_windows_INPUT(
+    const three_windows_INPUT *t, const input_t *const *rows, input_t *out, int32_t pixels)
 {
     const convolution_INPUT *const c = t->c;
     const int32_t n = c->out_channels;
@@ -260,8 +260,8 @@ NOT_INLINED void convolve_triples_INPUT(
     const bool alone = c->pieces == 1 && c->dilation_x == 1;
     widening_INPUT one = {rows, 0, t->outside, t->wide, t->wide, c->kernel_width * in & 3,
         c->kernel_width * in & ~3, rows, 2, 0, 0};
-    three_INPUT three = {t->wide, 0, out, n, 2 * n, out, t->wide + 3 * c->depth, t->weights};
-    three.skipped = (-(c->depth / 4) & 7) * TRIPLE_BLOCK_BYTES;
+    tile_3x2_INPUT three = {t->wide, 0, out, n, 2 * n, out, t->wide + 3 * c->depth, t->weights};
+    three.skipped = (-(c->depth / 4) & 7) * THREE_BLOCK_BYTES;
     for (; pixels > 0; pixels -= 3) {
         const int32_t count = min_i32(pixels, 3);
         if (count == 3 && (t->how->flat || (t->how->lined && in_line_INPUT(c, at)))) {
@@ -297,7 +297,7 @@ NOT_INLINED void convolve_triples_INPUT(
 
 /* Point at the rows under the windows of lines up to ``end``; with one tensor, rows that several
    lines read are listed once. */
-NOT_INLINED void point_lines_INPUT(const triples_INPUT *t, const lines_INPUT *l, const input_t *const *pieces,
+NOT_INLINED void point_lines_INPUT(const three_windows_INPUT *t, const lines_INPUT *l, const input_t *const *pieces,
     int32_t line, int32_t end, const input_t **rows)
 {
     const convolution_INPUT *const c = t->c;
@@ -313,14 +313,14 @@ NOT_INLINED void point_lines_INPUT(const triples_INPUT *t, const lines_INPUT *l,
 /* All lines of complete tensors, three at a time, so that groups of three windows span lines.
 
    ``rows`` holds the rows under the windows of three lines. */
-NOT_INLINED void convolve_triples_lines_INPUT(const triples_INPUT *t, const lines_INPUT *l,
+NOT_INLINED void convolve_three_windows_lines_INPUT(const three_windows_INPUT *t, const lines_INPUT *l,
     const input_t *const *pieces, input_t *out, const input_t **rows)
 {
     for (int32_t line = 0; line < l->out_height; line += 3) {
         const int32_t end = min_i32(line + 3, l->out_height);
         const int32_t pixels = (end - line) * t->c->out_width;
         point_lines_INPUT(t, l, pieces, line, end, rows);
-        convolve_triples_INPUT(t, rows, out, pixels);
+        convolve_three_windows_INPUT(t, rows, out, pixels);
         out += pixels * t->c->out_channels;
     }
 }

@@ -59,18 +59,18 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     aligned = len(rows) == 1 or not ragged
     lined = "true" if aligned and spec.dilation[1] == 1 else "false"
     held = f"int16_t wide[{extent(wide_bytes // 2)}] __attribute__((aligned(8)));"
-    twice = "positive" if layer.clamps_at_zero else "windows"
-    three = f"three_{'once' if layer.rounding.once_small else twice}_{dtype}"
+    twice = "positive" if layer.clamps_at_zero else "twice"
+    three = f"tile_3x2_{'once' if layer.rounding.once_small else twice}_{dtype}"
     zero = "o" if outside else "NULL"
     line = f"widen_{'line' if len(rows) == 1 else 'pieces'}_{dtype}"
     values = f"{integer(tail)}, {flat}, {lined}, {integer(onwards)}, {line}, {three}"
     lines = [
         f"{STATIC} convolution_{dtype} c = {convolution_fields(layer)};",
         held if on_stack else "int16_t *const wide = (int16_t *)(void *)workspace;",
-        f"{STATIC} tripled_{dtype} how = {{{values}}};",
-        f"const triples_{dtype} t = {{&c, &how, w, {zero}, wide}};",
+        f"{STATIC} three_windows_form_{dtype} how = {{{values}}};",
+        f"const three_windows_{dtype} t = {{&c, &how, w, {zero}, wide}};",
     ]
-    functions = (f"convolve_triples_{dtype}", f"convolve_triples_lines_{dtype}")
+    functions = (f"convolve_three_windows_{dtype}", f"convolve_three_windows_lines_{dtype}")
     entry = Called(*functions, "&t", 3, rows=layer.sources + 2 * onwards)
     names, called = calls(layer, entry)
     words, workspace = pack(layer), 0 if on_stack else wide_bytes

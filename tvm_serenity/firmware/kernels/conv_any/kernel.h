@@ -127,7 +127,7 @@ NOT_INLINED void convolve_FORMAT(const convolution_INPUT *c, const with_INPUT *w
 #if defined(__ARM_FEATURE_MVE) && INPUT_SIGNED && WEIGHT_BITS == 4
         const bool right = small || c->to.rounding == ROUND_ONCE_SMALL;
         if (right && (count == 2 || end == with->runs + 1)) {
-            fours_FORMAT(c, with, end, count == 2, out);
+            tile_4_outputs_FORMAT(c, with, end, count == 2, out);
             o = c->out_channels;
         }
 #else

@@ -97,7 +97,7 @@ INLINED void vectors_1x4_FORMAT(const input_t *x, const int8_t *w, const int8_t 
 
 /* Requantise and store up to four channels of one or two pixels, from ``o`` on. Biases,
    multipliers and shifts are padded to four. */
-INLINED void store_fours_FORMAT(const convolution_INPUT *c, const with_INPUT *with, int32_t o,
+INLINED void store_4_outputs_FORMAT(const convolution_INPUT *c, const with_INPUT *with, int32_t o,
     int32x4_t first, int32x4_t second, bool two, uint8_t *out)
 {
     const int32_t n = c->out_channels;
@@ -133,7 +133,7 @@ INLINED void store_fours_FORMAT(const convolution_INPUT *c, const with_INPUT *wi
 }
 
 /* All channels of one pixel or of ``two``; ``alone``: the window is one run, else two or more. */
-INLINED void fours_of_FORMAT(const convolution_INPUT *c, const with_INPUT *with, const run_INPUT *end,
+INLINED void tile_4_outputs_of_FORMAT(const convolution_INPUT *c, const with_INPUT *with, const run_INPUT *end,
     bool two, bool alone, uint8_t *out)
 {
     const with_INPUT numbers = *with;
@@ -162,20 +162,20 @@ INLINED void fours_of_FORMAT(const convolution_INPUT *c, const with_INPUT *with,
         w += 2 * pair;
         const int32x4_t first = {s[0], s[1], two ? t[0] : s[2], two ? t[1] : s[3]};
         const int32x4_t second = {s[2], s[3], t[2], t[3]};
-        store_fours_FORMAT(c, &numbers, o, first, second, two, out);
+        store_4_outputs_FORMAT(c, &numbers, o, first, second, two, out);
     }
 }
 
 /* The same for _SMALL roundings. */
-NOT_INLINED void fours_FORMAT(const convolution_INPUT *c, const with_INPUT *with, const run_INPUT *end,
+NOT_INLINED void tile_4_outputs_FORMAT(const convolution_INPUT *c, const with_INPUT *with, const run_INPUT *end,
     bool two, uint8_t *out)
 {
     if (!two) {
-        fours_of_FORMAT(c, with, end, false, true, out);
+        tile_4_outputs_of_FORMAT(c, with, end, false, true, out);
     } else if (end == with->runs + 1) {
-        fours_of_FORMAT(c, with, end, true, true, out);
+        tile_4_outputs_of_FORMAT(c, with, end, true, true, out);
     } else {
-        fours_of_FORMAT(c, with, end, true, false, out);
+        tile_4_outputs_of_FORMAT(c, with, end, true, false, out);
     }
 }
 #endif

@@ -15,7 +15,7 @@ typedef struct {
     const input_t *out_end;
     const void *in_end;
     const int32_t *weights;
-} quads_INPUT;
+} dense_tile_INPUT;
 
 #if defined(__ARM_FEATURE_DSP)
 #define QUAD_BLOCK_BYTES 64
@@ -73,40 +73,40 @@ typedef struct {
     "bne.w 1b\n" \
     "add sp, sp, #20\n" \
     "pop {r4-r11, pc}\n"
-__attribute__((naked, noinline, unused)) static void quads_twice_INPUT(
-    __attribute__((unused)) const quads_INPUT *q)
+__attribute__((naked, noinline, unused)) static void dense_tile_twice_INPUT(
+    __attribute__((unused)) const dense_tile_INPUT *q)
 {
     __asm volatile(QUADS_INPUT(QUAD_TWICE, QUAD_READ_INPUT));
 }
-__attribute__((naked, noinline, unused)) static void quads_positive_INPUT(
-    __attribute__((unused)) const quads_INPUT *q)
+__attribute__((naked, noinline, unused)) static void dense_tile_positive_INPUT(
+    __attribute__((unused)) const dense_tile_INPUT *q)
 {
     __asm volatile(QUADS_INPUT(QUAD_POSITIVE, QUAD_READ_INPUT));
 }
-__attribute__((naked, noinline, unused)) static void quads_once_INPUT(
-    __attribute__((unused)) const quads_INPUT *q)
+__attribute__((naked, noinline, unused)) static void dense_tile_once_INPUT(
+    __attribute__((unused)) const dense_tile_INPUT *q)
 {
     __asm volatile(QUADS_INPUT(QUAD_ONCE, QUAD_READ_INPUT));
 }
-__attribute__((naked, noinline, unused)) static void quads_twice_wide_INPUT(
-    __attribute__((unused)) const quads_INPUT *q)
+__attribute__((naked, noinline, unused)) static void dense_tile_twice_wide_INPUT(
+    __attribute__((unused)) const dense_tile_INPUT *q)
 {
     __asm volatile(QUADS_INPUT(QUAD_TWICE, QUAD_READ_WIDE));
 }
-__attribute__((naked, noinline, unused)) static void quads_positive_wide_INPUT(
-    __attribute__((unused)) const quads_INPUT *q)
+__attribute__((naked, noinline, unused)) static void dense_tile_positive_wide_INPUT(
+    __attribute__((unused)) const dense_tile_INPUT *q)
 {
     __asm volatile(QUADS_INPUT(QUAD_POSITIVE, QUAD_READ_WIDE));
 }
-__attribute__((naked, noinline, unused)) static void quads_once_wide_INPUT(
-    __attribute__((unused)) const quads_INPUT *q)
+__attribute__((naked, noinline, unused)) static void dense_tile_once_wide_INPUT(
+    __attribute__((unused)) const dense_tile_INPUT *q)
 {
     __asm volatile(QUADS_INPUT(QUAD_ONCE, QUAD_READ_WIDE));
 }
 #else
 #define QUAD_BLOCK_BYTES 0
 #define QUAD_WIDE_BLOCK_BYTES 0
-INLINED void quads_of_INPUT(const quads_INPUT *q, bool once, bool wide)
+INLINED void dense_tile_of_INPUT(const dense_tile_INPUT *q, bool once, bool wide)
 {
     const input_t *const in = (const input_t *)q->in;
     const int16_t *const wider = (const int16_t *)q->in;
@@ -130,22 +130,22 @@ INLINED void quads_of_INPUT(const quads_INPUT *q, bool once, bool wide)
         q->out[o + 1] = (input_t)(once ? once_SIGN(second, n + 4) : rounded_SIGN(second, n + 4));
     }
 }
-NOT_INLINED void quads_twice_INPUT(const quads_INPUT *q) { quads_of_INPUT(q, false, false); }
-NOT_INLINED void quads_positive_INPUT(const quads_INPUT *q) { quads_of_INPUT(q, false, false); }
-NOT_INLINED void quads_once_INPUT(const quads_INPUT *q) { quads_of_INPUT(q, true, false); }
-NOT_INLINED void quads_twice_wide_INPUT(const quads_INPUT *q) { quads_of_INPUT(q, false, true); }
-NOT_INLINED void quads_positive_wide_INPUT(const quads_INPUT *q) { quads_of_INPUT(q, false, true); }
-NOT_INLINED void quads_once_wide_INPUT(const quads_INPUT *q) { quads_of_INPUT(q, true, true); }
+NOT_INLINED void dense_tile_twice_INPUT(const dense_tile_INPUT *q) { dense_tile_of_INPUT(q, false, false); }
+NOT_INLINED void dense_tile_positive_INPUT(const dense_tile_INPUT *q) { dense_tile_of_INPUT(q, false, false); }
+NOT_INLINED void dense_tile_once_INPUT(const dense_tile_INPUT *q) { dense_tile_of_INPUT(q, true, false); }
+NOT_INLINED void dense_tile_twice_wide_INPUT(const dense_tile_INPUT *q) { dense_tile_of_INPUT(q, false, true); }
+NOT_INLINED void dense_tile_positive_wide_INPUT(const dense_tile_INPUT *q) { dense_tile_of_INPUT(q, false, true); }
+NOT_INLINED void dense_tile_once_wide_INPUT(const dense_tile_INPUT *q) { dense_tile_of_INPUT(q, true, true); }
 #endif
 
 /* ``wide``: a buffer for ``inputs`` of 16 bits, NULL if inputs are read in place. */
-NOT_INLINED void dense_quads_INPUT(const input_t *in, const int32_t *weights, const int32_t *numbers,
+NOT_INLINED void dense_tiles_INPUT(const input_t *in, const int32_t *weights, const int32_t *numbers,
     input_t *out, int32_t inputs, int32_t outputs, const requantisation *to, int16_t *wide,
-    void (*quads)(const quads_INPUT *q))
+    void (*tile)(const dense_tile_INPUT *q))
 {
     const int32_t whole = outputs & ~3;
     const int32_t bytes = wide != NULL ? QUAD_WIDE_BLOCK_BYTES : QUAD_BLOCK_BYTES;
-    quads_INPUT q = {numbers, out, in, (-(inputs / 4) & 3) * bytes, out + whole, in + inputs, weights};
+    dense_tile_INPUT q = {numbers, out, in, (-(inputs / 4) & 3) * bytes, out + whole, in + inputs, weights};
     if (wide != NULL) {
         for (int32_t i = 0; i < inputs; ++i) {
             wide[(i & ~3) + (i & 1) * 2 + (i >> 1 & 1)] = in[i];
@@ -154,7 +154,7 @@ NOT_INLINED void dense_quads_INPUT(const input_t *in, const int32_t *weights, co
         q.in_end = wide + inputs;
     }
     if (whole > 0) {
-        quads(&q);
+        tile(&q);
     }
     if (whole < outputs) {
         input_t made[4];
@@ -162,7 +162,7 @@ NOT_INLINED void dense_quads_INPUT(const input_t *in, const int32_t *weights, co
         q.weights += whole / 4 * inputs;
         q.out = made;
         q.out_end = made + 4;
-        quads(&q);
+        tile(&q);
         for (int32_t i = whole; i < outputs; ++i) {
             out[i] = made[i - whole];
         }

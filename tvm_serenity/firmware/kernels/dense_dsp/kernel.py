@@ -46,12 +46,16 @@ def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
     twice = "positive" if layer.clamps_at_zero else "twice"
     rounding = "once" if layer.rounding.once_small else twice
     wide = 2 * inputs <= limits.STACK_BYTES and inputs * spec.channels >= WIDENED_PRODUCTS
-    buffer = f"wide, quads_{rounding}_wide_{dtype}" if wide else f"NULL, quads_{rounding}_{dtype}"
+    buffer = (
+        f"wide, dense_tile_{rounding}_wide_{dtype}"
+        if wide
+        else f"NULL, dense_tile_{rounding}_{dtype}"
+    )
     lines = [
         f"{STATIC} requantisation to = {target(layer)};",
         f"const int32_t outputs = {integer(spec.channels)};",
         *[f"int16_t wide[{extent(inputs)}] __attribute__((aligned(8)));"] * wide,
-        f"dense_quads_{dtype}(x0, w, q, out, {integer(inputs)}, outputs, &to, {buffer});",
+        f"dense_tiles_{dtype}(x0, w, q, out, {integer(inputs)}, outputs, &to, {buffer});",
     ]
     shape = Shape(["x0"], [("w", "int32"), ("q", "int32")])
     return [KernelCall(written(name, layer, "dense_dsp/kernel.h", shape, lines), pack(layer))]

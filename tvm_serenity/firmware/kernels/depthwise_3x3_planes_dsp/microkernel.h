@@ -52,7 +52,7 @@
     "pkhbt " P ", r11, r12, lsl #16\n pkhtb " Q ", r11, r12\n" \
     "sadd16 " P ", " P ", " P "\n sadd16 " Q ", " Q ", " Q "\n"
 /* Stack: 0 twice the bias, 4 out, 8 multiplier, 12 shift, 16 what is added, 20 channels, 24 weights
-   of the last row, 32 pitch, 36 two pitches, 40 fours, 44 onwards, 48 where the rest is made,
+   of the last row, 32 pitch, 36 two pitches, 40 grouped, 44 onwards, 48 where the rest is made,
    52 lines, 56 end, 64 rest. */
 #define PLANE_LINES_INPUT(HOW, FOUR, TWO, four_bytes, two_bytes, one_bytes) \
     "push {r4-r11, lr}\n" \

@@ -8,7 +8,7 @@ from tvm_serenity.firmware.kernels.parts.counts import RegisterTile, of_windows
 from tvm_serenity.firmware.kernels.parts.epilogue import is_short, refusal
 from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
 from tvm_serenity.firmware.kernels.parts.packing import by_sources
-from tvm_serenity.firmware.kernels.parts.two_windows import Making, by_windows, read
+from tvm_serenity.firmware.kernels.parts.two_windows import TileFunctions, by_windows, read
 from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions
 from tvm_serenity.firmware.program import Array
 
@@ -23,17 +23,17 @@ def refuses(layer: RoundedConvolution) -> str:
 
 
 def calls_of(
-    name: str, layer: RoundedConvolution, file: str, making: str, offset: int
+    name: str, layer: RoundedConvolution, file: str, functions: str, offset: int
 ) -> list[KernelCall]:
     """Return the calls for ``layer``: windows read in place, and copied (im2col).
 
-    ``making``: the name of the C functions in ``file`` that compute the channels. ``offset`` is
+    ``functions``: the name of the C functions in ``file`` that compute the channels. ``offset`` is
     added to the weights.
     """
     once = layer.rounding.once_small
-    making += "_once" * once + "_alone" * layer.alone
+    functions += "_once" * once + "_alone" * layer.alone
     laid = grouped_weights(by_sources(layer), layer.depth, offset)
-    core = Making(making, file, laid, group_numbers(layer), once)
+    core = TileFunctions(functions, file, laid, group_numbers(layer), once)
     return [by_windows(name, one, core) for one in read(layer)]
 
 

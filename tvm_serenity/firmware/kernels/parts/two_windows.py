@@ -13,7 +13,7 @@ from tvm_serenity.firmware.program import Array
 
 
 @dataclass(frozen=True)
-class Making:
+class TileFunctions:
     """The C functions ``name`` in ``file`` that compute the channels of two windows on a core.
 
     ``weights`` and ``numbers`` (bias and requantisation) are in their layout. ``once``: sums are
@@ -32,7 +32,7 @@ def read(layer: RoundedConvolution) -> list[RoundedConvolution]:
     return [] if joined_rows(layer) else limits.read_as(layer, limits.STACK_BYTES)
 
 
-def by_windows(name: str, layer: RoundedConvolution, core: Making) -> KernelCall:
+def by_windows(name: str, layer: RoundedConvolution, core: TileFunctions) -> KernelCall:
     """Return the call of a convolution, two windows at a time, read or copied as ``layer`` says."""
     dtype = layer.spec.dtype
     column_bytes = 2 * layer.depth if layer.gathers else 0
@@ -45,16 +45,17 @@ def by_windows(name: str, layer: RoundedConvolution, core: Making) -> KernelCall
     runs = written_calls.most_runs(layer)
     fields = written_calls.convolution_fields(layer, written_calls.reader(layer))
     zero = "o" if layer.outside else "NULL"
+    functions = f"microkernels_{dtype}_{core.name}"
     lines = [
         f"{STATIC} convolution_{dtype} c = {fields};",
         *declared,
         f"run_{dtype} runs[{extent(runs)}];",
         f"stretch_{dtype} stretches[{extent(runs)}];",
         f"const with_{dtype} with = {{NULL, NULL, NULL, NULL, {zero}, {columns}, runs}};",
-        f"const twos_{dtype} t = {{&c, w, q, &with, stretches, &making_{dtype}_{core.name}}};",
+        f"const two_windows_{dtype} t = {{&c, w, q, &with, stretches, &{functions}}};",
     ]
-    functions = (f"convolve_twos_{dtype}", f"convolve_twos_lines_{dtype}")
-    names, call = written_calls.calls(layer, Called(*functions, "&t", 2))
+    called = Called(f"convolve_two_windows_{dtype}", f"convolve_two_windows_lines_{dtype}", "&t", 2)
+    names, call = written_calls.calls(layer, called)
     takes = [("w", str(core.weights.dtype)), ("q", str(core.numbers.dtype))]
     takes += [("o", dtype)] * bool(layer.outside)
     workspace = 0 if layer.by_rows else column_bytes
