@@ -2,15 +2,17 @@
 
     python benchmarks/blob.py [--models DIR] [--board mps2-an386] [--draws 3]
 
-Each model is built for the board as a project and as a blob with its own kernel set; both run in
-QEMU on one input. Then the kernel set of the visual wake words model runs retrained models of the
-same architecture (weights, biases and their scales are drawn anew), and a set of two models runs
-both. Every output is compared with LiteRT's reference kernels on the file itself. Exit status 1 if
-one differs, or if the linked firmware changes between the blobs that it runs.
+Each model is built for the board as a project and as a blob with its own kernel set, two of them
+also in bands of one row; both run in QEMU on one input. Then the kernel set of the visual wake
+words model runs retrained models of the same architecture (weights, biases and their scales are
+drawn anew), and a set of two models runs both. Every output is compared with LiteRT's reference
+kernels on the file itself. Exit status 1 if one differs, or if the linked firmware changes between
+the blobs that it runs.
 """
 
 import argparse
 import hashlib
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -39,6 +41,8 @@ NAMES = (
     *("mlperf_tiny/kws_dscnn_int8", VWW, "mlperf_tiny/ic_resnet8_int8", "mlperf_tiny/ad01_int8"),
     *(PERSON, "mlperf_tiny/kws_dscnn_fp32", "tflm/mnist_lstm_int8"),
 )
+BANDED = ("mlperf_tiny/kws_dscnn_int8", VWW)
+"""The models that are also built in bands of one row."""
 STACK_BYTES = 2048
 MOST_NOISE = 40
 """Retrained weights differ by up to this from the file's."""
@@ -64,11 +68,13 @@ class Built:
         return tuple(output.tobytes() for output in outputs)
 
 
-def built(name: str, file: bytes, target: Board, folder: Path) -> Built:
+def built(
+    name: str, file: bytes, target: Board, folder: Path, settings: Settings | None = None
+) -> Built:
     """Return a model built for a board, with an input that is drawn from its name."""
     path = folder / f"{hashlib.sha256(file).hexdigest()[:12]}.tflite"
     path.write_bytes(file)
-    settings = Settings()
+    settings = settings or Settings()
     program = make(opened(str(path), settings).module, "net", target, settings).program
     random = np.random.default_rng(len(name))
     tensors = [program.tensors[t] for t in program.inputs]
@@ -103,10 +109,15 @@ def retrained(file: bytes, seed: int) -> bytes:
     return bytes(data)
 
 
+def plain(name: str) -> str:
+    """Return ``name`` without what separates options of QEMU or folders."""
+    return re.sub(r"[^A-Za-z0-9_]", "-", name)
+
+
 def in_project(one: Built, target: Board, folder: Path) -> Execution:
     """Return a run of the model's own project."""
     assert target.qemu is not None
-    place = folder / f"project-{one.name.replace('/', '-')}"
+    place = folder / f"project-{plain(one.name)}"
     place.mkdir()
     write_files(project(one.program, Layout(target, STACK_BYTES)), place)
     return qemu(place, target.qemu, one.inputs, len(one.program.outputs))
@@ -141,7 +152,7 @@ def cost(one: Built, target: Board, folder: Path) -> bool:
     """Print what the model as data costs; return whether its outputs are the project's."""
     known = kernel_set(one.program, target.core.name)
     alone = in_project(one, target, folder)
-    place = folder / f"set-{one.name.replace('/', '-')}"
+    place = folder / f"set-{plain(one.name)}"
     ran = linked(known, one, target, place).run(one)
     assert ran.instructions is not None
     assert alone.instructions is not None
@@ -208,6 +219,10 @@ def main() -> int:
             "|---|---|---|---|---|---|---|---|---|---|---|---|"
         )
         costs = [cost(one, target, folder) for one in models.values()]
+        for name in BANDED:
+            words = f"{name}, bands of 1 row"
+            banded = built(words, models[name].file, target, folder, Settings(rows=1))
+            costs.append(cost(banded, target, folder))
         first = models[VWW]
         drawn = [
             built(f"retrained {i}", retrained(first.file, i), target, folder)

@@ -22,7 +22,14 @@ from tvm_serenity.firmware import Settings
 from tvm_serenity.firmware.blob import check, image, in_qemu
 from tvm_serenity.firmware.blob.check import aligned, loaded
 from tvm_serenity.firmware.blob.cost import project_bytes, set_bytes
-from tvm_serenity.firmware.blob.image import CONSTANT, HEADER, SUMMED_FROM, blob, checksum
+from tvm_serenity.firmware.blob.image import (
+    CONSTANT,
+    HEADER,
+    SUMMED_FROM,
+    VARIES,
+    blob,
+    checksum,
+)
 from tvm_serenity.firmware.blob.kernel_set import (
     SET_FILE,
     KernelSet,
@@ -64,9 +71,11 @@ def network(seed: int, *, pooled: bool = False, channels: int = 8) -> Any:
     return module(write, "NHWC", seed, QuantisedNet)
 
 
-def program(seed: int, target: str = BOARD, **options: Any) -> Program:
+def program(
+    seed: int, target: str = BOARD, settings: Settings | None = None, **options: Any
+) -> Program:
     """The program of a network, without the checks of a build."""
-    settings = Settings()
+    settings = settings or Settings()
     module = opened(network(seed, **options), settings).module
     return make(module, "net", board(target), settings).program
 
@@ -166,6 +175,34 @@ def test_an_update_over_the_air_needs_no_new_code(tmp_path: Path) -> None:
 
 
 @needs_host
+@needs_board
+def test_one_firmware_runs_two_models_one_of_them_in_bands(tmp_path: Path) -> None:
+    """Networks with other layers, in one program that is linked once; outputs are the projects'."""
+    target = board(BOARD)
+    made = [
+        program(1, settings=Settings(rows=1, overlap=True)),
+        program(3, pooled=True, channels=12),
+    ]
+    known = extended(kernel_set(made[0], "cortex-m4"), made[1])
+    folder = tmp_path / "firmware"
+    folder.mkdir()
+    in_qemu.write_harness(folder, known, made[0], target, 1024)
+    images = []
+    assert target.qemu is not None
+    for number, one in enumerate(made):
+        random = np.random.default_rng(number)
+        given = [random.bytes(one.tensors[t].size_bytes) for t in one.inputs]
+        ran = in_qemu.run(folder, target, blob(one, known), given, 1)
+        images.append((folder / "build" / "harness.elf").read_bytes())
+        (tmp_path / str(number)).mkdir()
+        write_files(project(one, Layout(target)), tmp_path / str(number))
+        alone = qemu(tmp_path / str(number), target.qemu, given, 1)
+        assert ran.outputs == alone.outputs
+        assert len(set(ran.outputs[0])) > 2
+    assert images[0] == images[1]
+
+
+@needs_host
 def test_each_kind_of_damage_is_refused(first: Program) -> None:
     known = kernel_set(first, "cortex-m4")
     data = blob(first, known)
@@ -198,11 +235,14 @@ def test_offsets_outside_of_blob_and_arena_are_refused(first: Program) -> None:
     calls, edges = word(data, "calls"), word(data, "edges")
     beyond = (len(data) + 3) // 4 * 4
     fields = {name: 4 * HEADER.index(name) for name in HEADER}
-    (integers,) = struct.unpack_from("<I", data, calls + 4)
-    second = calls + 8 + 8 * data[calls + 2]
-    appended = bytearray(data + data[calls:second])
+    (step,) = struct.unpack_from("<I", data, calls)
+    (integers,) = struct.unpack_from("<I", data, step + 4)
+    appended = bytearray(data + data[calls : calls + 4])
     for name, value in (("size", len(appended)), ("calls", len(data)), ("call_count", 2)):
         struct.pack_into("<I", appended, fields[name], value)
+    varying = summed(
+        bytes(appended[: step + 8]) + struct.pack("<I", VARIES) + appended[step + 12 :]
+    )
     wrong = {
         "calls behind the end": changed(data, fields["calls"], beyond),
         "calls between words": changed(data, fields["calls"], calls + 2),
@@ -212,14 +252,19 @@ def test_offsets_outside_of_blob_and_arena_are_refused(first: Program) -> None:
         "too many inputs": changed(data, fields["input_count"], 1 << 31),
         "an input behind the arena": changed(data, edges, known.arena_bytes + 1024),
         "an input that ends behind it": changed(data, edges, known.arena_bytes - 1),
-        "a kernel that the blob has not": changed(data, calls, 255 | data[calls + 2] << 16),
-        "integers behind the end": changed(data, calls + 4, beyond),
-        "integers between words": changed(data, calls + 4, integers + 2),
-        "a second call behind the end": summed(appended) + data[calls:second],
-        "an argument behind the arena": changed(data, calls + 8, known.arena_bytes),
-        "an argument too long": changed(data, calls + 12, known.arena_bytes + 1),
-        "a constant behind the end": changed(data, calls + 16, CONSTANT + beyond),
-        "a result in the blob": changed(data, calls + 8 * data[calls + 2], CONSTANT + calls),
+        "a state of an output that is not": changed(data, edges + 20, 1),
+        "a step behind the end": changed(data, calls, beyond),
+        "a step between words": changed(data, calls, step + 2),
+        "a step without its arguments": changed(data, calls, len(data) - 8),
+        "a kernel that the blob has not": changed(data, step, 255 | data[step + 2] << 16),
+        "integers behind the end": changed(data, step + 4, beyond),
+        "integers between words": changed(data, step + 4, integers + 2),
+        "a second call behind the end": summed(appended) + data[calls : calls + 4],
+        "a place behind the end": varying,
+        "an argument behind the arena": changed(data, step + 8, known.arena_bytes),
+        "an argument too long": changed(data, step + 12, known.arena_bytes + 1),
+        "a constant behind the end": changed(data, step + 16, CONSTANT + beyond),
+        "a result in the blob": changed(data, step + 8 * data[step + 2], CONSTANT + calls),
     }
     for name, made in wrong.items():
         assert run(made, known, first)[0] == DAMAGED, name
@@ -321,10 +366,10 @@ def test_a_set_of_another_version_of_the_library_is_not_extended(first: Program)
 
 
 def test_what_blobs_do_not_support_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="keeps states between runs"):
-        firmware.build(counting(), BOARD, Settings(format="blob", check=False))
-    with pytest.raises(InputError, match=r"--rows 2 .*--format blob|--format blob .*--rows 2"):
-        Settings(format="blob", rows=2)
+    with pytest.raises(InputError, match=r"--stream-input .*blob|blob .*--stream-input"):
+        Settings(format="blob", rows=2, stream_input=True)
+    with pytest.raises(InputError, match=r"--sliding 1 .*blob|blob .*--sliding 1"):
+        Settings(format="blob", sliding=1)
     with pytest.raises(InputError, match="--kernels"):
         Settings(kernel_set=tmp_path)
     with pytest.raises(InputError, match="--extend"):
@@ -337,32 +382,84 @@ def test_what_blobs_do_not_support_is_refused_by_name(tmp_path: Path) -> None:
     assert "--minimise ram does not take --format blob" in refused.stderr.replace("\n", " ")
 
 
-FAULTS: dict[str, Callable[[Any], Any]] = {
-    "two arguments are swapped": lambda places: [places[1], places[0], *places[2:]],
-    "an argument begins later": lambda places: [
-        (places[0][0] + 4, places[0][1] - 4),
-        *places[1:],
-    ],
+def described_states(made: Program) -> list[tuple[int, int]]:
+    """The state and the first value of each input, read from the blob."""
+    data = blob(made, kernel_set(made, "cortex-m4"))
+    size, begin = 4 * image.EDGE_WORDS, word(data, "edges")
+    return [struct.unpack_from("<ii", data, begin + i * size + 20) for i in range(len(made.inputs))]
+
+
+@needs_host
+def test_states_are_inputs_that_a_blob_describes() -> None:
+    """The second run takes what the first one made; both are counted by hand."""
+    settings = Settings()
+    made = make(opened(counting(), settings).module, "net", board(BOARD), settings).program
+    assert described_states(made) == [(-1, 0), (1, 0)]
+    known = kernel_set(made, "cortex-m4")
+    x, state = np.arange(8, dtype=np.int32).reshape(1, 8), np.zeros((1, 8), np.int32)
+    for number in (1, 2):
+        ((code, outputs),) = loaded(blob(made, known), known, [[x, state]], [32, 32])
+        assert code == OK
+        shown, state = (np.frombuffer(raw, np.int32).reshape(1, 8) for raw in outputs)
+        assert (state == number * x).all()
+        assert (shown == 3 * state).all()
+
+
+BANDS = {
+    "bands of one row": Settings(rows=1),
+    "bands of three rows": Settings(rows=3, workspace="grow"),
+    "rows that overlap": Settings(rows=1, overlap=True),
+    "chains in tiles": Settings(rows=1, recompute=1.5),
 }
 
 
 @needs_host
+@pytest.mark.parametrize("how", BANDS)
+def test_bands_of_rows_are_calls_that_share_steps(how: str) -> None:
+    """The same outputs as the unsplit network's, from a smaller arena and more calls."""
+    whole = program(1)
+    split = program(1, settings=BANDS[how])
+    assert not split.straight
+    known = kernel_set(split, "cortex-m4")
+    data = blob(split, known)
+    assert word(data, "call_count") > word(
+        blob(whole, kernel_set(whole, "cortex-m4")), "call_count"
+    )
+    want = run(blob(whole, kernel_set(whole, "cortex-m4")), kernel_set(whole, "cortex-m4"), whole)
+    assert run(data, known, split) == want
+    assert want[0] == OK
+    assert known.arena_bytes < sum(whole.arena_bytes.values())
+
+
+FAULTS: dict[str, Callable[[Any], Any]] = {
+    "two arguments are swapped": lambda call: call._replace(
+        places=(call.places[1], call.places[0], *call.places[2:]),
+        sizes=(call.sizes[1], call.sizes[0], *call.sizes[2:]),
+    ),
+    "an argument begins later": lambda call: call._replace(
+        places=(call.places[0] + 4, *call.places[1:]), sizes=(call.sizes[0] - 4, *call.sizes[1:])
+    ),
+}
+
+
+@needs_host
+@pytest.mark.parametrize("rows", ["off", 1])
 @pytest.mark.parametrize("fault", FAULTS)
-def test_build_finds_a_wrong_blob(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_build_finds_a_wrong_blob(
+    fault: str, rows: str | int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A fault in the writer of blobs is an error of the build, and nothing is written."""
     monkeypatch.setattr(linked_image, "linkable", lambda _family: False)
-    argument, given = image._Image._argument, FAULTS[fault]
+    calls = image._Image._calls
 
-    def wrong(self: Any, at: Any, outside: Any) -> Any:
-        step = self.program.steps[len(self.program.steps) // 2]
-        places = [argument(self, a, step.outside) for a in step.arguments]
-        if at not in step.arguments:
-            return argument(self, at, outside)
-        return given(places)[step.arguments.index(at)]
+    def wrong(self: Any) -> Any:
+        found = list(calls(self))
+        found[len(found) // 2] = FAULTS[fault](found[len(found) // 2])
+        return iter(found)
 
-    monkeypatch.setattr(image._Image, "_argument", wrong)
+    monkeypatch.setattr(image._Image, "_calls", wrong)
     with pytest.raises(WrongResultError, match=r"of the blob|refuses the blob"):
-        firmware.build(network(4), BOARD, Settings(format="blob"))
+        firmware.build(network(4), BOARD, Settings(format="blob", rows=rows))
 
 
 def test_integers_of_a_layer_are_in_the_blob(first: Program) -> None:

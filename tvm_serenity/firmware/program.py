@@ -428,3 +428,16 @@ class Program:
             yield rows.start, rows.stop
         else:
             yield from ((y, y + 1) for y in rows)
+
+    def contiguous_runs(self, index: int, band: int) -> Iterator[tuple[int, int]]:
+        """Yield the rows of a call, first and end of those that a kernel computes at once.
+
+        They are contiguous in all tensors that the step reads and writes by rows.
+        """
+        step = self.steps[index]
+        together = [self.bands[a.tensor].together for a in step.arguments if isinstance(a, Row)]
+        for first, end in self.runs((index, band)):
+            while first < end:
+                stop = min([end, *(first + n - first % n for n in together)])
+                yield first, stop
+                first = stop

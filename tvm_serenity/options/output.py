@@ -5,7 +5,6 @@ from pathlib import Path
 
 from tvm_serenity.options.option import Conflict, Need, Option, OptionGroup, option
 from tvm_serenity.options.rows import not_in_steps
-from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.system.plots import check_plot
 
 PROJECT = "project"
@@ -116,9 +115,7 @@ class BuildOutput(NamePrefix, Directory):
             conflicts=(
                 *not_in_steps("incremental inference is written as a project"),
                 Conflict("codegen", "the format consists of sources alone", mine=SOURCES_ONLY),
-                Conflict("rows", "its calls compute whole tensors", unless=(OFF,), mine=DATA),
-                Conflict("stream_input", "its calls compute whole tensors", mine=DATA),
-                Conflict("recompute", "its calls compute whole tensors", mine=DATA),
+                Conflict("stream_input", "its loader runs all calls at once", mine=DATA),
                 Conflict("constants", "kernels read constants from the blob", mine=DATA),
                 Conflict("external_arena", "its loader always takes an arena", mine=DATA),
                 Conflict("opaque", "its kernels are those of the set", mine=DATA),

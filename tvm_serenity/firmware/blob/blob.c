@@ -10,22 +10,30 @@ typedef struct {
     uint32_t place, size_bytes, type;
     float scale;
     int32_t zero_point;
+    uint32_t state; /* the output that is the next value of an input, or NOTHING */
+    int32_t initial;
 } stored_edge;
 
-/* A call; its arguments follow it. */
+/* What calls have in common; the arguments follow it. */
 typedef struct {
     uint16_t kernel, arguments;
     uint32_t integers; /* offset */
-} stored_call;
+} stored_step;
 
-/* An argument: an offset in the arena, or in the blob plus CONSTANT. */
+/* An argument: an offset in the arena, or in the blob plus CONSTANT; or the next one of the call. */
 typedef struct {
     uint32_t place, size_bytes;
 } stored_argument;
 
+/* A call: the offset of its step, then the places that vary. */
+typedef struct {
+    uint32_t step;
+} stored_call;
+
 #define SUMMED_FROM 16u
 #define CONSTANT 0x80000000u
 #define NOTHING 0xFFFFFFFFu
+#define VARIES 0xFFFFFFFEu
 #define WORD 4u
 
 /* CRC-32, four bits at a time. */
@@ -52,6 +60,16 @@ static bool inside(uint32_t offset, uint32_t count, uint32_t bytes, uint32_t siz
 }
 
 static const header *header_of(const uint8_t *blob) { return (const header *)(const void *)blob; }
+
+static const stored_step *step_at(const uint8_t *blob, uint32_t offset)
+{
+    return (const stored_step *)(const void *)(blob + offset);
+}
+
+static const stored_argument *arguments_of(const stored_step *step)
+{
+    return (const stored_argument *)(const void *)(step + 1);
+}
 
 /* The kernels of the blob, as numbers of this set. */
 static int32_t find_kernels($N_model *model, const uint8_t *blob)
@@ -89,7 +107,8 @@ static int32_t check_edges(const uint8_t *blob)
     }
     const stored_edge *edge = (const stored_edge *)(const void *)(blob + h->edges);
     for (uint32_t i = 0; i < count; ++i, ++edge) {
-        if (edge->place > h->arena_bytes || edge->size_bytes > h->arena_bytes - edge->place) {
+        if (edge->place > h->arena_bytes || edge->size_bytes > h->arena_bytes - edge->place ||
+            (edge->state != NOTHING && edge->state >= h->output_count)) {
             return $U_DAMAGED;
         }
     }
@@ -97,36 +116,36 @@ static int32_t check_edges(const uint8_t *blob)
 }
 
 /* Whether an argument lies in the arena, or in the blob where the kernel only reads it. */
-static bool argument_inside(const header *h, const stored_argument *argument, bool written)
+static bool place_inside(const header *h, uint32_t place, uint32_t size_bytes, bool written)
 {
-    if (argument->place == NOTHING) {
+    if (place == NOTHING) {
         return !written;
     }
-    const bool constant = (argument->place & CONSTANT) != 0u;
-    const uint32_t place = argument->place & ~CONSTANT;
+    const bool constant = (place & CONSTANT) != 0u;
+    const uint32_t offset = place & ~CONSTANT;
     const uint32_t size = constant ? h->size : h->arena_bytes;
-    return !(constant && written) && place <= size && argument->size_bytes <= size - place;
+    return !(constant && written) && offset <= size && size_bytes <= size - offset;
 }
 
-static int32_t check_call(const $N_model *model, const uint8_t *blob, const stored_call *call)
+static int32_t check_step(const $N_model *model, const uint8_t *blob, uint32_t offset)
 {
     const header *const h = header_of(blob);
-    if (call->kernel >= h->kernel_count) {
+    if (!inside(offset, 1, (uint32_t)sizeof(stored_step), h->size)) {
         return $U_DAMAGED;
     }
-    const $N_kernel *const kernel = &$N_kernels[model->kernels[call->kernel]];
+    const stored_step *const step = step_at(blob, offset);
+    const uint32_t first = offset + (uint32_t)sizeof(stored_step);
+    if (step->kernel >= h->kernel_count ||
+        !inside(first, step->arguments, (uint32_t)sizeof(stored_argument), h->size)) {
+        return $U_DAMAGED;
+    }
+    const $N_kernel *const kernel = &$N_kernels[model->kernels[step->kernel]];
     const uint32_t words = (uint32_t)kernel->integers + kernel->extents;
-    if (call->arguments != kernel->arguments || !inside(call->integers, words, WORD, h->size)) {
+    if (step->arguments != kernel->arguments || !inside(step->integers, words, WORD, h->size)) {
         return $U_DAMAGED;
-    }
-    const stored_argument *argument = (const stored_argument *)(const void *)(call + 1);
-    for (uint32_t i = 0; i < call->arguments; ++i) {
-        if (!argument_inside(h, &argument[i], (kernel->written >> i & 1u) != 0u)) {
-            return $U_DAMAGED;
-        }
     }
     const uint32_t *const extents =
-        (const uint32_t *)(const void *)(blob + call->integers) + kernel->integers;
+        (const uint32_t *)(const void *)(blob + step->integers) + kernel->integers;
     for (uint32_t i = 0; i < kernel->extents; ++i) {
         if (extents[i] > kernel->most[i]) {
             return $U_LARGE_LAYER;
@@ -135,31 +154,48 @@ static int32_t check_call(const $N_model *model, const uint8_t *blob, const stor
     return $U_OK;
 }
 
-static const stored_call *after(const stored_call *call)
+/* Check a call at `*at` whose step is checked, and move on to the next one. */
+static int32_t check_call(const $N_model *model, const uint8_t *blob, uint32_t *at)
 {
-    const stored_argument *const first = (const stored_argument *)(const void *)(call + 1);
-    return (const stored_call *)(const void *)(first + call->arguments);
+    const header *const h = header_of(blob);
+    const stored_step *const step = step_at(blob, *(const uint32_t *)(const void *)(blob + *at));
+    const $N_kernel *const kernel = &$N_kernels[model->kernels[step->kernel]];
+    const stored_argument *const argument = arguments_of(step);
+    *at += WORD;
+    for (uint32_t i = 0; i < step->arguments; ++i) {
+        uint32_t place = argument[i].place;
+        if (place == VARIES) {
+            if (!inside(*at, 1, WORD, h->size)) {
+                return $U_DAMAGED;
+            }
+            place = *(const uint32_t *)(const void *)(blob + *at);
+            *at += WORD;
+        }
+        if (!place_inside(h, place, argument[i].size_bytes, (kernel->written >> i & 1u) != 0u)) {
+            return $U_DAMAGED;
+        }
+    }
+    return $U_OK;
 }
 
 static int32_t check_calls(const $N_model *model, const uint8_t *blob)
 {
     const header *const h = header_of(blob);
-    const uint8_t *at = blob + h->calls;
-    if (!inside(h->calls, h->call_count, (uint32_t)sizeof(stored_call), h->size)) {
+    uint32_t at = h->calls;
+    if (!inside(at, h->call_count, (uint32_t)sizeof(stored_call), h->size)) {
         return $U_DAMAGED;
     }
     for (uint32_t i = 0; i < h->call_count; ++i) {
-        const stored_call *const call = (const stored_call *)(const void *)at;
-        const uint32_t left = h->size - (uint32_t)(at - blob);
-        if (left < sizeof(stored_call) || (left - (uint32_t)sizeof(stored_call)) /
-                    (uint32_t)sizeof(stored_argument) < call->arguments) {
+        if (!inside(at, 1, (uint32_t)sizeof(stored_call), h->size)) {
             return $U_DAMAGED;
         }
-        const int32_t found = check_call(model, blob, call);
+        int32_t found = check_step(model, blob, *(const uint32_t *)(const void *)(blob + at));
+        if (found == $U_OK) {
+            found = check_call(model, blob, &at);
+        }
         if (found != $U_OK) {
             return found;
         }
-        at = (const uint8_t *)(const void *)after(call);
     }
     return $U_OK;
 }
@@ -224,12 +260,13 @@ int32_t $N_run(const $N_model *model)
         return $U_NO_MODEL;
     }
     const header *const h = header_of(model->blob);
-    const stored_call *call = (const stored_call *)(const void *)(model->blob + h->calls);
-    for (uint32_t i = 0; i < h->call_count; ++i, call = after(call)) {
-        const stored_argument *const argument = (const stored_argument *)(const void *)(call + 1);
+    const uint32_t *call = (const uint32_t *)(const void *)(model->blob + h->calls);
+    for (uint32_t i = 0; i < h->call_count; ++i) {
+        const stored_step *const step = step_at(model->blob, *call++);
+        const stored_argument *const argument = arguments_of(step);
         void *at[$U_ARGUMENTS];
-        for (uint32_t j = 0; j < call->arguments; ++j) {
-            const uint32_t place = argument[j].place;
+        for (uint32_t j = 0; j < step->arguments; ++j) {
+            const uint32_t place = argument[j].place == VARIES ? *call++ : argument[j].place;
             if (place == NOTHING) {
                 at[j] = NULL;
             } else if ((place & CONSTANT) != 0u) {
@@ -238,8 +275,8 @@ int32_t $N_run(const $N_model *model)
                 at[j] = model->arena + place;
             }
         }
-        const uint8_t *const integers = model->blob + call->integers;
-        $N_kernels[model->kernels[call->kernel]].run(at, (const int32_t *)(const void *)integers);
+        const uint8_t *const integers = model->blob + step->integers;
+        $N_kernels[model->kernels[step->kernel]].run(at, (const int32_t *)(const void *)integers);
     }
     return $U_OK;
 }
@@ -259,18 +296,20 @@ static $N_edge edge_of(const $N_model *model, uint32_t index)
     const header *const h = header_of(model->blob);
     const stored_edge *const e =
         (const stored_edge *)(const void *)(model->blob + h->edges) + index;
-    return ($N_edge){model->arena + e->place, e->size_bytes, e->type, e->scale, e->zero_point};
+    const int32_t state = e->state == NOTHING ? -1 : (int32_t)e->state;
+    return ($N_edge){model->arena + e->place, e->size_bytes, e->type, e->scale, e->zero_point,
+        state, e->initial};
 }
 
 $N_edge $N_input(const $N_model *model, uint32_t index)
 {
-    const $N_edge none = {NULL, 0, 0, 0.0f, 0};
+    const $N_edge none = {NULL, 0, 0, 0.0f, 0, -1, 0};
     return index < $N_input_count(model) ? edge_of(model, index) : none;
 }
 
 $N_edge $N_output(const $N_model *model, uint32_t index)
 {
-    const $N_edge none = {NULL, 0, 0, 0.0f, 0};
+    const $N_edge none = {NULL, 0, 0, 0.0f, 0, -1, 0};
     return index < $N_output_count(model)
                ? edge_of(model, header_of(model->blob)->input_count + index)
                : none;

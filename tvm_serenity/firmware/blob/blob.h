@@ -24,13 +24,16 @@ typedef struct {
 } $N_model;
 
 /* An input or output: its elements in the arena, real = scale * (stored - zero_point). Without
-   quantisation the scale is 0. */
+   quantisation the scale is 0. An input may be a state: its elements are `initial` in the first run,
+   later those that output number `state` had after the run before. */
 typedef struct {
     void *data;
     uint32_t size_bytes;
     uint32_t type; /* one of $U_TYPE_... */
     float scale;
     int32_t zero_point;
+    int32_t state; /* -1: no state */
+    int32_t initial;
 } $N_edge;
 
 /* Check a blob of at most `room_bytes` and keep it in `model`. The blob stays where it is, the
