@@ -1,6 +1,7 @@
 """Firmware in bands of rows in two memories: bytes as planned, every seeded fault caught."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,16 +11,26 @@ import pytest
 
 from tests.cases import only_exhaustive
 from tests.firmware.projects import needs_board, needs_host
-from tests.firmware.test_transfers import Fault, assert_caught, checked_and_run, run_in_qemu
+from tests.firmware.test_transfers import (
+    Fault,
+    assert_caught,
+    assert_right,
+    checked_and_run,
+    poisoned,
+    run_in_qemu,
+)
 from tests.firmware.test_transfers import made as project_of
 from tvm_serenity.errors import CheckError, FitError, SerenityError, WrongResultError
 from tvm_serenity.firmware.board import image
 from tvm_serenity.firmware.board.latency import latency
 from tvm_serenity.firmware.building import build
 from tvm_serenity.firmware.compile import streamed_rows
+from tvm_serenity.firmware.emit import transfers, trial
+from tvm_serenity.firmware.emit.transfers import told_of_rows
+from tvm_serenity.firmware.lifetimes import Hold, holds
 from tvm_serenity.firmware.place import bands
 from tvm_serenity.firmware.place.bands import PlacedBands
-from tvm_serenity.firmware.program import Place
+from tvm_serenity.firmware.program import Place, Program
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.select import memories
 from tvm_serenity.firmware.settings import Settings
@@ -60,6 +71,27 @@ def test_a_build_writes_a_certificate_that_check_replays(
     checked = checked_and_run(project, tmp_path)
     assert checked["read_bytes"] + checked["write_bytes"] == found["total_bytes"]
     assert checked["direct_bytes"] == found["direct_bytes"]
+
+
+@needs_host
+@pytest.mark.parametrize("rows", [1, 3])
+def test_nothing_is_touched_outside_of_lifetimes(
+    rows: int, monkeypatch: Patch, tmp_path: Path
+) -> None:
+    """ASan ends the process at the first byte that is touched before or after it holds rows."""
+    told = list[str]()
+
+    def seen(program: Program) -> str:
+        told.append(told_of_rows(program))
+        return told[-1]
+
+    monkeypatch.setattr(trial, "told_of_rows", seen)
+    project = made(monkeypatch, rows=rows, fast_memory_bytes=TIGHT * rows)
+    begun = [line for line in told[0].splitlines() if re.match(r" +{\d+u, 1u, .*arena_sram", line)]
+    assert len(begun) > 10
+    assert_right(project, poisoned(project, tmp_path, told=told[0]))
+    late = poisoned(project, tmp_path, told=told[0].replace(begun[3], "", 1))
+    assert b"use-after-poison" in late.stderr
 
 
 @needs_board
@@ -198,6 +230,16 @@ def in_other_memory(found: PlacedBands) -> PlacedBands:
     return replace(found, fast=replace(found.fast, tensors=moved))
 
 
+def dies_early(monkeypatch: Patch) -> None:
+    """Say that rows are held one call less: their bytes are poisoned."""
+
+    def wrong(program: Program) -> list[Hold]:
+        found = holds(program)
+        return [replace(one, last=one.last - (one.last > one.first)) for one in found]
+
+    monkeypatch.setattr(transfers, "holds", wrong)
+
+
 def without_a_call(whole: TransferPlan) -> TransferPlan:
     """Drop the fetch of one row."""
     number = next(i for i, step in enumerate(whole.steps) if getattr(step, "copies", False))
@@ -221,6 +263,7 @@ def fewer(whole: TransferPlan) -> TransferPlan:
 FAULTS: dict[str, tuple[Fault, type[SerenityError], str]] = {
     "wrong size": (shorter, WrongResultError, "bytes are copied between"),
     "not waited for": (not_waited_for, WrongResultError, "is wrong"),
+    "dead early": (dies_early, WrongResultError, "is wrong"),
     "live feature evicted": (evicted, CheckError, "is not at"),
     "wrong region": (in_places(in_other_memory), CheckError, "access"),
     "row dropped": (in_plan(without_a_call), CheckError, "an operator that it waits for"),

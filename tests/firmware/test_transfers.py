@@ -322,6 +322,7 @@ def test_build_catches_a_seeded_fault(name: str, monkeypatch: Patch) -> None:
 MAIN = """
 #define SERENITY_LIFETIMES
 #include "net_model.c"
+#include "told.c"
 #include <sanitizer/asan_interface.h>
 #include <stdio.h>
 
@@ -352,6 +353,30 @@ int main(void)
 """
 
 
+def poisoned(project: Project, folder: Path, **changed: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a project under ASan, with all memory poisoned that holds nothing; return what it says.
+
+    ``changed``: C files in place of the project's, or beside them, by name.
+    """
+    for name, data in project.files.items():
+        (folder / name).write_bytes(data)
+    for name, text in {"told": "", "own": MAIN, **changed}.items():
+        (folder / f"{name}.c").write_text(text)
+    sources = ("own.c", "net_kernels.c", "net_weights.c", "net_port.c")
+    flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-o", "own")
+    subprocess.run(["cc", *flags, *sources, "-lm"], cwd=folder, check=True)
+    given = project.reference["input0"].tobytes()
+    return subprocess.run(
+        [folder / "own"], input=given, capture_output=True, check=False, cwd=folder
+    )
+
+
+def assert_right(project: Project, done: subprocess.CompletedProcess[bytes]) -> None:
+    """A run ended without an error, with the reference's output."""
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == project.reference["output0"].tobytes()
+
+
 @needs_host
 def test_nothing_is_touched_outside_of_lifetimes(monkeypatch: Patch, tmp_path: Path) -> None:
     """ASan ends the process at the first byte that is touched before or after its tensor lives."""
@@ -359,23 +384,9 @@ def test_nothing_is_touched_outside_of_lifetimes(monkeypatch: Patch, tmp_path: P
     model = project.files["net_model.c"].decode()
     begun = [line for line in model.splitlines() if line.startswith("    BEGINS(")]
     assert len(begun) > 10
-    for late, text in ((False, model), (True, model.replace(begun[3], "", 1))):
-        for name, data in project.files.items():
-            (tmp_path / name).write_bytes(data)
-        (tmp_path / "net_model.c").write_text(text)
-        (tmp_path / "own.c").write_text(MAIN)
-        sources = ("own.c", "net_kernels.c", "net_weights.c", "net_port.c")
-        flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-o", "own")
-        subprocess.run(["cc", *flags, *sources, "-lm"], cwd=tmp_path, check=True)
-        given = project.reference["input0"].tobytes()
-        done = subprocess.run(
-            [tmp_path / "own"], input=given, capture_output=True, check=False, cwd=tmp_path
-        )
-        if late:
-            assert b"use-after-poison" in done.stderr
-        else:
-            assert done.returncode == 0, done.stderr.decode()
-            assert done.stdout == project.reference["output0"].tobytes()
+    assert_right(project, poisoned(project, tmp_path))
+    late = poisoned(project, tmp_path, net_model=model.replace(begun[3], "", 1))
+    assert b"use-after-poison" in late.stderr
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,17 @@ own: a tensor is whole until a byte of it is written for another tensor, and vie
 tensor holds that was written.
 """
 
-from collections.abc import Iterator
-
 from tvm_serenity.errors import CheckError
 from tvm_serenity.firmware.lifetimes import (
     ByteRange,
     Event,
     bytes_of,
     events,
+    rows_touched,
     scratch_of,
     touched,
 )
-from tvm_serenity.firmware.program import Data, Program, Row, Step
+from tvm_serenity.firmware.program import Program
 
 
 def check_program(program: Program, copied_bytes: int, slow_bytes: int) -> None:
@@ -50,26 +49,10 @@ def check_bands(program: Program, copied_bytes: int, slow_bytes: int) -> None:
         step = program.steps[number]
         if step.copies:
             continue
-        rows = {row for y in step.rows(band) for row in _rows(program, step, y)}
+        rows = {row for y in step.rows(band) for row in rows_touched(program, step, y)}
         places = ((program.row_place(tensor, row), tensor) for tensor, row in rows)
         total += sum(program.row_bytes(t) for at, t in places if at and at.region in homes)
     _compare_accesses(program, total, slow_bytes)
-
-
-def _rows(program: Program, step: Step, y: int) -> Iterator[tuple[int, int]]:
-    """Yield tensor and row of all that a step touches for row ``y``."""
-    named = set[int]()
-    for argument in step.arguments:
-        if isinstance(argument, Row):
-            named.add(argument.tensor)
-            yield argument.tensor, argument.row(y)
-        elif isinstance(argument, Data):
-            named.add(argument.tensor)
-            for row in range(program.bands[argument.tensor].height):
-                yield argument.tensor, row
-    for tensor in set(step.writes) - named:
-        for row in range(program.bands[tensor].height):
-            yield tensor, row
 
 
 def _compare_copies(program: Program, copied_bytes: int) -> None:

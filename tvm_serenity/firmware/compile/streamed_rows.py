@@ -25,6 +25,9 @@ HEIGHTS = 1, 2, 4, 8
 """Rows of a band that are tried, where none are given, while they move no more bytes."""
 ATTEMPTS = 3
 """The most divisions that are placed for a height: a placement may need more than the peak."""
+EFFORTS = 0.02, 1.0
+"""Parts of the usual steps with which bands are ordered and placed until they fit: the order by
+segments mostly does, and no smaller arena is asked for."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +109,12 @@ def _placed(
         made = divide(network, rows, peak, passes, most)
         if made.total_bytes > most:
             return
-        streaming = stream(made.network, heights_of(made.network, rows), limits=limits)
-        yield _Found(made, streaming, streaming.arena_bytes <= capacity)
+        heights = heights_of(made.network, rows)
+        for effort in EFFORTS:
+            streaming = stream(made.network, heights, limits=replace(limits, effort=effort))
+            yield _Found(made, streaming, streaming.arena_bytes <= capacity)
+            if streaming.arena_bytes <= capacity or seconds_left() == 0:
+                return
         peak -= streaming.arena_bytes - capacity
-        if streaming.arena_bytes <= capacity or peak <= 0:
+        if peak <= 0:
             return

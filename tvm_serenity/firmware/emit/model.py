@@ -15,7 +15,7 @@ from tvm_serenity.firmware.emit.c import (
 )
 from tvm_serenity.firmware.emit.calls import Calls, calls
 from tvm_serenity.firmware.emit.interface import classify
-from tvm_serenity.firmware.emit.transfers import lifetime_macros
+from tvm_serenity.firmware.emit.transfers import call_macros, lifetime_macros
 from tvm_serenity.firmware.program import Program
 
 INVALID = -1
@@ -34,6 +34,7 @@ def source(program: Program, external: bool) -> str:
             "" if external else arenas(program),
             _trace(program, external),
             lifetime_macros(program) if program.transfers else "",
+            call_macros(program) if program.copies else "",
             kernel_calls.definitions,
             _accessors(program, external),
             (_run if program.fed is None else _feed)(program, kernel_calls, external),

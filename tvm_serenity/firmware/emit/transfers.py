@@ -15,6 +15,7 @@ from tvm_serenity.firmware.lifetimes import (
     Lifetimes,
     bytes_of,
     events,
+    holds,
     scratch_of,
     touched,
 )
@@ -90,6 +91,54 @@ def lifetime_macros(program: Program) -> str:
     )
 
 
+def call_macros(program: Program) -> str:
+    """Return the macros that tell a caller when a call of the walker begins and ends."""
+    told = symbol(program, "called")
+    return (
+        "/* With SERENITY_LIFETIMES the caller is told before and after each call, by its number,\n"
+        "   so that it knows which bytes hold rows. */\n"
+        "#if defined(SERENITY_LIFETIMES)\n"
+        f"void {told}(uint32_t number, int begins);\n"
+        f"#define BEFORE(number) {told}(number, 1)\n#define AFTER(number) {told}(number, 0)\n"
+        "#else\n#define BEFORE(number) ((void)0)\n#define AFTER(number) ((void)0)\n#endif\n"
+    )
+
+
+def told_of_rows(program: Program) -> str:
+    """Return the function that passes on, for each call, which bytes begin and end to hold rows.
+
+    It is compiled behind ``model.c`` with static arenas.
+    """
+    events = list[tuple[int, int, ByteRange]]()
+    for one in holds(program):
+        events += [(one.first, 1, one.where)] if one.first >= 0 else []
+        events += [(one.last, 0, one.where)] if one.last >= 0 and not one.replaced else []
+    events.sort(key=lambda event: (event[0], -event[1]))
+    lines = [
+        f"    {{{number}u, {begins}u, {_at(one)}, {one.stop - one.start}u}},\n"
+        for number, begins, one in events
+        if number < len(program.calls)
+    ]
+    lifetime, called = symbol(program, "lifetime"), symbol(program, "called")
+    return (
+        f"void {lifetime}(void *data, uint32_t size, int begins);\n"
+        "static const struct {\n    uint32_t number, begins;\n    uint8_t *data;\n"
+        "    uint32_t size;\n} held[] = {\n" + "".join(lines) + "};\n"
+        "static uint32_t told;\n"
+        f"void {called}(uint32_t number, int begins)\n{{\n"
+        "    if (number == 0u && begins) {\n        told = 0u;\n    }\n"
+        "    for (; told < sizeof held / sizeof held[0]; ++told) {\n"
+        "        if (held[told].number != number || held[told].begins != (uint32_t)begins) {\n"
+        "            break;\n        }\n"
+        f"        {lifetime}(held[told].data, held[told].size, begins);\n    }}\n}}\n"
+    )
+
+
+def _at(one: ByteRange, external: bool = False) -> str:
+    """Return the C expression of where bytes begin."""
+    return pointer(Place(one.region, one.start), "uint8", external, False)
+
+
 @dataclass
 class Port:
     """The lines around the calls of a program, asked for in their order."""
@@ -133,7 +182,7 @@ class Port:
     def _copies(self, transfer: Transfer) -> list[str]:
         """The copy of a tensor: by the port between two memories, by memmove within one."""
         to, source = (bytes_of(self.program, t) for t in (transfer.target, transfer.source))
-        passed = f"{self._at(to)}, {self._at(source)}, {to.stop - to.start}u"
+        passed = f"{_at(to, self.external)}, {_at(source, self.external)}, {to.stop - to.start}u"
         name = self.program.tensors[transfer.target].name
         if to.region == source.region:
             return [f"/* moved: {name} */", f"(void)memmove({passed});"]
@@ -171,7 +220,4 @@ class Port:
         return lines
 
     def _told(self, macro: str, one: ByteRange) -> str:
-        return f"{macro}({self._at(one)}, {one.stop - one.start}u);"
-
-    def _at(self, one: ByteRange) -> str:
-        return pointer(Place(one.region, one.start), "uint8", self.external, False)
+        return f"{macro}({_at(one, self.external)}, {one.stop - one.start}u);"

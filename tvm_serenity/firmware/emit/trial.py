@@ -4,7 +4,7 @@ from tvm_serenity.firmware.emit import caller
 from tvm_serenity.firmware.emit.c import C_TYPES, file, has_port, join, symbol
 from tvm_serenity.firmware.emit.forms import FORMS
 from tvm_serenity.firmware.emit.macros import MACROS
-from tvm_serenity.firmware.emit.transfers import counting_port
+from tvm_serenity.firmware.emit.transfers import counting_port, told_of_rows
 from tvm_serenity.firmware.program import Program
 
 TRIAL = "trial.c"
@@ -31,10 +31,10 @@ def trial_source(program: Program, external: bool) -> str:
     )
     return join(
         [
-            "#define SERENITY_LIFETIMES\n" * bool(program.transfers)
+            "#define SERENITY_LIFETIMES\n" * has_port(program)
             + f'#include "{file(program, "model.c")}"\n',
-            _transfers(program),
             caller.memory(program, external),
+            _transfers(program),
             "typedef void (*serenity_sink_type)(uint32_t, const void *data, uint32_t size);\n"
             "static serenity_sink_type serenity_to;\n"
             "void serenity_sink(serenity_sink_type to) { serenity_to = to; }\n"
@@ -43,7 +43,7 @@ def trial_source(program: Program, external: bool) -> str:
             "int32_t serenity_trial(\n"
             "    const void *const *inputs, void *const *outputs, int poison)\n{\n"
             f"    (void)inputs;\n    (void)outputs;\n{fill}\n"
-            + "    serenity_poison = poison;\n" * bool(program.transfers)
+            + "    serenity_poison = poison;\n" * has_port(program)
             + "    serenity_count = 0;\n" * has_port(program)
             + (_runs(program, external) if program.fed is None else _feeds(program, external))
             + "\n}\n",
@@ -52,20 +52,17 @@ def trial_source(program: Program, external: bool) -> str:
 
 
 def _transfers(program: Program) -> str:
-    """The port of a network in two memories, and the poison of unsplit tensors.
+    """The port of a network in two memories, and its poison.
 
-    Memory that ends to hold a tensor is poisoned.
+    Memory that ends to hold a tensor, or rows, is poisoned.
     """
     if not has_port(program):
         return ""
-    counts = (
+    return (
         f"{counting_port(program, 'serenity_count')}"
         "uint64_t serenity_transferred(void) { return serenity_count; }\n"
-    )
-    if not program.transfers:
-        return counts
-    return (
-        f"{counts}static int serenity_poison;\n"
+        + (told_of_rows(program) if program.copies else "")
+        + "static int serenity_poison;\n"
         f"void {symbol(program, 'lifetime')}(void *data, uint32_t size, int begins)\n{{\n"
         "    if (!begins) {\n        (void)memset(data, serenity_poison, size);\n    }\n}\n"
     )

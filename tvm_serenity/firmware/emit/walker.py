@@ -19,6 +19,9 @@ from tvm_serenity.firmware.program import (
 STATIC = {"$P": "", "$A": "", "$F": "", "$N": "next_call", "$T": "rows_taken"}
 """The replacements of the walker's marks for static arenas: no parameter, two variables."""
 
+TOLD = {"$C": "        BEFORE(entry);\n", "$D": "        AFTER(entry);\n"}
+"""The lines around a call of a network in two memories, whose caller may ask for them."""
+
 MOVES = """\
         for (uint32_t i = 0; i < BLOCKS; ++i) {{
             {moved}({arenas}&blocks[i]);
@@ -41,7 +44,7 @@ def definitions(program: Program, external: bool) -> str:
             f"#define ENTRIES {len(program.calls)}\n"
             f"#define FED {0 if program.fed is None else program.fed.tensor}\n"
             f"#define LAYERS {len(program.steps)}\n",
-            _library("walk.h", memory),
+            _library("walk.h", {**(TOLD if program.copies else dict.fromkeys(TOLD, "")), **memory}),
             "" if program.fed is None else _state(program, external) + _feeding(program, memory),
         ]
     )

@@ -80,7 +80,7 @@ static uint32_t walk($Puint32_t entry)
         if (layer == LAYERS || layer == FEEDING) {
             break;
         }
-        make_band($A&layers[layer], sequence[entry][1]);
-    }
+$C        make_band($A&layers[layer], sequence[entry][1]);
+$D    }
     return entry;
 }
