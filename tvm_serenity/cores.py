@@ -177,5 +177,5 @@ def _texts(table: TomlTable, key: str, default: tuple[str, ...] | None) -> tuple
         return default
     values = table.get(key, list)
     if not all(isinstance(one, str) for one in values):
-        raise table.error(f"{key!r} is a list of strings")
+        raise table.error(f"{key!r} must be a list of strings")
     return tuple(values)

@@ -52,7 +52,7 @@ def native() -> Any:
 
 
 def _shown() -> frozenset[str] | None:
-    """Return the instructions that the system reports for an x86 processor, or None."""
+    """Return the instruction sets that Linux reports for an x86 processor; None if unknown."""
     try:
         lines = CPUINFO.read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -76,7 +76,7 @@ def test_a_pair_that_crashes_or_hangs_is_a_row(small: str, monkeypatch: pytest.M
         return whole(self, maker)
 
     monkeypatch.setattr(ModelOnBoards, "pair", failing)
-    for seconds, words in ((60, "died of SIGABRT"), (8, "gave no result for 8 s")):
+    for seconds, words in ((60, "died of SIGABRT"), (8, "returned no result for 8 s")):
         (point,) = swept(small, seconds=seconds)
         rows = point.rows()
         assert rows[0]["fits_by"] is None

@@ -65,7 +65,10 @@ def test_an_order_for_traffic_with_energy(tmp_path: Path) -> None:
         (("{file}", "--capacities", "100"), "capacity of 100 bytes is less than one block of 256"),
         (("{file}", "--capacities", "0"), "--capacities: size '0': out of range; write from 1 to"),
         (("{file}", "--capacities=-4K"), "--capacities: size '-4K': write bytes"),
-        (("{file}", "--capacities", "1K:2K"), "write FIRST:LAST:xFACTOR or FIRST:LAST:+STEP"),
+        (
+            ("{file}", "--capacities", "1K:2K"),
+            "write a range as FIRST:LAST:xFACTOR or FIRST:LAST:+STEP",
+        ),
         (("{file}", "--block", "0"), "--block: size '0'"),
         (("{file}", "--block", "tensor"), "use the scratchpad"),
         (

@@ -105,7 +105,7 @@ def test_the_segment_program_streams_a_chain() -> None:
 
 
 def test_needs_must_fit() -> None:
-    with pytest.raises(GraphError, match="needs has rows outside of its input 'a'"):
+    with pytest.raises(GraphError, match="reads rows outside of its input 'a'"):
         replace(chain(), layers=(Layer("one", "CONV", (0,), (1,), (((0, 9),) * 6,)),))
     with pytest.raises(GraphError, match="needs has 2 entries for an output of 6 rows"):
         replace(chain(), layers=(Layer("one", "CONV", (0,), (1,), (((0, 1),) * 2,)),))

@@ -50,7 +50,9 @@ class Passage:
 
 @lru_cache(KNOWN)
 def distance_bytes(windows: Passage) -> int | None:
-    """Return how far below its operand's start the result must start at least, None if apart.
+    """Return the least bytes from the result's start to its operand's, for both to overlap.
+
+    The result starts at the lower address. None: the two must not overlap.
 
     Pixel p is written while windows from p - together + 1 on may still be read. Before that, the
     end of pixel p must not be above the first byte that any of these and all later ones read.

@@ -1,8 +1,9 @@
 """What firmware is made from: kernels in C, constants, and calls in order on planned memory.
 
-A :class:`Program` knows neither TVM nor a board. A tensor is rows in bands, a step makes rows of
-one, and a call makes a band of them; of a network that runs whole every tensor is one band of one
-row, and every step runs once. ``firmware.check`` replays the calls, ``emit`` writes them as C.
+A :class:`Program` knows neither TVM nor a board. A tensor consists of bands of rows. A step
+computes rows of a tensor, and a call computes one band. In an unsplit network every tensor is one
+band of one row, and every step runs once. ``firmware.check`` replays the calls, ``emit`` writes
+them as C.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence

@@ -68,7 +68,7 @@ class KnownTensors:
             return None
 
     def form(self, tensor: int | Table) -> tuple[str, tuple[int, ...]]:
-        """Return type and shape of a tensor."""
+        """Return the numpy type name and the shape of a tensor."""
         if isinstance(tensor, int) and tensor < 0:
             raise NotKnownError
         found = self.tensors[tensor] if isinstance(tensor, int) else tensor

@@ -197,7 +197,7 @@ class _Front:
     def point(self, slot: int, target: int) -> None:
         """Set the offset at ``slot`` to ``target``."""
         if target - slot >= 2**32:
-            raise UnsupportedError("the file is too large for another buffer")
+            raise UnsupportedError("no room for another buffer: offsets in the file have 32 bits")
         struct.pack_into("<I", self.data, slot, target - slot)
 
     def fill(self, vector: int, targets: Sequence[int]) -> None:

@@ -20,7 +20,9 @@ def capacities_of(text: str) -> tuple[int, ...]:
 def _range(text: str) -> list[int]:
     parts = text.split(":")
     if len(parts) != 3 or parts[2].strip()[:1] not in ("x", "+"):
-        raise InputError(f"capacities {text!r}: write FIRST:LAST:xFACTOR or FIRST:LAST:+STEP")
+        raise InputError(
+            f"capacities {text!r}: write a range as FIRST:LAST:xFACTOR or FIRST:LAST:+STEP"
+        )
     first, last, step = size_bytes(parts[0], 1), size_bytes(parts[1], 1), parts[2].strip()
     if first > last:
         raise InputError(f"capacities {text!r}: the first size is larger than the last; swap them")

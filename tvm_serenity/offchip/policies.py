@@ -189,7 +189,7 @@ def simulate(
 def check_policy(policy: str) -> None:
     """Raise :class:`InputError` if there is no policy of this name."""
     if policy not in NAMES:
-        raise InputError(f"unknown policy {policy!r}; there are {', '.join(NAMES)}")
+        raise InputError(f"unknown policy {policy!r}; choose one of {', '.join(NAMES)}")
 
 
 def need_under(policy: str, needed: tuple[int, str]) -> tuple[int, str]:

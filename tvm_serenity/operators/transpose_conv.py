@@ -132,7 +132,7 @@ def _check_shape(scene: Scene, made: Sequence[int]) -> None:
     said = scene.operands[_SHAPE]
     if said is not None and said.values is not None and said.values.tolist() != list(made):
         raise UnsupportedError(
-            f"it requests shape {said.values.tolist()}, but its result has shape {list(made)}"
+            f"its shape operand is {said.values.tolist()}, but its result has shape {list(made)}"
         )
 
 

@@ -90,7 +90,7 @@ class _Phases:
         return tuple(axis.block for axis in self.axes)
 
     def reshaped(self, shape: Sequence[int]) -> "_Phases | None":
-        """Return the phases with axes of one element added or removed; None for other shapes."""
+        """Return the phases in ``shape``; None unless it only adds or removes axes of length 1."""
         if not shape or shape[0] != self.shape[0]:
             return None
         left = [axis for axis in self.axes if axis.extent * axis.block > 1]

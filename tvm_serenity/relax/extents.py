@@ -58,7 +58,7 @@ def at_bounds(number: Any, bounds: Mapping[str, int]) -> int:
 
     found = tvm.sym.Analyzer().simplify(mapped(number, tirx.Var, bound))
     if not isinstance(found, tirx.IntImm) or not -_ENDLESS < int(found) < _ENDLESS:
-        raise UnsupportedError(f"the size {number} has no upper bound")
+        raise UnsupportedError(f"the size {number} has no upper bound; state one, or fix the size")
     return int(found)
 
 

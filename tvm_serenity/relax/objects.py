@@ -181,7 +181,7 @@ def _cores() -> int:
 
 
 def _elsewhere(symbols: Sequence[str], compiled: Callable[[str], bytes]) -> Iterator[str]:
-    """Start a process that compiles; return a reader of its progress."""
+    """Compile ``symbols`` in another process; return an iterator over the compiled ones."""
 
     def work() -> Iterator[str]:
         yield ""

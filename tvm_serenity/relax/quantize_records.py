@@ -25,10 +25,11 @@ def computed(
     operands: Sequence[Leaf],
     values: Sequence[Any] | None = None,
 ) -> Any:
-    """Return the expression that computes an operator's record from its operands.
+    """Return the expression of an operator in integers.
 
-    ``values``: the new expressions of operands, if known. Unsupported records raise
-    :class:`RefusedError`.
+    ``record`` returns what the operator means in integers. ``values``: the expressions of its
+    operands, if they differ from the stored tensors. Raises :class:`RefusedError` for an operator
+    without an integer form.
     """
     compute = operator(kind).integers.compute
     if compute is None:

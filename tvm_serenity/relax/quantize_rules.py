@@ -131,7 +131,7 @@ def function(rewriter: Rewriter, region: ClampedResult) -> Any:
 
 
 def _sampled(rewriter: Rewriter, region: ClampedResult, leaf: Leaf) -> Any:
-    """Return a 16-bit function, interpolated between samples."""
+    """Return the expression of an int16 function: a kernel that interpolates between samples."""
     if not region.is_unclamped:
         raise RefusedError("int16 functions with an activation are not supported")
     found = quantize_function.samples(rewriter.scope, region.expr, leaf, region.result)

@@ -30,7 +30,11 @@ from tvm_serenity.rewrite.rule import Match, Rule
 
 @dataclass
 class Search:
-    """The choice in one region: ``free`` rules cost nothing, ``rules`` are the candidates."""
+    """The search for the rewrites of one region.
+
+    ``rules`` are applied where they lower the peak; ``free`` rules never raise it and are applied
+    everywhere. ``exhaustive``: the number of matches up to which all sets are tried.
+    """
 
     start: Net
     rules: Sequence[Rule]

@@ -168,7 +168,7 @@ def curve(
 
 
 def coarsened(found: Streaming, room: int, limits: Limits, deadline: float) -> Streaming:
-    """Return ``found`` with coarser bands, with an arena of at most ``room`` bytes.
+    """Return the network of ``found`` in taller bands, with an arena of at most ``room`` bytes.
 
     Returns ``found`` itself if no coarser bands fit or ``deadline`` (in seconds of
     ``time.perf_counter``) has passed.

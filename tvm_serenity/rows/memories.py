@@ -30,10 +30,11 @@ Passes = Mapping[tuple[int, int], int]
 
 @dataclass(frozen=True)
 class Division:
-    """What lies in slow memory, besides inputs and outputs.
+    """The division of features between fast and slow memory; inputs and outputs are in slow memory.
 
-    ``slow``: features, each with the layers that read it in fast memory. ``direct``: layers and
-    features in slow memory that they access there, even if they go over them several times.
+    ``slow``: the features in slow memory, each with the layers that read a copy of it in fast
+    memory. ``direct``: pairs of a layer and a feature in slow memory that the layer accesses there,
+    even if it reads the bytes several times.
     """
 
     slow: Mapping[int, frozenset[int]] = field(default_factory=dict)

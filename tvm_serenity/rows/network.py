@@ -166,6 +166,6 @@ def _check(network: Network, layer: Layer) -> None:
         source = network.rows(f)
         if any(not 0 <= a <= b <= source for a, b in need):
             raise GraphError(
-                f"layer {layer.name!r}: needs has rows outside of its input "
+                f"layer {layer.name!r}: reads rows outside of its input "
                 f"{network.features[f].name!r}, which has rows 0 to {source - 1}"
             )

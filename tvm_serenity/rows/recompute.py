@@ -175,7 +175,10 @@ class _Search:
         return best
 
     def near(self, one: _Tried) -> Iterator[Mapping[int, Tiled]]:
-        """Yield the sets that differ from ``one`` in one chain with a layer at the peak."""
+        """Yield the choices of chains that differ from ``one`` in one chain.
+
+        That chain has a layer whose bands are live at the peak.
+        """
         for window, chains in self.chains.items():
             for chain in chains:
                 if not set(chain.layers) & one.at:

@@ -136,7 +136,11 @@ def relax_windows(
 def bound_window(
     part: Part, run: SearchRun, place: tuple[int, int], states: int, climb: bool
 ) -> bool:
-    """Raise the bound by the relaxed window of steps ``place``; return whether it was too hard."""
+    """Raise the lower bound of ``part`` by its steps from ``place[0]`` to ``place[1]`` alone.
+
+    Every order of the part contains these ops; the ops before and after them are relaxed away.
+    Return whether the search of the window ended at its limit of ``states``.
+    """
     first, last = place
     key = tuple(part.order[first:last])
     # The window's least peak is at least `low` and, unless `hard`, at most `high`.

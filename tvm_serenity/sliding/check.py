@@ -172,7 +172,10 @@ def _window(
     start: int,
     states: Symbols,
 ) -> Symbols:
-    """Return the symbols of all rows of the full network, on the window from row ``start`` on."""
+    """Compute every row of the full network as a symbol; return the symbols by feature and row.
+
+    The input is the window of the stream that begins at row ``start``.
+    """
     network = steady.network
     kept = {f for f, _ in steady.states}
     memory = {(f, y): symbol for (f, y), symbol in states.items() if f in kept}

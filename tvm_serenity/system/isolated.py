@@ -102,7 +102,7 @@ def _read(file: int, size: int, limit_s: float) -> bytes:
     while len(parts) < size:
         left = until - time.monotonic()
         if left <= 0 or not select.select([file], [], [], left)[0]:
-            raise Death(f"gave no result for {limit_s:g} s")
+            raise Death(f"returned no result for {limit_s:g} s")
         part = os.read(file, min(size - len(parts), 1 << 20))
         if not part:
             break

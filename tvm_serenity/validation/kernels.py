@@ -58,7 +58,7 @@ class Case:
         return [Parameter(*self.signature.tensors[i], allowed.get(i), zero) for i in self.drawn]
 
     def fills(self) -> tuple[str, ...]:
-        """Return the fills of its input sets: fewer for kernels with many steps."""
+        """Return how each set of inputs is filled; kernels with many loop steps get fewer sets."""
         steps = steps_of(self.reference)
         return FILLS if steps <= FEW_STEPS else FILLS[:3] if steps <= MANY_STEPS else FILLS[:1]
 

@@ -171,7 +171,11 @@ class _Resident:
 
 
 class _StreamedMaker(UnsplitMaker):
-    """Makes a tensor of the program for each stay in fast memory, and one for each home."""
+    """Makes the program of a plan with transfers between fast and slow memory.
+
+    A tensor of the network becomes one tensor of the program in slow memory, and one for each
+    time that it is in fast memory.
+    """
 
     def __init__(
         self,

@@ -173,7 +173,7 @@ class _Case:
         return blocks
 
     def _call(self, memory: _Blocks, step: Step, y: int) -> Call:
-        """Return the call that computes row y from separate rows."""
+        """Return the call of a row kernel that computes row ``y`` of a tensor."""
         passed = []
         for argument in step.arguments:
             if isinstance(argument, Row):

@@ -32,7 +32,9 @@ def layer_norm(
             made = relax.op.add(bb.emit(made), bias)
     made = bb.emit(made)
     if shape_of(made) != shape:
-        raise UnsupportedError("its scale is larger than its input, which is not supported")
+        raise UnsupportedError(
+            "its scale has a larger shape than its input, which is not supported"
+        )
     if attributes["tvm_custom"]["num_outputs"] == 1:
         return made
     mean = bb.emit(relax.op.mean(x, axes, keepdims=True))
