@@ -25,57 +25,16 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
 
-from tvm_serenity.errors import CycleError, GraphError
+from tvm_serenity.graph import validity
 from tvm_serenity.graph.arrays import Arrays, Flags, Ints, Pairs, grouped, ints
+from tvm_serenity.graph.parts import Op, Role, Tensor
 from tvm_serenity.system.html import facts_html, listed
-
-MAX_BYTES = 2**63 - 1
-"""Limit in bytes on any tensor, and on the sum of all tensors and workspaces."""
-
-
-class Role(StrEnum):
-    """The role of a tensor in memory."""
-
-    ACTIVATION = "activation"
-    CONSTANT = "constant"  # A weight.
-    STATE = "state"  # A variable that persists between runs.
-    EXTERNAL = "external"  # A computed tensor in memory that the caller provides.
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """A tensor; ``shape`` is None and ``dtype`` (numpy's name) is "" if they are unknown."""
-
-    name: str
-    size_bytes: int
-    shape: tuple[int, ...] | None = None
-    dtype: str = ""
-    role: Role = Role.ACTIVATION
-
-
-@dataclass(frozen=True, slots=True)
-class Op:
-    """An operator; all fields except ``name``, ``kind`` and byte counts are indices of tensors.
-
-    The module's docstring defines the fields.
-    """
-
-    name: str
-    kind: str
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    workspace_bytes: int = 0
-    view_of: int | None = None
-    in_place: tuple[int, ...] = ()
-    over: tuple[int, ...] = ()
-    over_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,11 +51,7 @@ class Graph:
     outputs: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        _check_sizes(self)
-        _check_references(self)
-        _check_producers(self)
-        _check_given_order(self)
-        _check_permissions(self)
+        validity.check(self)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the fields without derived values, in a third of the bytes and time."""
@@ -148,7 +103,7 @@ class Graph:
     @cached_property
     def arrays(self) -> Arrays:
         """The operators and tensors as flat arrays."""
-        read, made = self._listed
+        read, made = self.listed
         maker = np.full(len(self.tensors), -1, dtype=np.int64)
         maker[made.tensor] = made.op  # For several producers, the last one.
         return Arrays(
@@ -160,7 +115,7 @@ class Graph:
         )
 
     @cached_property
-    def _listed(self) -> tuple[Pairs, Pairs]:
+    def listed(self) -> tuple[Pairs, Pairs]:
         """The (op, tensor) pairs of inputs and of outputs, in the ops' order."""
         inputs, outputs = (list(map(attrgetter(n), self.ops)) for n in ("inputs", "outputs"))
         return Pairs.of(inputs), Pairs.of(outputs)
@@ -184,7 +139,7 @@ class Graph:
     @cached_property
     def predecessors(self) -> tuple[tuple[int, ...], ...]:
         """For each op, the ops that must run before it: producers, and earlier users of states."""
-        before, after = self._waits()
+        before, after = self.waits()
         return grouped(after, before, len(self.ops), len(self.ops))
 
     def predecessors_among(self, chosen: Sequence[int]) -> tuple[tuple[int, ...], ...]:
@@ -194,11 +149,11 @@ class Graph:
         """
         place = np.full(len(self.ops), -1, dtype=np.int64)
         place[ints(chosen)] = np.arange(len(chosen))
-        before, after = (place[ops] for ops in self._waits())
+        before, after = (place[ops] for ops in self.waits())
         met = (after >= 0) & (before >= 0)
         return grouped(after[met], before[met], len(chosen), len(chosen))
 
-    def _waits(self) -> tuple[Ints, Ints]:
+    def waits(self) -> tuple[Ints, Ints]:
         """Return pairs of ops, as two arrays; the first op of a pair must run before the second."""
         read, state = self.arrays.read, self._state_order
         maker = self.arrays.maker[read.tensor]
@@ -336,253 +291,3 @@ def _unpickled(
         outputs=outputs,
     )
     return graph
-
-
-def is_order(graph: Graph, order: Sequence[int]) -> bool:
-    """Return whether ``order`` has each op once, after all its predecessors."""
-    count = len(graph.ops)
-    if isinstance(order, range) and order == range(count):
-        return True  # The given order was checked when the graph was created.
-    if len(order) != count or not all(issubclass(kind, int) for kind in set(map(type, order))):
-        return False
-    listed = ints(order, count)
-    if count and (listed.min() < 0 or listed.max() >= count):
-        return False
-    position = np.full(count, -1, dtype=np.int64)
-    position[listed] = np.arange(count)
-    if count and position.min() < 0:
-        return False
-    before, after = graph._waits()
-    return bool((position[before] < position[after]).all())
-
-
-def complete_order(graph: Graph, partial: Sequence[int]) -> tuple[int, ...]:
-    """Return ``partial`` with each missing op inserted just before the first op that needs it.
-
-    Missing ops that no op needs come last. ``partial`` must be part of a topological order.
-    """
-    if len(partial) == len(graph.ops):
-        return tuple(partial)
-    listed = set(partial)
-    done: set[int] = set()
-    result: list[int] = []
-    for op in [*partial, *(i for i in range(len(graph.ops)) if i not in listed)]:
-        stack = [op] if op not in done else []
-        while stack:
-            missing = [
-                p for p in graph.predecessors[stack[-1]] if p not in done and p not in listed
-            ]
-            if missing:
-                stack.append(missing[0])
-            else:
-                done.add(stack[-1])
-                result.append(stack.pop())
-    return tuple(result)
-
-
-def _check_sizes(graph: Graph) -> None:
-    sizes = [*map(attrgetter("size_bytes"), graph.tensors)]
-    sizes += map(attrgetter("workspace_bytes"), graph.ops)
-    if min(sizes, default=0) >= 0 and sum(sizes) <= MAX_BYTES:
-        return
-    total = 0
-    for tensor in graph.tensors:
-        if tensor.size_bytes < 0:
-            raise GraphError(
-                f"tensor {tensor.name!r}: its size is {tensor.size_bytes} bytes; sizes must not be "
-                "negative"
-            )
-        total += tensor.size_bytes
-        if total > MAX_BYTES:
-            raise GraphError(
-                f"tensor {tensor.name!r}: the sum of all sizes up to it exceeds {MAX_BYTES} bytes"
-            )
-    for op in graph.ops:
-        if op.workspace_bytes < 0:
-            raise GraphError(
-                f"op {op.name!r}: its workspace is {op.workspace_bytes} bytes; it must not be "
-                "negative"
-            )
-        total += op.workspace_bytes
-        if total > MAX_BYTES:
-            raise GraphError(
-                f"op {op.name!r}: the sum of all sizes up to its workspace exceeds {MAX_BYTES} "
-                "bytes"
-            )
-
-
-def _check_references(graph: Graph) -> None:
-    known = range(len(graph.tensors))
-    listed = (*(pairs.tensor for pairs in graph._listed), ints(graph.inputs), ints(graph.outputs))
-    if all(((tensors >= 0) & (tensors < len(known))).all() for tensors in listed):
-        return
-
-    def check(where: str, tensors: Iterable[int]) -> None:
-        for tensor in tensors:
-            if tensor not in known:
-                raise GraphError(
-                    f"{where}: unknown tensor index {tensor}; the graph has {len(known)} tensors"
-                )
-
-    for op in graph.ops:
-        check(f"op {op.name!r}", (*op.inputs, *op.outputs))
-    check("graph inputs", graph.inputs)
-    check("graph outputs", graph.outputs)
-
-
-def _check_producers(graph: Graph) -> None:
-    """Check that each tensor has one producer at most, and each tensor that is read has one."""
-    arrays, given, returned = graph.arrays, ints(graph.inputs), ints(graph.outputs)
-    made = arrays.made.tensor[~graph.with_role(Role.STATE)[arrays.made.tensor]]
-    makers = np.bincount(np.concatenate([given, made]), minlength=len(graph.tensors))
-    constant = graph.with_role(Role.CONSTANT)[arrays.made.tensor]
-    needed = np.concatenate([arrays.read.tensor, returned])
-    missing = _computed(graph)[needed] & (makers[needed] == 0)
-    if not (constant.any() or (makers > 1).any() or missing.any()):
-        return
-    maker: dict[int, str] = dict.fromkeys(graph.inputs, "a graph input")
-    if len(maker) != len(graph.inputs):
-        raise GraphError("the graph inputs list a tensor twice; list each input once")
-    for op in graph.ops:
-        for tensor in op.outputs:
-            name = graph.tensors[tensor].name
-            if graph.tensors[tensor].role is Role.CONSTANT:
-                raise GraphError(
-                    f"op {op.name!r} writes tensor {name!r}, which is a constant; give its output "
-                    "another role"
-                )
-            if graph.tensors[tensor].role is Role.STATE:
-                continue  # Several ops may write a state variable.
-            if tensor in maker:
-                raise GraphError(
-                    f"op {op.name!r} writes tensor {name!r}, which {maker[tensor]} writes too; a "
-                    "tensor must have one producer"
-                )
-            maker[tensor] = f"op {op.name!r}"
-    readers = [(f"op {op.name!r} reads", t) for op in graph.ops for t in op.inputs]
-    readers += [("the graph returns", t) for t in graph.outputs]
-    for who, tensor in readers:
-        if tensor not in maker and _is_computed(graph, tensor):
-            raise GraphError(
-                f"{who} tensor {graph.tensors[tensor].name!r}, which no op writes; make it a graph "
-                "input or a constant, or add its producer"
-            )
-
-
-def _check_given_order(graph: Graph) -> None:
-    arrays, free = graph.arrays, ~_computed(graph)
-    free[list(graph.inputs)] = True
-    late = (arrays.maker[arrays.read.tensor] >= arrays.read.op) & ~free[arrays.read.tensor]
-    if not late.any():
-        return
-    written = set(graph.inputs)
-    producer = graph.producer
-    for op in graph.ops:
-        for tensor in op.inputs:
-            if tensor not in written and producer[tensor] >= 0 and _is_computed(graph, tensor):
-                cycle = _find_cycle(graph)
-                if cycle:
-                    names = " -> ".join(repr(graph.ops[i].name) for i in cycle)
-                    raise CycleError(f"these ops wait for each other in a cycle: {names}")
-                raise GraphError(
-                    f"op {op.name!r} reads tensor {graph.tensors[tensor].name!r} before op "
-                    f"{graph.ops[producer[tensor]].name!r} writes it; list ops in a valid order"
-                )
-        written.update(op.outputs)
-
-
-def _computed(graph: Graph) -> Flags:
-    return graph.with_role(Role.ACTIVATION) | graph.with_role(Role.EXTERNAL)
-
-
-def _is_computed(graph: Graph, tensor: int) -> bool:
-    return graph.tensors[tensor].role in (Role.ACTIVATION, Role.EXTERNAL)
-
-
-def _find_cycle(graph: Graph) -> list[int]:
-    """Return the ops of a cycle, with its first op again at the end, or an empty list."""
-    before = [
-        [graph.producer[t] for t in op.inputs if graph.producer[t] >= 0 and _is_computed(graph, t)]
-        for op in graph.ops
-    ]
-    waiting = [len(set(b)) for b in before]
-    after: list[list[int]] = [[] for _ in graph.ops]
-    for op, ops in enumerate(before):
-        for b in set(ops):
-            after[b].append(op)
-    ready = [op for op, count in enumerate(waiting) if count == 0]
-    while ready:
-        for op in after[ready.pop()]:
-            waiting[op] -= 1
-            if waiting[op] == 0:
-                ready.append(op)
-    stuck = {op for op, count in enumerate(waiting) if count > 0}
-    if not stuck:
-        return []
-    walk = [min(stuck)]
-    while walk[-1] not in walk[:-1]:
-        walk.append(next(b for b in before[walk[-1]] if b in stuck))
-    return walk[walk.index(walk[-1]) :][::-1]
-
-
-def _check_permissions(graph: Graph) -> None:
-    for op in graph.sharing:
-        if op.view_of is not None:
-            _check_view(graph, op)
-        if op.in_place and (op.view_of is not None or not op.outputs):
-            raise GraphError(
-                f"op {op.name!r}: an in-place op must have an output that is not a view"
-            )
-        if op.over:
-            _check_overlap(graph, op)
-        for tensor in op.in_place:
-            if tensor not in op.inputs:
-                raise GraphError(
-                    f"op {op.name!r}: in-place tensor {graph.tensors[tensor].name!r} is not one of "
-                    "its inputs"
-                )
-            taken, written = graph.tensors[graph.root[tensor]], graph.tensors[op.outputs[0]]
-            if taken.size_bytes != written.size_bytes:
-                raise GraphError(
-                    f"op {op.name!r}: input and output of an in-place op must have equal sizes, "
-                    f"but {taken.name!r} has {taken.size_bytes} bytes and {written.name!r} has "
-                    f"{written.size_bytes} bytes"
-                )
-
-
-def _check_overlap(graph: Graph, op: Op) -> None:
-    if op.view_of is not None or op.in_place or not op.outputs:
-        raise GraphError(
-            f"op {op.name!r}: an op with overlap must have an output that is not a view or in place"
-        )
-    written_bytes = graph.tensors[op.outputs[0]].size_bytes
-    for tensor in op.over:
-        if tensor not in op.inputs:
-            raise GraphError(
-                f"op {op.name!r}: overlap tensor {graph.tensors[tensor].name!r} is not one of its "
-                "inputs"
-            )
-        shared = min(written_bytes, graph.tensors[graph.root[tensor]].size_bytes)
-        if not 0 < op.over_bytes <= shared:
-            name = graph.tensors[tensor].name
-            raise GraphError(
-                f"op {op.name!r}: its overlap with {name!r} is {op.over_bytes} bytes; it must be 1 "
-                f"to {shared} bytes"
-            )
-
-
-def _check_view(graph: Graph, op: Op) -> None:
-    assert op.view_of is not None
-    if op.view_of not in op.inputs:
-        raise GraphError(
-            f"op {op.name!r}: its view is of tensor {graph.tensors[op.view_of].name!r}, which is "
-            "not one of its inputs"
-        )
-    source = graph.tensors[op.view_of]
-    for tensor in op.outputs:
-        view = graph.tensors[tensor]
-        if view.size_bytes > source.size_bytes:
-            raise GraphError(
-                f"op {op.name!r}: view {view.name!r} has {view.size_bytes} bytes, more than its "
-                f"source {source.name!r} with {source.size_bytes} bytes"
-            )

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tvm_serenity.errors import InputError
-from tvm_serenity.graph.network import Graph, Op, Role, Tensor, complete_order
+from tvm_serenity.graph.network import Graph
+from tvm_serenity.graph.orders import complete_order
+from tvm_serenity.graph.parts import Op, Role, Tensor
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ in another order than their shapes say may have rows along any axis (:func:`stor
 from collections.abc import Callable, Sequence
 from math import prod
 
-from tvm_serenity.graph.network import Graph, Op
+from tvm_serenity.graph.network import Graph
+from tvm_serenity.graph.parts import Op
 
 Shape = tuple[int, ...]
 Moved = Callable[[int, Sequence[int | None]], int | None]

@@ -25,7 +25,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tvm_serenity.errors import GraphError, ParseError
-from tvm_serenity.graph.network import Graph, Op, Role, Tensor
+from tvm_serenity.graph.network import Graph
+from tvm_serenity.graph.parts import Op, Role, Tensor
 
 DTYPES = {
     "bool": ("bool", 1),
