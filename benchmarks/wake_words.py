@@ -4,7 +4,7 @@
 
 The networks are written here from seeds, as microWakeWord's converter writes its first and second
 version: each convolution over time reads a variable with the steps before, and assigns it. One
-step is built for an emulated Cortex-M4, its states in the arena, and 50 steps are compared with
+step is built for an emulated Cortex-M4, its states in the arena, and 200 steps are compared with
 LiteRT's in QEMU, every tensor. TFLM's arena is what the ``tflite_micro`` wheel takes.
 """
 
@@ -25,7 +25,7 @@ from tests.conformance.writer import Subgraph, T, tflite
 from tvm_serenity.firmware import Settings, build
 from tvm_serenity.firmware.check.verify_report import report
 
-BOARD, SECONDS = "mps2-an386", 2
+BOARD, SECONDS, STEPS = "mps2-an386", 2, 200
 FEATURES, WIDE, REACH, KEPT = 40, 32, 5, 9
 """Features of a step; channels; steps that the first convolution reads; steps before the last."""
 LOWEST = -128
@@ -174,7 +174,11 @@ def line(name: str) -> str:
         path.write_bytes(Step(form).data)
         theirs = micro(path)["arena"]
         settings = Settings(
-            name="net", output=Path(folder) / "made", time_limit_s=SECONDS, sliding=form.stride
+            name="net",
+            output=Path(folder) / "made",
+            time_limit_s=SECONDS,
+            sliding=form.stride,
+            windows=STEPS,
         )
         found = report(build(path, BOARD, settings), on_host=False)
     ours = found["ram"]["arena_bytes"]

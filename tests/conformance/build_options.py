@@ -58,6 +58,7 @@ BY_ROWS: Mapping[str, Mapping[str, Any]] = {
     "--stream-input": {"stream_input": True},
     "--recompute": {"recompute": 1.5},
     "--sliding": {"sliding": 2},
+    "--windows": {"sliding": 1, "windows": 12},
 }
 LIMITS = ("--ram", "--arena-limit")
 """Options beside which a network may not fit."""

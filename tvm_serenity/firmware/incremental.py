@@ -42,12 +42,16 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """The window moves by ``step`` rows; after ``steps_to_fill`` steps the first one is full."""
+    """The window moves by ``step`` rows; after ``steps_to_fill`` steps the first one is full.
+
+    ``compared``: the number of windows of a run that is verified; None for the usual number.
+    """
 
     step: int
     steps_to_fill: int
     kept: tuple[KeptRows, ...]
     states: tuple[State, ...] = ()
+    compared: int | None = None
 
     @property
     def phases(self) -> int:
@@ -57,7 +61,7 @@ class Moving:
     @property
     def windows(self) -> int:
         """Results of a run that is verified."""
-        return WINDOWS if self.kept else STEPS
+        return self.compared or (WINDOWS if self.kept else STEPS)
 
     @property
     def steps(self) -> int:

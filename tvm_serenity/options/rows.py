@@ -8,6 +8,7 @@ from tvm_serenity.options.option import (
     ROWS,
     Conflict,
     HelpGroup,
+    Need,
     Option,
     OptionGroup,
     differing,
@@ -115,7 +116,11 @@ class Recompute(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class Sliding(OptionGroup):
-    """``sliding``: the input window moves by this many rows per run; only new rows are computed."""
+    """``sliding``: the input window moves by this many rows per run; only new rows are computed.
+
+    ``windows``: the number of windows whose outputs are compared; None for 50, or for 64 steps of a
+    network that keeps states alone.
+    """
 
     sliding: int | None = option(
         None,
@@ -127,6 +132,18 @@ class Sliding(OptionGroup):
             group=HelpGroup.ROWS,
             unit=ROWS,
             least=1,
+        ),
+    )
+    windows: int | None = option(
+        None,
+        Option(
+            flag="--windows",
+            help="Compare the outputs of N windows of a stream. [default: 50; 64 steps of a "
+            "network that keeps states alone]",
+            group=HelpGroup.CHECKS,
+            metavar="N",
+            least=1,
+            needs=(Need("sliding", "it counts the windows of a stream"),),
         ),
     )
 

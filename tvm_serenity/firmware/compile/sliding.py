@@ -51,7 +51,9 @@ def in_steps(maker: NetworkCompiler) -> Compiled:
         name, alignment = maker.name, maker.board.core.alignment_bytes
         program = made.program(name, alignment, {**known, **given})
         outputs = program.outputs[: len(program.outputs) - len(states)]
-        return replace(program, inputs=(), outputs=outputs)
+        assert program.moving is not None
+        moving = replace(program.moving, compared=settings.windows)
+        return replace(program, inputs=(), outputs=outputs, moving=moving)
 
     chosen = Choice(best, True, (best,), best.seconds)
     return maker.from_rows(kernels, chosen, placed, placement, program)

@@ -50,7 +50,8 @@ def as_step(maker: NetworkCompiler) -> Compiled:
             f"--sliding {maker.settings.sliding}: {maker.name} keeps {count} states itself, so "
             f"each run needs {rows} new rows; use --sliding {rows}"
         )
-    return replace(made, program=_moving(program, rows, initial, states))
+    moving = _moving(program, rows, initial, states, maker.settings.windows)
+    return replace(made, program=moving)
 
 
 def _rows(region: BoundGraph) -> int:
@@ -60,7 +61,13 @@ def _rows(region: BoundGraph) -> int:
     return shape[1] if has_rows(shape) else 1
 
 
-def _moving(program: Program, rows: int, initial: list[int], states: tuple[int, ...]) -> Program:
+def _moving(
+    program: Program,
+    rows: int,
+    initial: list[int],
+    states: tuple[int, ...],
+    compared: int | None,
+) -> Program:
     """Return a program whose input of ``rows`` rows arrives, and which keeps its states."""
     fed, outputs = program.inputs[0], program.outputs[: len(program.outputs) - len(states)]
     following = program.outputs[len(outputs) :]
@@ -73,5 +80,5 @@ def _moving(program: Program, rows: int, initial: list[int], states: tuple[int, 
         inputs=(),
         outputs=outputs,
         fed=Fed(fed, rows, program.tensors[fed].size_bytes // rows),
-        moving=Moving(rows, 1, (), tuple(kept)),
+        moving=Moving(rows, 1, (), tuple(kept), compared),
     )
