@@ -2,8 +2,10 @@
 
 import json
 from dataclasses import replace
+from math import inf
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -32,6 +34,7 @@ from tvm_serenity.fitting import FitGoal, Fitted, build_chosen, fitted
 from tvm_serenity.fitting.candidates import unsplit
 from tvm_serenity.fitting.choose import best_of, front_of
 from tvm_serenity.fitting.measure import BuildFigures, Spending
+from tvm_serenity.fitting.search import AT_ONCE, _Search
 from tvm_serenity.rows.split import heights_of
 
 register()
@@ -148,6 +151,36 @@ def test_front_and_choice_are_those_of_brute_force(drawn: list[Any]) -> None:
         if chosen is not None:
             assert chosen in allowed
             assert _known(chosen)[index] == min(_known(one)[index] for one in allowed)
+
+
+class Told(_Search):
+    """A search whose builds are told instead of linked."""
+
+    def measure(self, points: list[BuildFigures], folder: Path) -> None:
+        points[:] = [replace(one.candidate.truth, linked=True) for one in points]  # type: ignore[attr-defined]
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(st.lists(figures, min_size=1, max_size=9), st.integers(1, 4))
+def test_the_least_ram_is_that_of_all_builds_of_which_few_are_linked(
+    drawn: list[Any], flash: int
+) -> None:
+    truths = [_point(*one) for one in drawn]
+    points = []
+    for one in truths:
+        one.candidate.truth = one  # type: ignore[attr-defined]
+        points.append(replace(one, flash_bytes=0, run=None, linked=False))
+    goal = FitGoal(minimise="ram", flash_bytes=flash)
+    with TemporaryDirectory() as folder:
+        Told(cast(NetworkCompiler, None), goal, inf).least(points, Path(folder))
+    want, found = (best_of(some, goal) for some in (truths, points))
+    assert (want is None) == (found is None)
+    if want is not None and found is not None:
+        assert _known(found) == _known(want)
+        larger = [one for one in truths if one.ram_bytes > want.ram_bytes]
+        others = len(truths) - len(larger)
+        assert len(points) <= others + AT_ONCE - 1, "two alternatives"
+    assert all(one.linked for one in points)
 
 
 def _point(ram: int, flash: int, run: int | None, fits: bool) -> BuildFigures:

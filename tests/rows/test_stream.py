@@ -1,7 +1,9 @@
 """Networks in bands: order, placement, bounds, and what stays whole."""
 
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,7 @@ from tvm_serenity.rows.segments import cuts_of, segment_order
 from tvm_serenity.schedule import check_schedule
 from tvm_serenity.search.deadline import within
 
+searched = import_module("tvm_serenity.rows.stream")
 PERSON = "tflm/person_detect.tflite"
 RESNET = "mlperf_tiny/ic_resnet8_int8.tflite"
 MCUNET = "mcunet/mcunet_vww_int8.tflite"
@@ -211,3 +214,30 @@ def test_an_overlap_is_found_in_the_plan() -> None:
     broken[j] = broken[i]
     with pytest.raises(CheckError, match="share bytes"):
         check_plan(found.plan.buffers, broken)
+
+
+def test_known_bands_are_not_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an overlapping network only the overlap is searched; the result is the same."""
+    plain = replace(chain(), layers=chain().layers[:2], outputs=(2,))
+    over = replace(plain, layers=tuple(replace(layer, over=(0,)) for layer in plain.layers))
+    heights, searches = (1, 1, 1, 1), [0]
+    search = searched.order_from
+
+    def counted(*given: Any) -> Any:
+        searches[0] += 1
+        return search(*given)
+
+    monkeypatch.setattr(searched, "order_from", counted)
+    for streamed in (False, True):
+        known = [stream(plain, other, streamed=streamed) for other in ((2, 2, 2, 1), heights)]
+        known += [stream(plain, heights, streamed=not streamed)]
+        searches[0] = 0
+        want = stream(over, heights, streamed=streamed)
+        assert searches[0] == 2
+        found = stream(over, heights, streamed=streamed, known=known)
+        assert searches[0] == 3
+        assert found.plan.offsets == want.plan.offsets
+        assert found.schedule.order == want.schedule.order
+        again = stream(over, heights, streamed=streamed, known=known[::2])
+        assert again.plan.offsets == want.plan.offsets
+        assert searches[0] == 5, "other bands, and another arrival"

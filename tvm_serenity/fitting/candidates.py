@@ -139,12 +139,14 @@ def by_rows(
     Last come bands of one row with overlap. ``streamed``: input rows arrive one by one. Raises
     :class:`InputError` if no layer has rows, or the input cannot arrive row by row.
     """
+    known: list[Streaming] = []
     for choice in _choices(maker, streamed, limits, coarsest):
+        known += choice.best, *choice.tried
         yield _banded(maker, choice, streamed)
     network = maker.rows(overlap=True).network
     if any(layer.over for layer in network.layers):
         finest = heights_of(network, 1)
-        best = stream(network, finest, streamed=streamed, limits=limits)
+        best = stream(network, finest, streamed=streamed, limits=limits, known=known)
         choice = Choice(at_most_in_memory(best, limits), True, (best,), best.seconds)
         yield _banded(maker, choice, streamed, overlap=True)
 
@@ -163,6 +165,7 @@ def again(
     tilings = (
         recompute(disjoint.network, chains, work, most, streamed=streamed) for most in (1.0, factor)
     )
+    known: list[Streaming] = []
     for tiling in dict.fromkeys(replace(r, limit=factor, tried=0) for r in tilings if r.tiles):
         for overlap in (False, True):
             network = maker.rows(overlap).network
@@ -172,7 +175,9 @@ def again(
                     heights_of(network, 1),
                     streamed=streamed,
                     limits=limits.of_tiles,
+                    known=known,
                 )
+                known.append(best)
                 best = at_most_in_memory(best, limits)
                 choice = Choice(best, True, (best,), best.seconds, tiles)
                 yield _banded(maker, choice, streamed, overlap)

@@ -32,7 +32,7 @@ from tvm_serenity.fitting.choose import Fitted, best_of, front_of
 from tvm_serenity.fitting.fastest import fastest
 from tvm_serenity.fitting.goal import ARRIVALS, FitGoal
 from tvm_serenity.fitting.measure import BuildFigures, all_linked, timed, unlinked, untimeable
-from tvm_serenity.options.goal import ENERGY, FLASH, TIME
+from tvm_serenity.options.goal import ENERGY, FLASH, RAM, TIME
 from tvm_serenity.options.memory import FAST, WEIGHTS
 from tvm_serenity.options.option import searched
 from tvm_serenity.options.speed import GROW
@@ -57,6 +57,8 @@ MOST_CODE_BYTES = 40 << 10
 shrink."""
 BANDS_SHARE = 0.4
 """Share of the time limit for the search for bands; linking and timing take the rest."""
+AT_ONCE = 3
+"""Builds that are measured at a time where RAM is the goal: the best one, and two alternatives."""
 SEARCHES = 30
 """The number of searches for one kind of input: orders, placements, coarser bands."""
 
@@ -197,8 +199,8 @@ class _Search:
                 and image.linkable(board.architecture)
                 and (self.single or len(found) > 1)
             ):
-                notify(f"linking {len(found)} builds")
-                self.measure(points, folder)
+                measure = self.measure if self.every or self.goal.minimise != RAM else self.least
+                measure(points, folder)
         except KeyboardInterrupt:
             self.complete = False
         return points
@@ -213,9 +215,30 @@ class _Search:
                 return
             yield one
 
+    def least(self, points: list[BuildFigures], folder: Path) -> None:
+        """Measure ``points`` by ascending RAM, which is known before; remove those not measured.
+
+        The first ones that keep the limits end it: all others need more RAM.
+        """
+        points.sort(key=lambda one: one.ram_bytes)
+        for done in range(0, len(points), AT_ONCE):
+            some, place = points[done : done + AT_ONCE], folder / str(done)
+            place.mkdir()
+            self.measure(some, place)
+            points[done : done + AT_ONCE] = some
+            if self.left <= 0:
+                self.complete = False
+                return
+            measured, rest = points[: done + AT_ONCE], points[done + AT_ONCE :]
+            met = [one.ram_bytes for one in measured if self.goal.met(one)]
+            if met and all(one.ram_bytes > met[0] for one in rest):
+                points[:] = measured
+                return
+
     def measure(self, points: list[BuildFigures], folder: Path) -> None:
         """Link and time ``points`` in place, within the time limit."""
         board, jobs = self.maker.board, self.goal.jobs
+        self.maker.settings.notify(f"linking {len(points)} builds")
         candidates = [one.candidate for one in points]
         for index, one in enumerate(all_linked(candidates, board, folder, jobs)):
             points[index] = one
@@ -248,8 +271,7 @@ class _Search:
                 fewest = min(constants, fewest or constants)
                 if not constants_fit(board, constants):
                     break
-            packed_too = self.every and maker is self.maker
-            if fewest is None or not (packed_too or self._may_shrink(fewest)):
+            if fewest is None or not self._may_shrink(fewest):
                 return
 
     def _may_shrink(self, constant_bytes: int) -> bool:

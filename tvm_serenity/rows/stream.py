@@ -91,28 +91,42 @@ def stream(
     *,
     streamed: bool = False,
     limits: Limits | None = None,
+    known: Sequence[Streaming] = (),
 ) -> Streaming:
     """Split ``network`` into bands of ``heights``, and return the order with the smallest arena.
 
     The order search improves the segment program's order. If the arena is larger than its bound,
     similar orders are placed as well. When the steps or the time are used up, the best result so
-    far is returned; there is always one.
+    far is returned; there is always one. ``known``: results of earlier calls with the same limits;
+    one for the same network without overlapping rows is not searched again.
     """
     limits = limits or Limits()
     overlaps, part = any(layer.over for layer in network.layers), PARTS * limits.time_limit_s
+    apart = replace(network, layers=tuple(replace(layer, over=()) for layer in network.layers))
     with within(2 * part if overlaps else part):
         with within(part):
-            separate = _without_overlap(network, heights, streamed, limits)
+            separate = _of(known, apart, heights, streamed)
+            separate = separate or _without_overlap(apart, heights, streamed, limits)
         return _overlapping(network, separate, limits) if overlaps else separate
+
+
+def _of(
+    known: Sequence[Streaming], network: Network, heights: Sequence[int], streamed: bool
+) -> Streaming | None:
+    """Return the known result for ``network`` in bands of ``heights``, None without."""
+    for one in known:
+        same = one.banded.network == network and one.banded.heights == tuple(heights)
+        if same and (one.banded.feeding is not None) == streamed:
+            return one
+    return None
 
 
 def _without_overlap(
     network: Network, heights: Sequence[int], streamed: bool, limits: Limits
 ) -> Streaming:
-    """Return the network ordered and placed with no overlapping rows."""
+    """Return a network without overlapping rows ordered and placed."""
     started = time.perf_counter()
-    layers = tuple(replace(layer, over=()) for layer in network.layers)
-    banded = split(replace(network, layers=layers), heights, streamed=streamed)
+    banded = split(network, heights, streamed=streamed)
     first = segment_order(banded)
     searched = order_from(banded, first, limits)
 
@@ -146,13 +160,9 @@ def _overlapping(network: Network, separate: Streaming, limits: Limits) -> Strea
     ranges = live_ranges(banded.graph, order)
     named = with_overlaps(separate.plan.buffers, overlap_pairs(banded, order, ranges))
     best = Joint.of(begun, ranges, replace(separate.plan, buffers=tuple(named)), 1)
-    at, tried = separate.input_base, set[int]()
-    for base in _overlap_bases(banded, separate, begun, limits):
-        if best.outcome is Outcome.OPTIMAL or (tried and seconds_left() == 0):
-            break
-        if base in tried:
-            continue
-        tried.add(base)
+    at = separate.input_base
+    if best.outcome is not Outcome.OPTIMAL:
+        base = _best_base(banded, separate, (order, searched.order), limits)
         joint = _best_joint(banded, searched, order, base, limits)
         if joint.plan.arena_bytes < best.plan.arena_bytes:
             best, at = joint, base
@@ -160,14 +170,32 @@ def _overlapping(network: Network, separate: Streaming, limits: Limits) -> Strea
     return Streaming.of(banded, best, separate.start_bytes, seconds, at)
 
 
-def _overlap_bases(
-    banded: Banded, separate: Streaming, begun: Schedule, limits: Limits
-) -> Iterator[int]:
-    """Yield input offsets to try: that of ``separate``, those of ``bases_below``, a search's."""
+def _best_base(
+    banded: Banded, separate: Streaming, orders: Sequence[Sequence[int]], limits: Limits
+) -> int:
+    """Return the input offset with the smallest arena of several, each placed with few steps.
+
+    They are that of ``separate``, those of ``bases_below``, and the result of a search.
+    """
+    best, least = separate.input_base, None
+    for base in _overlap_bases(banded, separate, limits):
+        if least is not None and seconds_left() == 0:
+            break
+        for order in dict.fromkeys(map(tuple, orders)):
+            arena_bytes = place_bands(banded, order, limits.nearby, base)[1].arena_bytes
+            if least is None or arena_bytes < least:
+                best, least = base, arena_bytes
+    return best
+
+
+def _overlap_bases(banded: Banded, separate: Streaming, limits: Limits) -> Iterator[int]:
+    """Yield different input offsets to try."""
     yield separate.input_base
-    yield from bases_below(banded)
+    yield from (base for base in bases_below(banded) if base != separate.input_base)
     if held_bytes(banded) and seconds_left():
-        yield promising_base(banded, begun.order, begun.peak_bytes, limits)
+        order, problem = separate.schedule.order, problem_of(banded.graph)
+        peak = peak_of(problem, _positions(problem.ops, order))
+        yield promising_base(banded, order, peak, limits)
 
 
 def arriving(memory: Streaming, limits: Limits | None = None) -> Streaming:
