@@ -326,7 +326,9 @@ class Sample:
     def call(self, name: str, number: int) -> str:
         """A call: inputs that are as long as rows, one buffer for all constants."""
         given = []
-        constants = {CODE, "w", "b", "m", "r", "q", "o"} if self.made.constants else set()
+        names = [param.name for param in self.made.kernel.params]
+        first = next((i for i, name in enumerate(names) if name in (WEIGHTS, CODE)), 0)
+        constants = names[first : first + len(self.made.constants)]
         for index, param in enumerate(self.made.kernel.params):
             if param.name == "out":
                 given.append("(void *)out")

@@ -131,7 +131,7 @@ def _built(data: bytes, core: str, weights: str) -> dict[str, Any]:
         "constants": made.facts["constant_bytes"],
         "code": made.facts["code_bytes"],
         "instructions": found["instructions"],
-        "packed": sum(form in driven for form in chosen),
+        "packed": sum(form.partition(",")[0] in driven for form in chosen),
         "coded": max(sources.count("decode_bytes(") - 1, 0),
         "arena": sum(made.facts["arena_bytes"].values()),
         "identical": found["identical"] and found["qemu"]["litert_max_abs_error"] == 0,

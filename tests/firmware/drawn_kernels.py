@@ -105,12 +105,13 @@ def kernels(core: str, seeds: range) -> Iterator[DrawnKernel]:
     for seed in seeds:
         for draw in DRAWS:
             layer = draw(seed)
-            yield from _whole(layer, CORES[core])
+            yield from whole(layer, CORES[core])
             yield from _of_row(layer, CORES[core], seed)
         yield from _plain(seed, CORES[core])
 
 
-def _whole(layer: Drawn, core: Extensions) -> Iterator[DrawnKernel]:
+def whole(layer: Drawn, core: Extensions) -> Iterator[DrawnKernel]:
+    """All kernels of a layer."""
     try:
         seen = library._layer(library._joined_lines(layer.spec), layer.weights, layer.bias)
         seen = replace(seen, vectors=core.vectors)

@@ -11,6 +11,7 @@ from tests.cases import sampled
 from tests.firmware.projects import needs_board, needs_host, needs_riscv
 from tvm_serenity.firmware import kernels
 from tvm_serenity.firmware.kernels import all_kernels, sources
+from tvm_serenity.firmware.kernels.parts.counts import NARROW_TYPES, TYPES
 from tvm_serenity.firmware.program import LibraryFile
 
 FOLDER = Path(kernels.__file__).parent
@@ -45,6 +46,22 @@ def test_every_file_compiles_by_itself(compiler: str, instance: str) -> None:
     assert len(FILES) > 30
     for file in FILES:
         assert complaints(compiler, instance, f'#include "{file}"\n') == "", file
+
+
+@needs_host
+@needs_board
+@pytest.mark.parametrize("compiler", ["host", "cortex-m4", "cortex-m55"])
+def test_kernels_for_both_widths_of_weights_compile_in_one_project(compiler: str) -> None:
+    both = [k for k in all_kernels() if any(case in k.cases for case in NARROW_TYPES[2:])]
+    assert len(both) > 2
+    files = [
+        LibraryFile(f"{kernel.name}/kernel.h", inputs, bits)
+        for kernel in both
+        for inputs in TYPES
+        for bits in (4, 8)
+    ]
+    headers = "#include <stdbool.h>\n#include <stddef.h>\n#include <string.h>\n"
+    assert complaints(compiler, "", headers + "\n".join(sources.texts(files))) == ""
 
 
 @needs_host

@@ -9,38 +9,42 @@ import pytest
 
 from benchmarks.pruning import pruned
 from tests.cases import only_exhaustive
-from tests.firmware.drawn_kernels import CORES
+from tests.firmware.drawn_kernels import CORES, whole
 from tests.firmware.drawn_kernels import pruned as drawn
 from tests.firmware.projects import KWS, model, needs_board, needs_host, needs_riscv
+from tests.firmware.test_kernel_records import wrong_on_board
+from tests.firmware.test_library import Drawn, computed
 from tvm_serenity.errors import WrongResultError
 from tvm_serenity.firmware import Settings, build
 from tvm_serenity.firmware.check.verify_report import report
 from tvm_serenity.firmware.kernels.candidates import candidates, smallest
+from tvm_serenity.firmware.kernels.parts import sparse
 from tvm_serenity.firmware.kernels.parts.packing import by_sources
 from tvm_serenity.firmware.kernels.record import KernelOptions
-from tvm_serenity.firmware.kernels.sparse_any import kernel as sparse
+from tvm_serenity.firmware.kernels.sparse_any import kernel as sparse_any
+from tvm_serenity.firmware.kernels.sparse_dsp import kernel as sparse_dsp
 from tvm_serenity.firmware.result import Project
 from tvm_serenity.firmware.select import library
 from tvm_serenity.fitting.goal import FitGoal
 from tvm_serenity.fitting.search import fitted
+from tvm_serenity.quantize.fixed import multiplier
 
-FORM = sparse.KERNEL.name
+FORMS = {"cortex-m4": sparse_dsp.KERNEL.name, "rv32imc": sparse_any.KERNEL.name}
 DENSE_BYTES = 31_832
 """Constants of the network with all weights on a Cortex-M4."""
 
 
 def unpacked(code: Any, inputs: int, outputs: int, narrow: bool) -> Any:
-    """The weights ``[inputs, outputs]`` of a code, read byte by byte as ``kernel.h`` says."""
+    """The weights ``[inputs, outputs]`` of a code, read as ``common/sparse.h`` says."""
     weights, at = np.zeros((inputs, outputs), int), 0
     for o in range(outputs):
         pairs, at, i = code[at] | code[at + 1] << 8, at + 2, 0
         for _ in range(pairs):
-            gaps, first = int(code[at]), int(code[at + 1])
             if narrow:
-                both = first & 15, first >> 4
-                first, second = (value - 16 * (value > 7) for value in both)
+                gaps, both = int(code[at]), int(code[at + 1])
+                first, second = (value - 16 * (value > 7) for value in (both & 15, both >> 4))
             else:
-                second = int(code[at + 2])
+                first, gaps, second = code[at : at + 3].tolist()
             for gap, weight in ((gaps & 15, first), (gaps >> 4, second)):
                 i += gap
                 weights[i, o] += weight - 256 * (weight > 127)
@@ -53,14 +57,14 @@ def unpacked(code: Any, inputs: int, outputs: int, narrow: bool) -> Any:
 def test_the_code_is_the_weights_in_fewer_bytes(seed: int) -> None:
     one = drawn(seed)
     layer = library._layer(library._joined_lines(one.spec), one.weights, one.bias)
-    if sparse.refuses(layer):
+    if sparse.refusal(layer):
         return
     code = sparse.pack(layer)
     read = unpacked(code, layer.inputs, layer.spec.channels, layer.narrow)
     assert (read == by_sources(layer)).all()
     assert code.nbytes < layer.weights.size // (2 if layer.narrow else 1)
     pairs = (code.nbytes - 2 * layer.spec.channels) // (2 if layer.narrow else 3)
-    assert sparse.counts(layer, KernelOptions())[5:7].count(0) <= 1
+    assert sparse_any.counts(layer, KernelOptions())[5:7].count(0) <= 1
     assert 2 * pairs >= np.count_nonzero(layer.weights)
 
 
@@ -68,10 +72,52 @@ def test_dense_weights_are_refused() -> None:
     one = drawn(3)
     layer = library._layer(one.spec, one.weights, one.bias)
     dense = replace(layer, weights=np.ones_like(layer.weights))
-    assert sparse.refuses(dense) == sparse.DENSE
+    assert sparse.refusal(dense) == sparse.DENSE
     assert candidates("k", dense, CORES["cortex-m4"])
     strided = replace(layer, spec=replace(layer.spec, padding=(1, 1, 1, 1)))
-    assert "1x1" in sparse.refuses(strided)
+    assert "1x1" in sparse.refusal(strided)
+
+
+@needs_board
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_two_sums_share_a_register_pair_up_to_their_limit(dtype: str, tmp_path: Path) -> None:
+    """Inputs of one sign and weights of both make the largest sums, next to sums of 0."""
+    limits, outputs = np.iinfo(dtype), 3
+    most = sparse_dsp.PACKED_SUM // max(-limits.min, limits.max)
+    inputs = 8 * (most // 127)
+    weights = np.zeros((1, 1, inputs, outputs), np.int8)
+    left = most - 127 * (most // 127) - 1
+    weights[0, 0, : 8 * (most // 127) : 8, 0] = 127
+    weights[0, 0, 1, 0] = left
+    weights[..., 1] = -weights[..., 0]
+    weights[0, 0, 5, 2] = 1
+    plain = drawn(4)
+    finish = replace(
+        plain.spec.requantise,
+        multiplier=multiplier(np.full(outputs, 2.0**-15)),
+        zero_point=limits.min + 128,
+        low=int(limits.min),
+        high=int(limits.max),
+        dtype=dtype,
+    )
+    pieces = ((1, 1, 12, inputs),)
+    spec = replace(
+        plain.spec, dtype=dtype, pieces=pieces, weight_shape=weights.shape, requantise=finish
+    )
+    x = np.full(pieces[0], limits.min, dtype)
+    x[0, 0, ::2] = limits.max
+    bias = np.array([1000, -1000, 7], np.int32)
+    one = Drawn(spec, weights, bias, (x,), computed(spec, weights, bias, (x,)))
+    layer = library._layer(library._joined_lines(spec), weights, bias)
+    assert sparse_dsp.refuses(layer) == ""
+    more = weights.copy()
+    more[0, 0, 1] += np.sign(more[0, 0, 1])
+    more[0, 0, 2, 0] = 2
+    assert "2^22" in sparse_dsp.refuses(library._layer(spec, more, bias))
+    found = [k for k in whole(one, CORES["cortex-m4"]) if k.row[0] == FORMS["cortex-m4"]]
+    assert len(found) == 1
+    lying = [(found[0], 0, one.expected.nbytes)]
+    assert wrong_on_board(lying, "cortex-m4", tmp_path) == []
 
 
 @pytest.mark.parametrize("core", CORES)
@@ -111,7 +157,7 @@ def test_a_pruned_network_is_exact_and_smaller(
 ) -> None:
     settings = Settings(name="net", output=tmp_path / "net", check=False, weights="small")
     found = build(str(pruned_kws), board, settings)
-    assert FORM in forms(found)
+    assert FORMS[board.partition(":")[0]] in forms(found)
     assert found.facts["constant_bytes"] < 0.55 * DENSE_BYTES
     said = report(found, on_host=False, inputs=1)
     assert said["identical"]
@@ -145,10 +191,10 @@ def test_a_wrong_code_is_found(
 
     def wrong(layer: Any) -> Any:
         code = pack(layer).copy()
-        code[3] += 1  # the first weight of the first output
+        code[2] += 1  # the first weight of the first output
         return code
 
-    monkeypatch.setattr(sparse, "pack", wrong)
+    monkeypatch.setattr(sparse_any, "pack", wrong)
     settings = Settings(name="net", output=tmp_path / "net", weights="small")
     with pytest.raises(WrongResultError):
         build(str(pruned_kws), "generic:64K:256K", settings)

@@ -28,6 +28,8 @@ class Prices:
     ``error_percent``: the median and the 95th percentile of the error for layers outside of
     the fit. ``rows``: the price of each count, for each case of a kernel. ``code``: the C functions
     of each case, with their bytes. ``decoding``: the cost of a byte of coded weights.
+    ``gathering``: of an element that a vector instruction gathers, in addition to the instruction;
+    on a core that counts instructions it stands for the time of cores that read one at a time.
     """
 
     core: str
@@ -36,6 +38,7 @@ class Prices:
     rows: Mapping[Row, list[float]]
     code: Mapping[Row, Mapping[str, int]]
     decoding: float
+    gathering: float
 
     def cost(self, form: KernelForm, layer: Any) -> int:
         """Return the cost of one call of a kernel for ``layer``, in ``unit``."""
@@ -47,7 +50,8 @@ class Prices:
                 f"python benchmarks/kernel_costs.py {self.core} --missing measures it"
             )
         counts = form.kernel.counts(layer, form.options)
-        return round(sum(n * price for n, price in zip(counts, row, strict=True)))
+        gathers = self.gathering * form.kernel.gathered(layer)
+        return round(sum(n * price for n, price in zip(counts, row, strict=True)) + gathers)
 
     def code_of(self, form: KernelForm, layer: Any) -> Mapping[str, int]:
         """Return the C functions that a kernel calls for ``layer``, each with its bytes."""
@@ -81,7 +85,9 @@ def prices_of(core: str) -> Prices | None:
             rows[kernel.name, case] = entry["prices"]
             code[kernel.name, case] = entry["code"]
     median, most = known["error_percent"]
-    return Prices(core, known["unit"], (median, most), rows, code, known["decoding"])
+    return Prices(
+        core, known["unit"], (median, most), rows, code, known["decoding"], known["gathering"]
+    )
 
 
 @cache

@@ -64,6 +64,7 @@ class LibraryKernel:
     overlap the inputs. ``cases``: the rows of its price table; ``case``: returns the row of a
     layer, and ``counts`` the counts of its work (``prices.json`` has a price for each count).
     ``driven``: its constants decide how much it does, not only the sizes of the layer.
+    ``gathered``: returns the number of elements that a call gathers by vectors of indices.
     """
 
     name: str
@@ -76,6 +77,7 @@ class LibraryKernel:
     case: Callable[[Any, KernelOptions], str]
     counts: Callable[[Any, KernelOptions], list[float]]
     driven: bool = False
+    gathered: Callable[[Any], int] = lambda _layer: 0
 
 
 @dataclass(frozen=True)

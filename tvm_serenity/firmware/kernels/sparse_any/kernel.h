@@ -1,41 +1,22 @@
 #pragma once
 #include "../common/instance.h"
 #include "../common/requantise.h"
+#include "../common/sparse.h"
 /* Dense layers and 1x1 convolutions of any core, from weights that are not 0: four windows or one
-   window at a time.
-
-   The code of an output is the number of pairs of weights (two bytes), then for each pair a byte
-   with two gaps of 0 to 15 inputs (the first in its lower half) and both weights: a byte each, or
-   with 4-bit weights one byte (the first in its lower half). A gap is counted from the input of the
-   weight before it, the first one from the first input. */
+   window at a time. */
 typedef struct {
     int32_t channels, out_channels;
     requantisation to;
-} sparse_INPUT;
+} sparse_FORMAT;
 
 typedef struct {
     const uint8_t *codes;
     const int32_t *bias, *multipliers;
     const int8_t *shifts;
-} sparse_with_INPUT;
-
-#define PAIR_BYTES_WEIGHT (1 + WEIGHT_BITS / 4)
-INLINED int32_t first_packed_FORMAT(const uint8_t *codes)
-{
-    return WEIGHT_BITS == 8 ? (int8_t)codes[1] : (int32_t)((codes[1] & 15u) ^ 8u) - 8;
-}
-INLINED int32_t second_packed_FORMAT(const uint8_t *codes)
-{
-    return WEIGHT_BITS == 8 ? (int8_t)codes[2] : (int8_t)codes[1] >> 4;
-}
-
-INLINED const uint8_t *end_of_codes_FORMAT(const uint8_t *codes)
-{
-    return codes + 2 + PAIR_BYTES_WEIGHT * (codes[0] | codes[1] << 8);
-}
+} sparse_with_FORMAT;
 
 /* Requantise and store the sums of output ``o`` of windows that follow each other. */
-INLINED void finish_FORMAT(const sparse_INPUT *c, const sparse_with_INPUT *with, int32_t o,
+INLINED void finish_FORMAT(const sparse_FORMAT *c, const sparse_with_FORMAT *with, int32_t o,
     const int32_t *sums, int32_t count, uint8_t *out)
 {
     const requantisation *const to = &c->to;
@@ -59,22 +40,22 @@ INLINED void finish_FORMAT(const sparse_INPUT *c, const sparse_with_INPUT *with,
 }
 
 INLINED void four_windows_FORMAT(
-    const sparse_INPUT *c, const sparse_with_INPUT *with, const input_t *x, uint8_t *out)
+    const sparse_FORMAT *c, const sparse_with_FORMAT *with, const input_t *x, uint8_t *out)
 {
     const int32_t n = c->channels;
     const int32_t made = c->out_channels;
     const uint8_t *codes = with->codes;
     for (int32_t o = 0; o < made; ++o) {
-        const uint8_t *const end = end_of_codes_FORMAT(codes);
+        const uint8_t *const end = end_of_codes_WEIGHT(codes);
         const input_t *at = x;
         int32_t s0 = with->bias[o];
         int32_t s1 = s0;
         int32_t s2 = s0;
         int32_t s3 = s0;
         for (codes += 2; codes != end; codes += PAIR_BYTES_WEIGHT) {
-            const uint32_t gaps = codes[0];
-            const int32_t first = first_packed_FORMAT(codes);
-            const int32_t second = second_packed_FORMAT(codes);
+            const uint32_t gaps = codes[GAPS_AT_WEIGHT];
+            const int32_t first = first_packed_WEIGHT(codes);
+            const int32_t second = second_packed_WEIGHT(codes);
             at += gaps & 15u;
             s0 += at[0] * first;
             s1 += at[n] * first;
@@ -92,26 +73,26 @@ INLINED void four_windows_FORMAT(
 }
 
 INLINED void one_window_FORMAT(
-    const sparse_INPUT *c, const sparse_with_INPUT *with, const input_t *x, uint8_t *out)
+    const sparse_FORMAT *c, const sparse_with_FORMAT *with, const input_t *x, uint8_t *out)
 {
     const uint8_t *codes = with->codes;
     for (int32_t o = 0; o < c->out_channels; ++o) {
-        const uint8_t *const end = end_of_codes_FORMAT(codes);
+        const uint8_t *const end = end_of_codes_WEIGHT(codes);
         const input_t *at = x;
         int32_t sum = with->bias[o];
         for (codes += 2; codes != end; codes += PAIR_BYTES_WEIGHT) {
-            const uint32_t gaps = codes[0];
+            const uint32_t gaps = codes[GAPS_AT_WEIGHT];
             at += gaps & 15u;
-            sum += *at * first_packed_FORMAT(codes);
+            sum += *at * first_packed_WEIGHT(codes);
             at += gaps >> 4;
-            sum += *at * second_packed_FORMAT(codes);
+            sum += *at * second_packed_WEIGHT(codes);
         }
         finish_FORMAT(c, with, o, &sum, 1, out);
     }
 }
 
 /* Compute ``pixels`` pixels of the result from pixels that follow each other. */
-NOT_INLINED void sparse_windows_FORMAT(const sparse_INPUT *c, const sparse_with_INPUT *with,
+NOT_INLINED void sparse_windows_FORMAT(const sparse_FORMAT *c, const sparse_with_FORMAT *with,
     const input_t *x, uint8_t *out, int32_t pixels)
 {
     for (; pixels >= 4; pixels -= 4) {
