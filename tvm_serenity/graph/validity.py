@@ -2,19 +2,16 @@
 
 from collections.abc import Iterable
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tvm_serenity.errors import CycleError, GraphError
 from tvm_serenity.graph.arrays import Flags, ints
 from tvm_serenity.graph.parts import MAX_BYTES, Op, Role
-
-if TYPE_CHECKING:
-    from tvm_serenity.graph.network import Graph
+from tvm_serenity.graph.structure import Structure
 
 
-def check(graph: "Graph") -> None:
+def check(graph: Structure) -> None:
     """Raise :class:`GraphError`, which names the op or tensor, if ``graph`` is invalid."""
     _check_sizes(graph)
     _check_references(graph)
@@ -23,7 +20,7 @@ def check(graph: "Graph") -> None:
     _check_permissions(graph)
 
 
-def _check_sizes(graph: "Graph") -> None:
+def _check_sizes(graph: Structure) -> None:
     sizes = [*map(attrgetter("size_bytes"), graph.tensors)]
     sizes += map(attrgetter("workspace_bytes"), graph.ops)
     if min(sizes, default=0) >= 0 and sum(sizes) <= MAX_BYTES:
@@ -54,7 +51,7 @@ def _check_sizes(graph: "Graph") -> None:
             )
 
 
-def _check_references(graph: "Graph") -> None:
+def _check_references(graph: Structure) -> None:
     known = range(len(graph.tensors))
     listed = (*(pairs.tensor for pairs in graph.listed), ints(graph.inputs), ints(graph.outputs))
     if all(((tensors >= 0) & (tensors < len(known))).all() for tensors in listed):
@@ -73,7 +70,7 @@ def _check_references(graph: "Graph") -> None:
     check("graph outputs", graph.outputs)
 
 
-def _check_producers(graph: "Graph") -> None:
+def _check_producers(graph: Structure) -> None:
     """Check that each tensor has one producer at most, and each tensor that is read has one."""
     arrays, given, returned = graph.arrays, ints(graph.inputs), ints(graph.outputs)
     made = arrays.made.tensor[~graph.with_role(Role.STATE)[arrays.made.tensor]]
@@ -112,7 +109,7 @@ def _check_producers(graph: "Graph") -> None:
             )
 
 
-def _check_given_order(graph: "Graph") -> None:
+def _check_given_order(graph: Structure) -> None:
     arrays, free = graph.arrays, ~_computed(graph)
     free[list(graph.inputs)] = True
     late = (arrays.maker[arrays.read.tensor] >= arrays.read.op) & ~free[arrays.read.tensor]
@@ -134,15 +131,15 @@ def _check_given_order(graph: "Graph") -> None:
         written.update(op.outputs)
 
 
-def _computed(graph: "Graph") -> Flags:
+def _computed(graph: Structure) -> Flags:
     return graph.with_role(Role.ACTIVATION) | graph.with_role(Role.EXTERNAL)
 
 
-def _is_computed(graph: "Graph", tensor: int) -> bool:
+def _is_computed(graph: Structure, tensor: int) -> bool:
     return graph.tensors[tensor].role in (Role.ACTIVATION, Role.EXTERNAL)
 
 
-def _find_cycle(graph: "Graph") -> list[int]:
+def _find_cycle(graph: Structure) -> list[int]:
     """Return the ops of a cycle, with its first op again at the end, or an empty list."""
     before = [
         [graph.producer[t] for t in op.inputs if graph.producer[t] >= 0 and _is_computed(graph, t)]
@@ -168,7 +165,7 @@ def _find_cycle(graph: "Graph") -> list[int]:
     return walk[walk.index(walk[-1]) :][::-1]
 
 
-def _check_permissions(graph: "Graph") -> None:
+def _check_permissions(graph: Structure) -> None:
     for op in graph.sharing:
         if op.view_of is not None:
             _check_view(graph, op)
@@ -193,7 +190,7 @@ def _check_permissions(graph: "Graph") -> None:
                 )
 
 
-def _check_overlap(graph: "Graph", op: Op) -> None:
+def _check_overlap(graph: Structure, op: Op) -> None:
     if op.view_of is not None or op.in_place or not op.outputs:
         raise GraphError(
             f"op {op.name!r}: an op with overlap must have an output that is not a view or in place"
@@ -214,7 +211,7 @@ def _check_overlap(graph: "Graph", op: Op) -> None:
             )
 
 
-def _check_view(graph: "Graph", op: Op) -> None:
+def _check_view(graph: Structure, op: Op) -> None:
     assert op.view_of is not None
     if op.view_of not in op.inputs:
         raise GraphError(
