@@ -46,7 +46,7 @@ from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.select import library
 from tvm_serenity.kernels.convolution import Convolution
-from tvm_serenity.kernels.records import AveragePool, MaxPool, Pair, Requantise
+from tvm_serenity.kernels.records import AveragePool, BatchMatmul, MaxPool, Pair, Requantise
 from tvm_serenity.operators.add import sum_of
 from tvm_serenity.quantize.fixed import multiplier
 from tvm_serenity.quantize.params import Affine
@@ -236,7 +236,7 @@ def drawn_layers(seed: int, core: Extensions, wanted: Wanted = Wanted()) -> Iter
 
 
 def plain_layers(seed: int, core: Extensions) -> Iterator[Layer]:
-    """Layers without weights: a sum of two tensors, whole and by rows, and a mean of all pixels."""
+    """Layers without weights: a sum, a mean of all pixels, a max pool and a product of matrices."""
     rng = np.random.default_rng(seed)
     dtype = ("int8", "uint8")[seed % 2]
     limits = np.iinfo(dtype)
@@ -260,6 +260,17 @@ def plain_layers(seed: int, core: Extensions) -> Iterator[Layer]:
     pool = MaxPool(given, made, dtype, (kh, kw), (sy, sx), (1, 1), (0, 0))
     yield PlainLayer(pool, given)
     yield PlainLayer(pool, given, (0,) * kh, True)
+    heads, rows, inner, columns = (int(n) for n in rng.integers((1, 2, 4, 4), (4, 9, 161, 161)))
+    if seed % 4:
+        inner, columns = -(-inner // 16) * 16, -(-columns // 16) * 16
+    flip = (False, bool(seed & 1))
+    second = (1, heads, columns, inner) if flip[1] else (1, heads, inner, columns)
+    byte = replace(a, dtype="int8", zero_points=(3,))
+    tokens_first = (0, 2, 1, 3)
+    shapes, axes = ((1, heads, rows, inner), second), (tokens_first,) * 3
+    product = BatchMatmul(shapes, flip, (byte, byte), replace(byte, scales=(1e3,)), axes=axes)
+    yield PlainLayer(product, product.shape)
+    yield PlainLayer(product, product.shape, (0,), True)
 
 
 def kernels(

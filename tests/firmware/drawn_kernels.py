@@ -16,8 +16,9 @@ from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.prices import Row
 from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered
 from tvm_serenity.firmware.select import library
-from tvm_serenity.kernels.records import MaxPool
-from tvm_serenity.quantize.fixed import multiplier
+from tvm_serenity.kernels.records import BatchMatmul, MaxPool
+from tvm_serenity.quantize.fixed import multiplier, scaled
+from tvm_serenity.quantize.params import Affine
 
 CORES = {
     "cortex-m0plus": Extensions(thumb=1, name="cortex-m0plus"),
@@ -159,6 +160,49 @@ def max_pool(seed: int) -> tuple[MaxPool, Any, Any]:
     return spec, x.astype(dtype)[None], made
 
 
+ORDERS: tuple[tuple[int, ...], ...] = ((), (0, 2, 1, 3), (0, 1, 3, 2))
+"""Orders of the axes of matrices: heads first, tokens first, transposed."""
+
+
+def matmul(seed: int) -> tuple[BatchMatmul, tuple[Any, Any], Any]:
+    """A product of matrices of any size, stored in any order, its operands and its result."""
+    rng = np.random.default_rng(seed)
+    heads, rows, inner, columns = (int(rng.integers(1, most)) for most in (4, 6, 40, 40))
+    flip = bool(seed & 1), bool(seed & 2)
+    shapes = (1, heads, rows, inner), (1, 1 if seed % 5 == 0 else heads, inner, columns)
+    logical = [rng.integers(-128, 127, shape, endpoint=True) for shape in shapes]
+    zeros = [int(zero) for zero in rng.integers(-128, 127, 3, endpoint=True)]
+    scales = (0.1, 0.2, float(rng.uniform(0.2, 2) * 0.02 * inner**0.5 * 74))
+    a, b, out = (Affine((s,), (z,), "int8") for s, z in zip(scales, zeros, strict=True))
+    axes = [ORDERS[int(rng.integers(3))], ORDERS[int(rng.integers(3))], ORDERS[seed // 4 % 2]]
+    held = [np.swapaxes(m, 2, 3) if f else m for m, f in zip(logical, flip, strict=True)]
+    given = held[0].shape, held[1].shape
+    how = "single" if seed % 7 == 3 else "tflite"
+    spec = BatchMatmul(given, flip, (a, b), out, how, (axes[0], axes[1], axes[2]))
+    total = np.matmul(*(m - zero for m, zero in zip(logical, zeros, strict=False)))
+    m = spec.multiplier
+    made = np.clip(scaled(total, m.value[0], m.shift[0], how) + zeros[2], -128, 127)
+    stored = [
+        np.ascontiguousarray(np.transpose(v, order or None) if order else v).astype(np.int8)
+        for v, order in zip([*held, made], axes, strict=True)
+    ]
+    return spec, (stored[0], stored[1]), stored[2]
+
+
+def products(seed: int) -> Iterator[tuple[PlainLayer, tuple[Any, ...], Any]]:
+    """A product, whole, and a row of it if it reads a row of the first matrix."""
+    spec, (a, b), made = matmul(seed)
+    yield PlainLayer(spec, spec.shape), (a, b), made
+    first, second, result = ((order or (0, 1, 2, 3))[1] for order in spec.axes)
+    by_heads, y = result == 1, seed % made.shape[1]
+    if first != (1 if by_heads else 2 + spec.adjoint[0]):
+        return
+    if not by_heads or spec.shapes[1][1] == 1:
+        yield PlainLayer(spec, spec.shape, (0,), True), (a[0, y], b), made[0, y]
+    elif second == 1:
+        yield PlainLayer(spec, spec.shape, (0, 1), True), (a[0, y], b[0, y]), made[0, y]
+
+
 def _plain(seed: int, core: Extensions) -> Iterator[DrawnKernel]:
     spec, operands, expected = summed(seed)
     shape = spec.pair.output_shape
@@ -177,10 +221,11 @@ def _plain(seed: int, core: Extensions) -> Iterator[DrawnKernel]:
     padded = np.pad(image[0], ((pool.before[0], 64), (0, 0), (0, 0)), constant_values=least)
     row_layer = PlainLayer(pool, pool.shape, (0,) * pool.window[0], True)
     layers.append((row_layer, tuple(padded[r] for r in rows_of), largest[y]))
+    layers.extend(products(seed))
     for layer, given, result in layers:
         try:
             for made in unpriced("k", layer, core):
-                read = layer.slots or tuple(range(len(given)))
-                yield DrawnKernel(layer, made, given, read, result)
+                read = layer.slots if len(layer.slots) == len(given) else range(len(given))
+                yield DrawnKernel(layer, made, given, tuple(read), result)
         except NotCovered:
             continue

@@ -2,14 +2,12 @@
 
 from typing import Any
 
-import numpy as np
 from tvm import te, tirx
 
 from tvm_serenity.kernels.arithmetic import i64, scaled, stored
 from tvm_serenity.kernels.build import prim_func
 from tvm_serenity.kernels.fixed_pairs import broadcast
 from tvm_serenity.kernels.records import BatchMatmul
-from tvm_serenity.quantize.fixed import multiplier
 
 
 def batch_matmul(spec: BatchMatmul) -> Any:
@@ -36,9 +34,7 @@ def batch_matmul(spec: BatchMatmul) -> Any:
 
 
 def _finished(spec: BatchMatmul, total: tirx.Expr) -> Any:
-    result = spec.result
-    scale = np.float32(spec.sources[0].scale) * np.float32(spec.sources[1].scale)
-    m = multiplier(float(scale) / result.scale)
+    result, m = spec.result, spec.multiplier
     if result.dtype == "int16":
         value, shift = m.value[0], m.shift[0]
         short = (value + (1 << 15)) >> 16 if value < 0x7FFF0000 else 0x7FFF

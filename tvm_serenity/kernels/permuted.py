@@ -11,9 +11,9 @@ from tvm import s_tir, tirx
 from tvm_serenity import compat
 from tvm_serenity.kernels.loops import blocks_of
 from tvm_serenity.kernels.pointwise import add, lookup, multiply
-from tvm_serenity.kernels.records import Lookup, Product, Sum
-from tvm_serenity.kernels.spec import SPEC
-from tvm_serenity.kernels.spec_read import spec_of
+from tvm_serenity.kernels.records import BatchMatmul, Lookup, Product, Sum
+from tvm_serenity.kernels.spec import SPEC, described
+from tvm_serenity.kernels.spec_read import kind_of, spec_of
 
 SWAPPED = (0, 2, 1, 3)
 """The axes of a tensor [batch, heads, tokens, channels] that is stored token by token."""
@@ -24,7 +24,8 @@ def permuted(kernel: tirx.PrimFunc, axes: Mapping[int, Sequence[int]]) -> Any:
 
     ``axes``: by parameter, the axes of the stored tensor, as the argument of a transpose. A result
     with the axes ``SWAPPED`` is computed in the order in which it is stored, and so are the stages
-    before it. A kernel that is not elementwise has no record, which would describe other shapes.
+    before it. A product keeps its record, with the axes; another kernel that is not elementwise has
+    none, which would describe other shapes.
     """
     if all(tuple(order) == SWAPPED for order in axes.values()):
         shapes = {i: [compat.buffer_shape(kernel.params[i])[a] for a in SWAPPED] for i in axes}
@@ -48,7 +49,11 @@ def permuted(kernel: tirx.PrimFunc, axes: Mapping[int, Sequence[int]]) -> Any:
         if extents[:3] == shape[:3]:
             axes_of_block = (*SWAPPED[:3], *range(3, len(extents)))
             schedule.transform_block_layout(block, _index_map(axes_of_block))
-    return schedule.mod["main"].without_attr(SPEC).without_attr("global_symbol")
+    made = schedule.mod["main"].without_attr("global_symbol")
+    if kind_of(kernel) != BatchMatmul.__name__:
+        return made.without_attr(SPEC)
+    first, second, result = (tuple(axes.get(i, ())) for i in range(len(kernel.params)))
+    return described(made, replace(spec_of(kernel), axes=(first, second, result)))
 
 
 def _on_elements(kernel: tirx.PrimFunc, shapes: Mapping[int, Sequence[int]]) -> Any:

@@ -77,13 +77,29 @@ class RealSoftmax:
 
 @dataclass(frozen=True)
 class BatchMatmul:
-    """Operands of shapes (..., rows, inner) and (..., inner, columns), transposed if adjoint."""
+    """Operands of shapes (..., rows, inner) and (..., inner, columns), transposed if adjoint.
+
+    ``axes``: of both operands and the result, the axes in the order in which the tensor is stored,
+    as the argument of a transpose; () as they are.
+    """
 
     shapes: tuple[Shape, Shape]
     adjoint: tuple[bool, bool]
     sources: tuple[Affine, Affine]
     result: Affine
     rounding: str = "tflite"
+    axes: tuple[Shape, Shape, Shape] = ((), (), ())
+
+    @property
+    def multiplier(self) -> Multiplier:
+        """The multiplier of the sums; LiteRT multiplies the scales of the operands in float32."""
+        product = np.float32(self.sources[0].scale) * np.float32(self.sources[1].scale)
+        return multiplier(float(product) / self.result.scale)
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the first operand as it is stored."""
+        return tuple(self.shapes[0][axis] for axis in self.axes[0]) or self.shapes[0]
 
     @property
     def sizes(self) -> tuple[int, int, int]:

@@ -13,7 +13,7 @@ from tvm_serenity.operators.needs import Need, RowSources, Seen, rowwise
 from tvm_serenity.operators.parts import IntegerMeaning, OnTheFly, PlainMeaning, Rows
 from tvm_serenity.operators.record import Operator
 from tvm_serenity.operators.scene import EIGHT, SIGNED, Array, Calls, Expr, Scene
-from tvm_serenity.quantize.fixed import multiplier, scaled, scaled_wide
+from tvm_serenity.quantize.fixed import scaled, scaled_wide
 
 _ADJOINT_X, _ADJOINT_Y, _ASYMMETRIC = range(3)
 
@@ -57,9 +57,7 @@ def _reference(op: BatchMatmul, *arrays: Array) -> Array:
     for array, source, flip in zip(arrays, op.sources, op.adjoint, strict=True):
         centred = array.astype(np.int64) - source.zero_point
         turned.append(np.swapaxes(centred, -1, -2) if flip else centred)
-    total, result = np.matmul(*turned), op.result
-    product = np.float32(op.sources[0].scale) * np.float32(op.sources[1].scale)
-    m = multiplier(float(product) / result.scale)
+    total, result, m = np.matmul(*turned), op.result, op.multiplier
     round_ = scaled_wide if result.dtype == "int16" else scaled
     value = round_(total, m.value[0], m.shift[0])
     limited = np.clip(value + result.zero_point, *result.limits)

@@ -21,7 +21,7 @@ from tvm_serenity import compat
 from tvm_serenity.kernels.loops import blocks_of, is_reduction
 from tvm_serenity.kernels.permuted import SWAPPED, permuted
 from tvm_serenity.kernels.records import BatchMatmul
-from tvm_serenity.kernels.spec_read import kind_of
+from tvm_serenity.kernels.spec_read import kind_of, spec_of
 from tvm_serenity.operators import RELAX
 from tvm_serenity.relax.bindings import (
     bindings,
@@ -53,9 +53,10 @@ def tokens_first(mod: tvm.IRModule) -> Any:
 
 
 def _product(mod: tvm.IRModule, value: relax.Expr) -> bool:
-    """Return whether an expression is a product of two variable tensors with heads."""
+    """Return whether an expression is a product of two tensors with heads before tokens."""
     kernel = _kernel(mod, value)
-    return kernel is not None and kind_of(kernel) == BatchMatmul.__name__
+    known = kernel is not None and kind_of(kernel) == BatchMatmul.__name__
+    return known and not any(spec_of(kernel).axes)
 
 
 def _operands(mod: tvm.IRModule, function: relax.Function) -> set[Any]:

@@ -16,7 +16,10 @@ from tvm_serenity.firmware.kernels.prices import Prices, prices_for
 from tvm_serenity.firmware.kernels.record import KernelForm, LibraryCall, LibraryKernel, NotCovered
 
 Layer = RoundedConvolution | PlainLayer
-NONE = "supports convolutions, dense layers, sums of two tensors, some means and max pools"
+NONE = (
+    "supports convolutions, dense layers, sums of two tensors, some means and max pools, and on "
+    "cores with vectors or the DSP extension products of two int8 matrices"
+)
 
 
 def candidates(name: str, layer: Layer, core: Extensions) -> tuple[LibraryCall, ...]:

@@ -28,11 +28,12 @@ from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.kernels.convolution import Convolution, Dense
 from tvm_serenity.kernels.pool_read import max_pool_of
-from tvm_serenity.kernels.records import AveragePool, MaxPool, Sum
+from tvm_serenity.kernels.records import AveragePool, BatchMatmul, MaxPool, Sum
 from tvm_serenity.kernels.rows import RowKernel
 from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.quantize.fixed import Multiplier
 
+Unweighted = Sum | AveragePool | MaxPool | BatchMatmul
 FEW_PRODUCTS = 512
 """A network with fewer products is smaller, and not slower, without the library."""
 
@@ -52,7 +53,7 @@ def library_calls(
     """
     spec = spec_of(function, arguments) or max_pool_of(function)
     constants = [a for a in arguments if a is not None]
-    if isinstance(spec, Sum | AveragePool | MaxPool) and not constants:
+    if isinstance(spec, Unweighted) and not constants:
         return candidates(name, plain_layer(spec, rows, core), core)
     if isinstance(spec, Dense):
         if rows is not None:
@@ -78,9 +79,7 @@ def of_rows(
     return candidates(name, replace(layer, by_rows=True, vectors=core.vectors), core)
 
 
-def plain_layer(
-    spec: Sum | AveragePool | MaxPool, rows: RowKernel | None, core: Extensions
-) -> PlainLayer:
+def plain_layer(spec: Unweighted, rows: RowKernel | None, core: Extensions) -> PlainLayer:
     """Return the :class:`PlainLayer` of a layer without weights."""
     shape = spec.pair.output_shape if isinstance(spec, Sum) else spec.shape
     if rows is not None and len(rows.variants) > 1:
