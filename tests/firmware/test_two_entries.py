@@ -4,11 +4,14 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.conformance.writer import Node, Subgraph, T, tflite
 from tests.firmware.projects import needs_host
 from tvm_serenity import firmware
 from tvm_serenity.firmware import Settings
+from tvm_serenity.firmware.blob.check import loaded
+from tvm_serenity.firmware.blob.kernel_set import read_set
 
 PROGRAM = """
 #include <stdio.h>
@@ -37,16 +40,47 @@ int main(void)
 """
 
 
-@needs_host
-def test_both_run_in_one_arena(tmp_path: Path) -> None:
-    shape = (1, 8)
-    weights = np.random.default_rng(0).integers(-2, 3, (8, 8)).astype(np.float32)
-    stored = T((8, 8), "float32", data=weights, name="w")
-    ends = [T(shape, "float32", name=name) for name in ("x", "y")]
+WEIGHTS = np.random.default_rng(0).integers(-2, 3, (8, 8)).astype(np.float32)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file with the signatures encode, a ReLU, and decode, a dense layer."""
+    stored = T((8, 8), "float32", data=WEIGHTS, name="w")
+    ends = [T((1, 8), "float32", name=name) for name in ("x", "y")]
     dense = [Node("FULLY_CONNECTED", [0, 2, -1], [1])]
     decode = Subgraph([*ends, stored], dense, [0], [1], "decode")
-    path = tmp_path / "two.tflite"
-    path.write_bytes(tflite(ends, [Node("RELU", [0], [1])], [0], [1], [decode], "encode"))
+    made = tmp_path / "two.tflite"
+    made.write_bytes(tflite(ends, [Node("RELU", [0], [1])], [0], [1], [decode], "encode"))
+    return made
+
+
+@needs_host
+def test_both_are_blobs_of_one_kernel_set(path: Path, tmp_path: Path) -> None:
+    images = []
+    for name in ("encode", "decode"):
+        later = name == "decode"
+        settings = Settings(
+            name=name,
+            signature=name,
+            format="blob",
+            output=tmp_path / name,
+            kernel_set=tmp_path / "encode" if later else None,
+            extend=later,
+        )
+        images.append(firmware.build(path, "mps2-an386", settings).files[f"{name}.blob"])
+    known = read_set(tmp_path / "decode")
+    x = np.arange(8, dtype=np.float32).reshape(1, 8) - 4
+    given = x
+    for image in images:
+        ((code, (raw,)),) = loaded(image, known, [[given]], [x.nbytes])
+        assert code == 0
+        given = np.frombuffer(raw, np.float32).reshape(1, 8)
+    assert given[0].tolist() == (WEIGHTS @ np.maximum(x[0], 0)).tolist()
+
+
+@needs_host
+def test_both_run_in_one_arena(path: Path, tmp_path: Path) -> None:
     files, includes = [], []
     for name in ("encode", "decode"):
         made = tmp_path / name
@@ -61,4 +95,4 @@ def test_both_run_in_one_arena(tmp_path: Path) -> None:
     subprocess.run([str(word) for word in command], check=True)
     said = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     x = np.maximum(np.arange(8, dtype=np.float32) - 4, 0)
-    assert [float(word) for word in said.split()] == (weights @ x).tolist()
+    assert [float(word) for word in said.split()] == (WEIGHTS @ x).tolist()
