@@ -18,19 +18,19 @@ from tvm_serenity.errors import InputError, SerenityError, UnsupportedError
 from tvm_serenity.firmware.board import image
 from tvm_serenity.firmware.board.fit import boards_that_do
 from tvm_serenity.firmware.c_names import identifier
-from tvm_serenity.firmware.compile.fallback import UNSPLIT_STRATEGIES
 from tvm_serenity.firmware.settings import Settings
-from tvm_serenity.fitting.candidates import BuildCandidate, coarsest_rows, unsplit_as
-from tvm_serenity.fitting.measure import BuildFigures, linked, unlinked
 from tvm_serenity.fitting.shared import SharedObjects
 from tvm_serenity.rows.limits import Limits
 from tvm_serenity.search.deadline import within
 from tvm_serenity.search.sweeps import PointFile, Row
 from tvm_serenity.system.files import ZOO
 from tvm_serenity.system.isolated import Death, isolated
+from tvm_serenity.without_torch import without_torch
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.compile.driver import NetworkCompiler
+    from tvm_serenity.fitting.candidates import BuildCandidate
+    from tvm_serenity.fitting.measure import BuildFigures
 
 SEARCHING = 0.8
 """Share of a pair's time for its searches; the rest builds the best result."""
@@ -79,7 +79,8 @@ class ModelOnBoards:
 
     def rows(self) -> list[Row]:
         """Return a row for each board, in their order."""
-        import tvm_serenity.firmware.compile.driver  # noqa: F401  (TVM, once for all children)
+        with without_torch():  # a process of a sweep may have imported nothing yet
+            import tvm_serenity.firmware.compile.driver  # noqa: F401  (TVM, once for all children)
 
         rows: list[Row] = []
         while len(rows) < len(self.boards):
@@ -147,8 +148,11 @@ class ModelOnBoards:
 
     def strategies(
         self, maker: "NetworkCompiler"
-    ) -> Iterator[tuple[str, Callable[[], BuildCandidate]]]:
+    ) -> Iterator[tuple[str, Callable[[], "BuildCandidate"]]]:
         """Yield the strategies in turn, each with its kind (of ``LEVERS``)."""
+        from tvm_serenity.firmware.compile.fallback import UNSPLIT_STRATEGIES
+        from tvm_serenity.fitting.candidates import coarsest_rows, unsplit_as
+
         limits = Limits(self.settings.search_seconds)
         plain, *others = UNSPLIT_STRATEGIES
         yield UNSPLIT, partial(unsplit_as, maker, plain)
@@ -163,7 +167,7 @@ class ModelOnBoards:
         self,
         board: Board,
         lever: str | None = None,
-        one: BuildFigures | None = None,
+        one: "BuildFigures | None" = None,
         why_not: str = "",
     ) -> Row:
         """Return the row of one pair."""
@@ -180,15 +184,17 @@ class ModelOnBoards:
         return said
 
 
-def _measured(board: Board, candidate: BuildCandidate, place: Path) -> BuildFigures:
+def _measured(board: Board, candidate: "BuildCandidate", place: Path) -> "BuildFigures":
     """Return the figures of a candidate; linked with its code if the code decides the fit."""
+    from tvm_serenity.fitting.measure import linked, unlinked
+
     one = unlinked(board, candidate)
     if not one.fits or not image.linkable(board.architecture):
         return one
     return linked(board, SharedObjects(), candidate, place)
 
 
-def _flash_is_short(one: BuildFigures) -> bool:
+def _flash_is_short(one: "BuildFigures") -> bool:
     return one.taken.lines[0].shortfall_bytes > 0
 
 
