@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tvm_serenity
+from tests.cli.run import NO_TORCH
 
 WITHOUT_TVM = {
     "Graph",
@@ -100,5 +101,7 @@ def test_importing_the_package_loads_no_tvm() -> None:
 @pytest.mark.parametrize("imports", ["tvm_serenity\nimport tvm", "tvm\nimport tvm_serenity"])
 def test_tvm_knows_the_pipeline_in_either_order(imports: str) -> None:
     pytest.importorskip("tvm")
-    code = f"import {imports}\nfrom tvm import relax\nprint(relax.get_pipeline('serenity'))"
-    assert 'name="serenity"' in in_a_process(code)
+    code = (
+        f"{NO_TORCH}import {imports}\nfrom tvm import relax\nprint(relax.get_pipeline('serenity'))"
+    )
+    assert 'name="serenity"' in in_a_process(NO_TORCH + code)

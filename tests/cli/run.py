@@ -16,6 +16,8 @@ from typing import Any, TextIO
 
 import pytest
 
+NO_TORCH = "import sys\nsys.modules['torch'] = None\n"
+"""Begins the code of a child process in which TVM is not to import PyTorch: it takes 2 CPU s."""
 COLUMNS = 100
 """Width of the terminal that commands format for."""
 

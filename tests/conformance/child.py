@@ -5,11 +5,15 @@ with Child(check) as child:
 """
 
 import multiprocessing
+import pickle
 import signal
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
+
+from tvm_serenity.without_torch import without_torch
 
 LIMIT_S = 300.0
 """Seconds one task may take."""
@@ -23,10 +27,16 @@ class Death:
 
 
 class Child:
-    """Runs ``work`` (a module's function) in a child process, restarted when it has died."""
+    """Runs ``work`` (a module's function) in a child process, restarted when it has died.
 
-    def __init__(self, work: Callable[[Any], Any], limit_s: float = LIMIT_S) -> None:
+    ``torch``: the module of the function needs PyTorch; else TVM is imported without it.
+    """
+
+    def __init__(
+        self, work: Callable[[Any], Any], limit_s: float = LIMIT_S, *, torch: bool = False
+    ) -> None:
         self.work = work
+        self.torch = torch
         self.limit_s = limit_s
         self._process: Any = None
         self._pipe: Any = None
@@ -71,12 +81,15 @@ class Child:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self.work), daemon=True)
+        given = (theirs, pickle.dumps(self.work), self.torch)
+        self._process = context.Process(target=_serve, args=given, daemon=True)
         self._process.start()
         theirs.close()
 
 
-def _serve(pipe: Any, work: Callable[[Any], Any]) -> None:
+def _serve(pipe: Any, named: bytes, torch: bool) -> None:
+    with nullcontext() if torch else without_torch():
+        work = pickle.loads(named)
     while True:
         try:
             task = pipe.recv()

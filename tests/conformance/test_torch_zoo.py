@@ -17,7 +17,7 @@ REFUSED = scaled(0, 6)
 
 def test_networks_and_operators() -> None:
     equal, asked = 0, some(kinds(), 10)
-    with Child(check) as child:
+    with Child(check, torch=True) as child:
         for kind in asked:
             verdict = child.ask((kind, SEED_OF_OPERATORS if kind in OPS else SEED))
             assert isinstance(verdict, Verdict), f"{kind}: {verdict.reason}"

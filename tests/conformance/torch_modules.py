@@ -35,7 +35,7 @@ def check(task: tuple[str, int]) -> Verdict:
 def run(seconds: float, seed: int, folder: Path | None = None) -> Counts:
     """Return the counts of all kinds in turn for so many seconds; a case is its kind and seed."""
     counts, until, turn = Counts(), time.monotonic() + seconds, 0
-    with Child(check) as child:
+    with Child(check, torch=True) as child:
         while time.monotonic() < until:
             for kind in kinds():
                 at = seed * 1_000_003 + turn

@@ -13,6 +13,7 @@ pytest.importorskip("tvm")
 import tvm
 from tvm import relax
 
+from tests.cli.run import NO_TORCH
 from tvm_serenity import compat
 from tvm_serenity.relax.compiled import compiled_here, name_of
 from tvm_serenity.relax.lower import lowered
@@ -68,7 +69,7 @@ def test_whatever_differs_is_another_entry() -> None:
 
 
 def test_the_name_is_the_same_in_another_process() -> None:
-    code = "from tests.kernels.test_compiled import *; print(name_of(module()))"
+    code = f"{NO_TORCH}from tests.kernels.test_compiled import *; print(name_of(module()))"
     words = [sys.executable, "-W", "ignore", "-c", code]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split()[-1] == name_of(module())

@@ -9,6 +9,7 @@ import pytest
 
 tvm = pytest.importorskip("tvm")
 
+from tests.cli.run import NO_TORCH  # noqa: E402
 from tests.kernels.convolutions import convolution_of  # noqa: E402
 from tvm_serenity.kernels import nodes  # noqa: E402
 from tvm_serenity.kernels.row_loops import row_loops  # noqa: E402
@@ -49,7 +50,11 @@ print("whole")
 
 def test_the_heap_stays_whole() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", CHILD], cwd=ROOT, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", NO_TORCH + CHILD],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert (done.returncode, done.stdout) == (0, "whole\n"), done.stderr[-2000:]
 
