@@ -182,7 +182,7 @@ def integer_chain(folder: Path) -> Path:
 GRAPH_ALONE = ("schedule", "explain", "inspect", "offchip", "report -o {out}.html", "rows --graph")
 
 
-@pytest.mark.parametrize("line", GRAPH_ALONE)
+@pytest.mark.parametrize("line", sampled(GRAPH_ALONE, 3))
 def test_what_a_graph_says_is_said_without_tvm(tmp_path: Path, line: str) -> None:
     command, *options = line.format(out=tmp_path / "out").split()
     modules, _ = imported(command, str(float_chain(tmp_path)), *options, succeeds=True)

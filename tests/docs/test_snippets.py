@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cases import exhaustive
 from tests.conformance.writer import Node, T, tflite
 from tests.docs.pages import PAGES, ROOT, Block, blocks
 from tests.docs.running import run_python, run_shell
@@ -29,11 +30,18 @@ INSTALLS = ("pip install", "apt-get", "make ", "python -m pytest")
 TOOLS = {"serenity verify": "qemu-system-arm", "serenity run": "qemu-system-arm"}
 """What a command needs beside the package."""
 
+SLOW = {
+    "docs/how-to/sparse.md-6": "tests/docs/test_json.py",
+    "docs/how-to/sparse.md-7": "tests/sparse/test_figures.py",
+}
+"""Blocks for the exhaustive tier, each with the tests that run its command on smaller networks."""
+
 SNIPPETS = [
-    pytest.param(block, id=f"{page}-{number}")
+    pytest.param(block, id=name, marks=[exhaustive] if name in SLOW else [])
     for page in PAGES
     if page not in ELSEWHERE
     for number, block in enumerate(blocks(page))
+    for name in [f"{page}-{number}"]
     if block.language in RUN
 ]
 
@@ -86,7 +94,7 @@ def folder(tmp_path: Path, block: Block) -> Path:
     """A folder with the files that snippets name."""
     onnx = pytest.importorskip("onnx")
     for name in ("model", "kws", "person"):
-        if name != "person" or name in block.text:
+        if name in block.text or (name == "kws" and "*.tflite" in block.text):
             (tmp_path / f"{name}.tflite").write_bytes(small_network())
     image, scores = T((1, 64), "int8", 0.05, name="image"), T((1, 2), "int8", 0.05, name="scores")
     custom = tflite([image, scores], [Node("ethos-u", [0], [1], {})], [0], [1])

@@ -45,7 +45,7 @@ pytestmark = needs_board
         (KWS, "lm3s6965evb", 11_000_000, 16_000),
         (KWS, "mps3-an547", 1_010_000, 16_000),
         only_exhaustive((KWS, "mps2-an521", 11_000_000, 16_000)),
-        (VWW, "netduinoplus2", 20_000_000, 55_296),
+        only_exhaustive((VWW, "netduinoplus2", 20_000_000, 55_296)),
         only_exhaustive((HELLO, "stm32vldiscovery", 5_000, 48)),
         (HELLO, "microbit", 10_000, 48),
         pytest.param(KWS, "qemu-virt", 15_000_000, 16_000, marks=needs_riscv),

@@ -107,7 +107,7 @@ def test_what_does_not_fit_whole_is_built_in_a_way_that_does(tmp_path: Path) -> 
         "overwrites one; "
         "leave out --in-place or --rows"
     ]
-    assert build(*limited[:-2], "--force")["tried"] == []
+    assert build(*limited[:-2], "--force", "--no-check")["tried"] == []
 
 
 @needs_board

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import tarfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import tvm
 
+from tests.cases import sampled
 from tests.firmware.projects import needs_host
 from tests.firmware.small import counting, windows
 from tvm_serenity import firmware
@@ -237,8 +239,10 @@ STOPS = "-std=gnu11 -O1 -w -fsanitize=undefined,address -fno-sanitize-recover=al
 
 
 @needs_host
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-@pytest.mark.parametrize("options", [{}, ROWS, {**STREAMED, "external_arena": True}])
+@pytest.mark.parametrize(
+    ("options", "compiler"),
+    sampled(product([{}, ROWS, {**STREAMED, "external_arena": True}], ["gcc", "clang"]), 4),
+)
 def test_no_behaviour_is_undefined(compiler: str, options: dict[str, Any], tmp_path: Path) -> None:
     if not have(compiler):
         pytest.skip(f"apt-get install {compiler}")

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cases import only_exhaustive
 from tests.cli.run import answer, serenity
 from tests.conformance.writer import Node, T, tflite
 from tests.firmware.projects import model, needs_board
@@ -73,7 +74,7 @@ def mixed(folder: Path, results: int = 2) -> Path:
 
 
 @needs_board
-@pytest.mark.parametrize(("rows", "results"), [("off", 2), (4, 1), (4, 2)])
+@pytest.mark.parametrize(("rows", "results"), [("off", 2), only_exhaustive((4, 1)), (4, 2)])
 def test_the_users_function_is_called(tmp_path: Path, rows: str | int, results: int) -> None:
     path, where = mixed(tmp_path, results), tmp_path / "net"
     settings = Settings(opaque={"mixer": 256}, output=where, rows=rows)

@@ -176,7 +176,7 @@ def test_every_pair_is_verified_or_refused_by_name(
 ) -> None:
     outcomes = {"verified": 0, "refused": 0}
     arena = {}
-    pairs = dict.fromkeys([*COMPARED, *some(itertools.combinations(ALL, 2), 20)])
+    pairs = dict.fromkeys([*COMPARED, *some(itertools.combinations(ALL, 2), 10)])
     for names in [*((name,) for name in ALL), *pairs]:
         if any(sum(name.startswith(flag) for name in names) == 2 for flag in TWICE):
             continue
@@ -202,8 +202,8 @@ def test_every_pair_is_verified_or_refused_by_name(
         arena[names] = sum(found.facts["arena_bytes"].values())
         outcomes["verified"] += 1
     expected = {
-        "whole": scaled({"verified": 42, "refused": 2}, {"verified": 216, "refused": 30}),
-        "by rows": scaled({"verified": 26, "refused": 18}, {"verified": 126, "refused": 120}),
+        "whole": scaled({"verified": 32, "refused": 2}, {"verified": 216, "refused": 30}),
+        "by rows": scaled({"verified": 20, "refused": 14}, {"verified": 126, "refused": 120}),
     }
     assert outcomes == expected[base]
     if base == "whole":

@@ -218,7 +218,7 @@ def test_options_that_go_with_steps(tmp_path: Path) -> None:
         {"workspace": "grow"},
         {"check": False},
     ]
-    for number, given in enumerate(some(others, 2)):
+    for number, given in enumerate(some(others, 1)):
         settings = firmware.Settings(name="net", sliding=3, output=tmp_path / str(number), **given)
         made = firmware.build(str(model(WAKE)), BOARD, settings)
         assert made.metadata["moving"]["windows"] == WINDOWS

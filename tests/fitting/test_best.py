@@ -84,7 +84,7 @@ def test_the_flash_of_a_chip_is_no_goal() -> None:
 
 
 def test_less_ram_is_taken_where_that_is_asked_for(tmp_path: Path) -> None:
-    path, limit = model(KWS), ("--time-limit", "60")
+    path, limit = model(KWS), ("--time-limit", "60", "--no-check")
     least = built(path, "--board", L4R5, "--minimise", "ram", *limit, where=tmp_path / "ram")
     fast = built(path, "--board", L4R5, "--ram", "24K", where=tmp_path / "limited")
     assert least["search"]["build"]["ram_bytes"] < fast["search"]["build"]["ram_bytes"] <= 24 * 1024

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import only_exhaustive
 from tests.conformance.writer import Node, Subgraph, T, tflite
 from tests.frontends.models import shared, small_tflite
 from tvm_serenity.errors import SerenityError
@@ -17,7 +18,7 @@ CASES = 300
 FILES = [
     "tflm/hello_world_int8.tflite",
     "misc/split_concat.tflite",
-    "onnx_light/light_squeezenet.onnx",
+    only_exhaustive("onnx_light/light_squeezenet.onnx"),
     "onnx_light/light_zfnet512.onnx",
 ]
 

@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("flatbuffers")
 
+from tests.cases import sampled
 from tests.frontends.programs import (
     DELEGATE,
     FREE,
@@ -189,7 +190,7 @@ def test_the_command_says_what_is_planned(
 class TestExported:
     """Programs that ExecuTorch made, in its own plan and in one that is known to be optimal."""
 
-    @pytest.mark.parametrize("name", ["branches", "wired", "counter", "parts"])
+    @pytest.mark.parametrize("name", sampled(["wired", "branches", "parts", "counter"], 2))
     def test_bytes_and_places_are_those_of_its_own_reader(self, tmp_path: Path, name: str) -> None:
         pytest.importorskip("executorch")
         from executorch.exir._serialize._program import deserialize_pte_binary

@@ -1,4 +1,5 @@
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,7 @@ def test_what_is_stored_where_is_what_onnxruntime_does(
 
 
 @measured
-@pytest.mark.parametrize("runs_on", LEVELS)
-@pytest.mark.parametrize("net", ["wired", "branches"])
+@pytest.mark.parametrize(("net", "runs_on"), sampled(product(["wired", "branches"], LEVELS), 2))
 def test_a_session_takes_what_is_predicted(net: str, runs_on: str, tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     wired(path, size=192, n=24) if net == "wired" else branches(path, size=192)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cases import only_exhaustive
+from tests.cases import exhaustive
 from tests.cli.run import answer, serenity
 from tvm_serenity.graph.text import parse
 from tvm_serenity.memory import peak_bytes
@@ -21,6 +21,7 @@ SLOW = [
     ("gleinig", "figure", 6),
     ("gleinig", "figure", 7),
     ("gleinig", "figure", 8),
+    ("serenity", "figure", 10),
     ("serenity", "figure", 11),
     ("serenity", "figure", 13),
 ]
@@ -71,7 +72,7 @@ def test_differences_are_explained() -> None:
             assert _near(cell) or not stated or cell.note, cell
 
 
-@only_exhaustive
+@exhaustive
 @pytest.mark.parametrize(("name", "kind", "number"), SLOW)
 def test_slow_exhibits(name: str, kind: str, number: int) -> None:
     pytest.importorskip("tvm")

@@ -6,6 +6,7 @@ import pytest
 import tvm
 from tvm import relax
 
+from tests.cases import sampled
 from tests.llvm import TARGET
 from tests.passes import nets
 from tvm_serenity.errors import InputError, UnsupportedError
@@ -26,7 +27,7 @@ def execute(module: Any, source: Any, pipeline: Any = "default") -> Run:
     )
 
 
-@pytest.mark.parametrize("name", nets.NETS)
+@pytest.mark.parametrize("name", sampled(nets.NETS, 3))
 def test_outputs_stay_bit_identical(name: str) -> None:
     module = nets.build(name)
     stock = execute(module, module)
@@ -51,7 +52,7 @@ def test_the_vm_allocates_the_planned_arena_and_the_results(name: str, lean: boo
     )
 
 
-@pytest.mark.parametrize("name", nets.NETS)
+@pytest.mark.parametrize("name", sampled(nets.NETS, 3))
 def test_the_scheduled_order_is_the_executed_order(name: str) -> None:
     module = nets.build(name)
     graph = read_function(lowered(module)).graph

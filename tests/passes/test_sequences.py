@@ -7,7 +7,7 @@ import pytest
 from tvm import relax
 from tvm.relax import op
 
-from tests.cases import scaled
+from tests.cases import sampled, scaled
 from tests.passes import random_sequences
 from tests.passes.test_channels_last import calls, results
 from tvm_serenity import compat
@@ -34,7 +34,7 @@ def differs(seed: int) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", sampled(range(SEEDS), 2))
 def test_it_computes_the_same(seed: int) -> None:
     assert differs(seed) is None
 

@@ -11,6 +11,7 @@ pytest.importorskip("tvm")
 import tvm
 from tvm import relax
 
+from tests.cases import only_exhaustive
 from tvm_serenity import zoo
 from tvm_serenity.errors import InputError, WrongResultError
 from tvm_serenity.passes import SerenityOptions, serenity_pipeline
@@ -71,7 +72,7 @@ def test_a_wrong_kernel_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatc
             _compiled(_flipped(), validate=True)
 
 
-@pytest.mark.parametrize("target", ["llvm", native(), "c"])
+@pytest.mark.parametrize("target", ["llvm", only_exhaustive(native()), "c"])
 def test_it_is_compared_once(done: list[compiling.Validated], target: Any) -> None:
     mod = zoo.build("swiftnet-cell-a")
     _compiled(mod, target)

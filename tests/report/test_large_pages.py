@@ -40,7 +40,7 @@ def test_of_a_long_order_the_page_shows_what_is_around_the_peak(
     graph = windowed_graph(Random(5), 6_200, 12)
     source, page = tmp_path / "long.txt", tmp_path / "long.html"
     source.write_text(dump(graph))
-    data = answer("report", source, "-o", page, "--time-limit", 5)
+    data = answer("report", source, "-o", page, "--time-limit", 3)
     inspected = answer("inspect", source, "--method", "given")
     given, best = data["orders"]["given"], data["orders"]["best"]
     shown = slice(given["first_step"], given["first_step"] + len(given["order"]))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import scaled
 from tests.conformance.builder import Net
 from tests.conformance.networks.parts import rows_back, rows_folded
 from tests.conformance.quantise import integer_file, ranges
@@ -110,7 +111,7 @@ def _dilated(net: Net) -> int:
 def _long_window(net: Net) -> int:
     """A window of many steps, as vibration networks begin."""
     x = rows_folded(net, net.input(1, 64, 1))
-    x = net.conv(x, 4, (1, 32), (1, 8), activation="RELU")
+    x = net.conv(x, 4, (1, scaled(16, 32)), (1, 8), activation="RELU")
     return int(net.dense(net.reshape(x, 1, 32), 3))
 
 

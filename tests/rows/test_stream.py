@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import only_exhaustive
 from tests.rows.nets import model
 from tvm_serenity.errors import CheckError, GraphError, InputError, UnsupportedError
 from tvm_serenity.frontends import load
@@ -136,13 +137,13 @@ def test_nothing_to_split_is_said() -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "streamed", "most"),
     [
-        (PERSON, 1, False, 12544),
+        only_exhaustive((PERSON, 1, False, 12544)),
         (PERSON, 1, True, 10368),
         ("mlperf_tiny/vww_mobilenetv1_96_int8.tflite", 1, False, 28416),
         ("mlperf_tiny/vww_mobilenetv1_96_int8.tflite", 1, True, 10496),
         ("misc/mobilenet_v1_0.25_128_quant.tflite", 2, False, 50176),
         (MCUNET, 2, False, 77280),
-        (MCUNET, 1, True, 14336),
+        only_exhaustive((MCUNET, 1, True, 14336)),
         ("swiftnet/swiftnet_vww_224_uint8.tflite", 2, False, 152320),
     ],
 )

@@ -90,6 +90,7 @@ def test_every_chain_in_every_width_makes_the_same_rows(
     found = tileable(built.kernels)
     for chain in found:
         kinds.add((chain.head is not None, chain.tail is not None))
+    for chain in some(found, len(found) // 2):
         for tile in some(chain.widths, 1):
             if chain.head is None and len(chain.columns.borders(tile)) > writing.MOST_BORDERS:
                 continue
@@ -198,7 +199,7 @@ def asked(**more: Any) -> Settings:
 
 
 @needs_host
-@pytest.mark.parametrize("name", sampled(BOARDS, 2))
+@pytest.mark.parametrize("name", sampled(BOARDS, 1))
 def test_it_is_built_for_every_core(name: str) -> None:
     plain = firmware.build(module(mean=True), name, replace(asked(), recompute=None)).facts
     made = firmware.build(module(mean=True), name, asked()).facts
@@ -319,7 +320,7 @@ def test_fit_has_it_as_candidates() -> None:
             {"format": "arduino", "overlap": True},
             {"format": "mlf"},
         ],
-        3,
+        2,
     ),
 )
 def test_it_goes_with_other_options(more: dict[str, Any]) -> None:

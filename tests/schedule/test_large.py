@@ -27,7 +27,7 @@ def sparse(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("sparse")
 def test_certificates_are_accepted_and_tampered_ones_rejected() -> None:
     kinds = set()
-    for seed in cases(100, most=200):
+    for seed in cases(60, most=200):
         graph = windowed_graph(random.Random(seed), 120, 5 + seed % 8)
         written = json.dumps(certificate(graph, schedule(graph, "exact")))
         claims = json.loads(written)

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tests.cases import cases
+from tests.cases import cases, only_exhaustive, sampled
 from tests.docs.pages import blocks
 from tests.sparse.nets import random_net, random_order
 from tvm_serenity.errors import InputError, MissingPartError, UnsupportedError
@@ -62,7 +62,7 @@ def test_blocked_orders_of_any_graph(together: int) -> None:
         close(CompiledNetwork(net, plan, 5, lanes(), False)(x), net.forward(x))
 
 
-@pytest.mark.parametrize("density", [0.001, 0.05, 0.6])
+@pytest.mark.parametrize("density", [only_exhaustive(0.001), 0.05, 0.6])
 def test_perceptrons_blocked_and_in_other_orders(density: float) -> None:
     net = random_mlp([90, 120, 70, 9], density, seed=4)
     x = np.random.RandomState(1).randn(64, 90).astype(np.float32)
@@ -79,7 +79,7 @@ def test_perceptrons_blocked_and_in_other_orders(density: float) -> None:
     close(tuned(net, 64, repeats=1).columns(np.ascontiguousarray(x.T)), dense.T)
 
 
-@pytest.mark.parametrize("batch", [1, 3, 17, 128, 200])
+@pytest.mark.parametrize("batch", sampled([1, 3, 17, 128, 200], 3))
 def test_every_batch(batch: int) -> None:
     net = baseline_mlp(30, 2, 0.2, seed=2)
     x = np.random.RandomState(1).randn(batch, 30).astype(np.float32)

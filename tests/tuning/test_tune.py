@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cases import sampled
+from tests.cases import sampled, some
 from tests.kernels.convolutions import arguments_of, computed, convolution_of
 from tests.kernels.test_packed import TARGETS, UNITS, WIDE, compiled, drawn, some_units
 from tests.rows.nets import model
@@ -85,7 +85,7 @@ def test_tiles_are_searched(parts: None) -> None:
     assert list(found.values()) == sorted(found.values())
     given = arguments_of(kernel)
     wanted = computed(lean(kernel, SCALAR), given)
-    for tile in found:
+    for tile in some(found, 6):
         np.testing.assert_array_equal(computed(lean(kernel, tile), given), wanted)
 
 
