@@ -59,7 +59,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("rewrite", "copies.txt", "--rules", "no-copies"),
         ("rewrite", "zoo:randwire?n=12&channels=16", "--time-limit", "1"),
     ),
-    "report": (("report", "conv.tflite"),),
+    "report": (("report", "conv.tflite", "--sliding", "2"),),
     "paper": (("paper", "liberis-lane", "--table", "1"),),
     "paper-without-a-number": (("paper", "serenity"),),
     "plan": (("plan", "buffers.csv"), ("plan", "buffers.csv", "--capacity", "7")),

@@ -20,24 +20,28 @@ from tvm_serenity.commands.offchip import versions_of
 from tvm_serenity.commands.progress import Progress, silent
 from tvm_serenity.commands.rewrite import placed, rewrite_input, rewrite_json, rewritten_or_ordered
 from tvm_serenity.commands.schedule import schedule_json
+from tvm_serenity.commands.sliding import moved
 from tvm_serenity.explain.claims import Claim
 from tvm_serenity.explain.fit import fit_json
 from tvm_serenity.explain.measures import Measure
-from tvm_serenity.explain.rows import finest_bands
+from tvm_serenity.explain.rows import HOW, FinestBands, finest_bands
 from tvm_serenity.graph import Graph
 from tvm_serenity.offchip import Model as Traffic
 from tvm_serenity.offchip import Sweep, points_of, run_points
 from tvm_serenity.options.option import HelpGroup, Option, differing, option, values_of
 from tvm_serenity.options.output import OUTPUT
+from tvm_serenity.options.rows import SLIDING
 from tvm_serenity.plan import Plan, check_plan
 from tvm_serenity.plan.joint import Joint, Placed, place_order, schedule_for_arena
 from tvm_serenity.quantize.choices import OFF
 from tvm_serenity.report.choices import choice_json
 from tvm_serenity.report.page import page
 from tvm_serenity.report.proof import proof_json
+from tvm_serenity.report.retained import retained_json
 from tvm_serenity.report.shapes import graph_json, order_json
 from tvm_serenity.report.traffic import settings_for
 from tvm_serenity.rewrite import RewriteOptions, Rewritten, Unrewritten
+from tvm_serenity.rows.limits import Limits
 from tvm_serenity.schedule import Options, Schedule, check_schedule
 from tvm_serenity.search.deadline import leaving, within
 from tvm_serenity.system.files import write_bytes
@@ -51,7 +55,8 @@ for any page."""
 class ReportOptions(BoardOptions):
     """The options of ``report``.
 
-    ``output``: the file of the page. ``firmware``: a project whose latency is shown.
+    ``output``: the file of the page. ``firmware``: a project whose latency is shown. ``sliding``:
+    also show the retained rows of a window that moves by this many rows.
     """
 
     output: str | None = option(
@@ -64,6 +69,13 @@ class ReportOptions(BoardOptions):
             help="Also show the latency of this project of serenity build.",
             group=HelpGroup.MODEL,
             metavar="DIR",
+        ),
+    )
+    sliding: int | None = option(
+        None,
+        differing(
+            SLIDING,
+            help="Also show the rows that are retained when the input window moves by N rows.",
         ),
     )
 
@@ -123,6 +135,7 @@ def collect(request: Request) -> dict[str, Any]:
         "command": _command(request),
         "board": spec,
         "choices": choices,
+        "retained": found.retained,
         "shown_choice": _shown_choice(found.asked, choices),
         "ram_and_time": _ram_and_time(found.asked, joint.schedule, found.tried),
         "schedule": schedule_json(
@@ -155,6 +168,7 @@ class _Searches:
     boards: Sequence[dict[str, Any]]
     settings: Sweep
     traffic: Sequence[dict[str, Any]]
+    retained: Sequence[dict[str, Any]]
 
 
 def _searched(
@@ -175,6 +189,7 @@ def _searched(
     with within(None, 1 / 2), request.tell("trying measures against the peak"):
         bands = finest_bands(opened.file(), request.options.time_limit_s)
         tried = all_measures(graph, bands, rewritten, request.options.time_limit_s)
+        retained = _retained(request, opened, bands)
     with within(None, 1 / 2):
         asked = question(opened, request.options, target, request.tell)
     with within(None, 1 / 2), request.tell("placing on boards"):
@@ -189,8 +204,28 @@ def _searched(
         points = points_of({request.model: versions_of(opened.file().graph, None)}, settings)
         traffic = run_points(points, is_keyed=False)
     return _Searches(
-        given, joint, rewritten, plans, tried, asked, claims, boards, settings, traffic
+        given, joint, rewritten, plans, tried, asked, claims, boards, settings, traffic, retained
     )
+
+
+def _retained(
+    request: Request, opened: ModelSource, bands: FinestBands | Claim
+) -> list[dict[str, Any]]:
+    """Return the rows that bands of one row and the wanted moving window retain, as JSON."""
+    found, step = [], request.options.sliding
+    if not isinstance(bands, Claim):
+        banded, best = bands.least
+        found.append(retained_json("rows", HOW, banded, best.order))
+    if step is not None:
+        from tvm_serenity.sliding import sliding_step
+
+        opened.check_operators()
+        limits = Limits.within(request.options.time_limit_s)
+        made = sliding_step(moved(opened, step)[1].steady(), limits)
+        run, command = made.streaming, f"rows --sliding {step}"
+        kept = made.steady.feature_bytes
+        found.append(retained_json("sliding", command, run.banded, run.schedule.order, kept))
+    return found
 
 
 def _on_board(alone: dict[str, Any], least_bytes: int, asked: Question) -> dict[str, Any]:
@@ -307,6 +342,8 @@ def _command(request: Request) -> str:
         words += ["--board", request.options.target]
     if request.options.firmware is not None:
         words += ["--firmware", request.options.firmware]
+    if request.options.sliding is not None:
+        words += ["--sliding", str(request.options.sliding)]
     if request.options.time_limit_s is not None:
         words += ["--time-limit", f"{request.options.time_limit_s:g}"]
     return shlex.join(words)

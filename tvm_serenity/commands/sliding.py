@@ -15,7 +15,9 @@ from tvm_serenity.search.deadline import within
 from tvm_serenity.system.files import write_bytes
 
 if TYPE_CHECKING:
+    from tvm_serenity.relax.rows_read import RowModule
     from tvm_serenity.relax.sliding import SlidingModule
+    from tvm_serenity.sliding import MovedWindow
     from tvm_serenity.sliding.choose import StepPoint
 
 
@@ -50,25 +52,18 @@ def sliding(model: str, options: RowsOptions, tell: Progress) -> SlidingResult:
     before = None
     if options.causal is not None:
         before, opened = _causal(model, options.causal)
-    from tvm_serenity.relax.attributes import first_values
-    from tvm_serenity.relax.copied_results import with_states_apart
-    from tvm_serenity.relax.pipeline import Steps, prepared
-    from tvm_serenity.relax.rows_read import read_rows
-    from tvm_serenity.relax.rows_reads import operations, row_reads
+    from tvm_serenity.relax.rows_reads import operations
     from tvm_serenity.relax.sliding import as_module
-    from tvm_serenity.sliding import moved_window, sliding_step
+    from tvm_serenity.sliding import sliding_step
     from tvm_serenity.sliding.check import check_windows
     from tvm_serenity.sliding.choose import curve, within_bytes
     from tvm_serenity.sliding.described import described_step
 
-    module, ram = opened.module(), options.ram_bytes
-    first = first_values(module["main"])
-    ready = prepared(module, Steps(layout="last"), "llvm")
-    rows = read_rows(with_states_apart(ready.plain), model, complete=False)
-    reads = row_reads(rows)
+    ram = options.ram_bytes
+    rows, window, first = moved(opened, options.sliding)
+    reads = window.reads
     with within(options.time_limit_s), tell(f"a step of {model}") as line:
         limits, counts = Limits.within(options.time_limit_s, line), operations(rows)
-        window = moved_window(rows.network, options.sliding, reads, len(first))
         found = sliding_step(window.steady(), limits)
         points: tuple[StepPoint, ...] = ()
         if options.curve or (ram is not None and found.arena_bytes > ram):
@@ -85,6 +80,25 @@ def sliding(model: str, options: RowsOptions, tell: Progress) -> SlidingResult:
     figures["run"] = _run(as_module(rows, found, first), opened.spec) if options.run else None
     met = ram is None or found.arena_bytes <= ram
     return SlidingResult(model, figures, points if options.curve else (), met, options.check)
+
+
+def moved(opened: ModelSource, step: int) -> tuple["RowModule", "MovedWindow", list[int]]:
+    """Return a model by rows, its window that moves by ``step`` rows, and first values of states.
+
+    Raises :class:`InputError` if no row could be retained.
+    """
+    from tvm_serenity.relax.attributes import first_values
+    from tvm_serenity.relax.copied_results import with_states_apart
+    from tvm_serenity.relax.pipeline import Steps, prepared
+    from tvm_serenity.relax.rows_read import read_rows
+    from tvm_serenity.relax.rows_reads import row_reads
+    from tvm_serenity.sliding import moved_window
+
+    module = opened.module()
+    first = first_values(module["main"])
+    ready = prepared(module, Steps(layout="last"), "llvm")
+    rows = read_rows(with_states_apart(ready.plain), opened.spec, complete=False)
+    return rows, moved_window(rows.network, step, row_reads(rows), len(first)), first
 
 
 def _run(made: "SlidingModule", model: str) -> dict[str, Any]:

@@ -39,6 +39,11 @@ class FinestBands:
     network: Network
     bound: RowsBound
 
+    @property
+    def least(self) -> tuple[Banded, Schedule]:
+        """The bands and the order with the lowest peak, however the input arrives."""
+        return _least(self.bound)
+
 
 def finest_bands(file: ModelFile, time_limit_s: float | None = None) -> FinestBands | Claim:
     """Return the bands of one row of a model, or the claim why it cannot be split."""
@@ -52,7 +57,7 @@ def finest_bands(file: ModelFile, time_limit_s: float | None = None) -> FinestBa
 
 def rows_measure(found: FinestBands) -> Measure:
     """Return the measure of bands of one row, with the input in memory."""
-    banded, best = _least(found.bound)
+    banded, best = found.least
     proof = (best.peak_bytes, best.lower_bound_bytes, best.outcome)
     words, calls = "Row streaming in bands of one row", len(banded.graph.ops)
     return Measure("rows", HOW, words, *proof, calls, banded.graph, best.order)

@@ -114,6 +114,16 @@ class Recompute(OptionGroup):
     )
 
 
+SLIDING = Option(
+    flag="--sliding",
+    help="Compile incremental inference: the input window moves by N rows per run, and only new "
+    "rows are computed.",
+    group=HelpGroup.ROWS,
+    unit=ROWS,
+    least=1,
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sliding(OptionGroup):
     """``sliding``: the input window moves by this many rows per run; only new rows are computed.
@@ -122,18 +132,7 @@ class Sliding(OptionGroup):
     network that keeps states alone.
     """
 
-    sliding: int | None = option(
-        None,
-        Option(
-            flag="--sliding",
-            help="Compile incremental inference: the input window moves by N rows per run, and "
-            "only "
-            "new rows are computed.",
-            group=HelpGroup.ROWS,
-            unit=ROWS,
-            least=1,
-        ),
-    )
+    sliding: int | None = option(None, SLIDING)
     windows: int | None = option(
         None,
         Option(

@@ -22,6 +22,7 @@ def page(data: Mapping[str, Any]) -> str:
 
 SCRIPTS = (
     *("theme.js", "tables.js", "plot.js", "charts.js", "choices.js", "network.js"),
+    "retained.js",
     "main.js",
 )
 

@@ -1,5 +1,5 @@
 const PAPER_PIXELS = 680;
-const CHARTS = [drawChoice, drawTrade, drawNetwork, () => drawProfile("given"), () => drawProfile("best"), drawArena, drawTraffic, drawLatency];
+const CHARTS = [drawChoice, drawRetained, drawTrade, drawNetwork, () => drawProfile("given"), () => drawProfile("best"), drawArena, drawTraffic, drawLatency];
 
 function redraw() {
   for (const chart of CHARTS) chart();
@@ -79,6 +79,7 @@ function printing() {
 writeAnswer();
 writeClaims();
 writeChoices();
+writeRetained();
 writeTrade();
 writeRewrites();
 writeNetwork();
