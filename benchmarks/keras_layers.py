@@ -1,10 +1,10 @@
 """Small networks of Keras layers with drawn options, as TF's converter writes them.
 
-python benchmarks/keras_layers.py COUNT SEED FOLDER
+python benchmarks/keras_layers.py COUNT SEED FOLDER [FIRST]
 
-Float, int8, int16 with weights of 8 bits, and dynamic range in turn. Needs tensorflow, which no
-part of the project does: ``outside_networks.py`` runs it with the Python that ``KERAS_PYTHON``
-names.
+From network FIRST on. Float, int8, int16 with weights of 8 bits, and dynamic range in turn. Needs
+tensorflow, which no part of the project does: ``outside_networks.py`` runs it with the Python that
+``KERAS_PYTHON`` names.
 """
 
 import random
@@ -218,21 +218,21 @@ def converted(model: Any, mode: str, seed: int) -> bytes:
     return made
 
 
-def main(count: int, seed: int, folder: Path) -> None:
-    """Write ``count`` networks; what the converter refuses is said."""
+def main(count: int, seed: int, folder: Path, first: int = 0) -> None:
+    """Write the networks ``first`` to ``count``; what the converter refuses is said."""
     folder.mkdir(parents=True, exist_ok=True)
-    for number in range(count):
+    for number in range(first, count):
         draw = Draw(seed * 1_000_003 + number)
         tf.keras.utils.set_random_seed(seed * 1009 + number)
         make = NETWORKS[number % len(NETWORKS)]
         mode = MODES[(number + number // len(NETWORKS)) % len(MODES)]
         path = folder / f"{number:02d}-{make.__name__}-{mode}.tflite"
+        print(path.name, flush=True)
         try:
             path.write_bytes(converted(make(draw), mode, number))
         except Exception as error:
-            print(f"{path.name}: not converted: {type(error).__name__}: {str(error)[:160]!r}")
-        print(path.name, file=sys.stderr)
+            print(f"    not converted: {type(error).__name__}: {str(error)[:160]!r}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), *map(int, sys.argv[4:]))

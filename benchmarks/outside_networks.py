@@ -84,7 +84,16 @@ def written(chosen: argparse.Namespace, folder: Path) -> list[Path]:
             print(f"{script}: left out" + ("" if python else " (KERAS_PYTHON names no Python)"))
             continue
         words = [python, str(HERE / script), str(count), str(chosen.seed), str(folder)]
-        subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
+        first = 0
+        while first < count:
+            run = subprocess.run([*words, str(first)], capture_output=True, text=True)
+            begun = sum(not line.startswith(" ") for line in run.stdout.splitlines())
+            print(run.stdout, end="", flush=True)
+            first = first + begun if run.returncode else count
+            if run.returncode > 0 or not begun:
+                raise RuntimeError(f"{script} failed: {run.stderr[-2000:]}")
+            if run.returncode:
+                print(f"    the converter died of signal {-run.returncode}")
     return sorted(p for p in folder.rglob("*.*") if p.suffix in (".tflite", ".onnx"))
 
 

@@ -1,9 +1,10 @@
 """Small PyTorch networks with drawn options, as ONNX files: float and quantised by onnxruntime.
 
-python benchmarks/torch_layers.py COUNT SEED FOLDER
+python benchmarks/torch_layers.py COUNT SEED FOLDER [FIRST]
 
-Float, quantised while it runs ("dynamic"), and by calibration with activations of int8 or uint8, in
-turn. The networks are those of ``tests/conformance/torch_zoo.py`` and ``torch_sequences.py``.
+From network FIRST on. Float, quantised while it runs ("dynamic"), and by calibration with
+activations of int8 or uint8, in turn. The networks are those of
+``tests/conformance/torch_zoo.py`` and ``torch_sequences.py``.
 """
 
 import logging
@@ -81,20 +82,21 @@ def write(number: int, seed: int, folder: Path) -> Path:
     return made
 
 
-def main(count: int, seed: int, folder: Path) -> None:
-    """Write ``count`` networks; what the exporter refuses is said."""
+def main(count: int, seed: int, folder: Path, first: int = 0) -> None:
+    """Write the networks ``first`` to ``count``; what the exporter refuses is said."""
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     folder.mkdir(parents=True, exist_ok=True)
     np.random.seed(seed)
     torch.set_num_threads(1)
-    for number in range(count):
+    for number in range(first, count):
+        print(f"network {number}", flush=True)
         try:
-            print(write(number, seed, folder).name, file=sys.stderr)
+            write(number, seed, folder)
         except Exception as error:
             said = " ".join(str(error).split())[:160]
-            print(f"{number:02d}: not exported: {type(error).__name__}: {said}")
+            print(f"    not exported: {type(error).__name__}: {said}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), *map(int, sys.argv[4:]))
