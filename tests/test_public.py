@@ -24,6 +24,7 @@ SURFACE = WITHOUT_TVM | {
     "SerenityChannelsLast",
     "SerenityDilations",
     "SerenityFoldChannels",
+    "SerenityLoops",
     "SerenityOptions",
     "SerenityPlanMemory",
     "SerenityQuantize",

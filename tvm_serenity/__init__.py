@@ -7,9 +7,10 @@
 
 TVM passes, imported on first use: ``SerenitySchedule``, ``SerenityRewrite``,
 ``SerenityPlanMemory``, ``SerenityQuantize``, ``SerenityFoldChannels``, ``SerenityChannelsLast``,
-``SerenityTokensFirst``, ``SerenityDilations``, ``LeanKernels``, and ``SerenityOptions`` for a
-``PassContext``. The pipeline "serenity" of ``relax.get_pipeline`` runs them all. Subpackages have
-the rest: ``firmware``, ``fitting``, ``rows``, ``offchip``, ``sparse``, ``zoo``.
+``SerenityTokensFirst``, ``SerenityDilations``, ``SerenityLoops``, ``LeanKernels``, and
+``SerenityOptions`` for a ``PassContext``. The pipeline "serenity" of ``relax.get_pipeline`` runs
+them all. Subpackages have the rest: ``firmware``, ``fitting``, ``rows``, ``offchip``, ``sparse``,
+``zoo``.
 
 ``Graph`` and the searches import no TVM. The passes read a ``Graph`` from a Relax module, call the
 same searches, and write order and offsets back into the module.
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         SerenityChannelsLast as SerenityChannelsLast,
         SerenityDilations as SerenityDilations,
         SerenityFoldChannels as SerenityFoldChannels,
+        SerenityLoops as SerenityLoops,
         SerenityOptions as SerenityOptions,
         SerenityPlanMemory as SerenityPlanMemory,
         SerenityQuantize as SerenityQuantize,
@@ -49,6 +51,7 @@ _LAZY = {
     "SerenityChannelsLast": "tvm_serenity.passes",
     "SerenityDilations": "tvm_serenity.passes",
     "SerenityFoldChannels": "tvm_serenity.passes",
+    "SerenityLoops": "tvm_serenity.passes",
     "SerenityOptions": "tvm_serenity.passes",
     "SerenityPlanMemory": "tvm_serenity.passes",
     "SerenityQuantize": "tvm_serenity.passes",

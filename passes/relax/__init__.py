@@ -9,6 +9,7 @@ from tvm_serenity.passes.relax.cortex_m import SerenityCortexM, partition_for_co
 from tvm_serenity.passes.relax.dilations import SerenityDilations
 from tvm_serenity.passes.relax.fold_channels import SerenityFoldChannels
 from tvm_serenity.passes.relax.lean_kernels import LeanKernels
+from tvm_serenity.passes.relax.loops import SerenityLoops
 from tvm_serenity.passes.relax.options import SerenityOptions
 from tvm_serenity.passes.relax.pipeline import serenity_pipeline
 from tvm_serenity.passes.relax.plan_memory import SerenityPlanMemory
@@ -23,6 +24,7 @@ __all__ = [
     "SerenityCortexM",
     "SerenityDilations",
     "SerenityFoldChannels",
+    "SerenityLoops",
     "SerenityOptions",
     "SerenityPlanMemory",
     "SerenityQuantize",

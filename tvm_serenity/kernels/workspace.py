@@ -150,9 +150,14 @@ def _without_allocations(realize: s_tir.SBlockRealize) -> Any:
 
 
 def _spans(kernel: tirx.PrimFunc, block: s_tir.SBlock) -> list[tuple[int, int]]:
-    """Return for each root block buffer the half-open range of loop nests that touch it."""
+    """Return for each root block buffer the half-open range of loop nests that touch it.
+
+    A root block without blocks in it is one nest.
+    """
     schedule = s_tir.Schedule(kernel)
     nests = _nests(schedule, schedule.get_child_blocks(schedule.get_sblock(block.name_hint)))
+    if not nests:
+        return [(0, 1)] * len(block.alloc_buffers)
     spans = []
     for buffer in block.alloc_buffers:
         touching = [i for i, nest in enumerate(nests) if any(_touches(b, buffer) for b in nest)]

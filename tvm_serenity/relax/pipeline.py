@@ -14,6 +14,7 @@ import tvm
 
 from tvm_serenity import compat, tvm_targets
 from tvm_serenity.errors import InputError
+from tvm_serenity.kernels.lean import lean
 from tvm_serenity.kernels.measured import NONE, SHIPPED, KnownForms, known_for
 from tvm_serenity.kernels.tile import Tiling, tiling_for
 from tvm_serenity.memory import peak_bytes
@@ -30,6 +31,7 @@ from tvm_serenity.relax.chosen_kernels import ChosenForm, with_faster
 from tvm_serenity.relax.constant_channels import FoldedChannels, fold_constant_channels
 from tvm_serenity.relax.dilations import dilations
 from tvm_serenity.relax.lean_kernels import lean_module, shared_out, with_safe_indices, with_vectors
+from tvm_serenity.relax.loops import kept_loops
 from tvm_serenity.relax.lower import lowered
 from tvm_serenity.relax.pack_weights import pack_weights
 from tvm_serenity.relax.plan_memory import plan_module
@@ -226,7 +228,8 @@ def prepared(
     with machine:
         integers = _integers(_turned(mod, steps), steps)
         fewer, folded = _folded(integers, steps)
-        changed, rewriting, rows = _changed(_by_tokens(fewer, steps), steps, machine)
+        kept = _kept_loops(_by_tokens(fewer, steps), steps, machine)
+        changed, rewriting, rows = _changed(kept, steps, machine)
         plain = lowered(changed, machine)
         if steps.lean and steps.tiling is None:
             plain = _pass("SerenityPackWeights", lambda m: pack_weights(m, machine), plain)
@@ -308,6 +311,14 @@ def _turned(mod: tvm.IRModule, steps: Steps) -> Any:
 def _by_tokens(mod: tvm.IRModule, steps: Steps) -> Any:
     """Return the module with attention of integers token by token, unless it keeps its layout."""
     return mod if steps.layout == "given" else _pass("SerenityTokensFirst", tokens_first, mod)
+
+
+def _kept_loops(mod: tvm.IRModule, steps: Steps, target: tvm.target.Target) -> Any:
+    """Return the module with a kernel for each long loop, if kernels may be lean."""
+    if not steps.lean:
+        return mod
+    form = steps.tuned or partial(lean, tiling=steps.tiling or tiling_for(target))
+    return _pass("SerenityLoops", lambda m: kept_loops(m, target, form), mod)
 
 
 def _integers(mod: tvm.IRModule, steps: Steps) -> Any:
