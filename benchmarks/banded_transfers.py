@@ -1,14 +1,16 @@
 """Large networks in bands of rows in two memories: bytes, and the time that they cost.
 
-    KERAS_PYTHON=PYTHON python benchmarks/banded_transfers.py [--only PART] [--folder FOLDER]
+    KERAS_PYTHON=PYTHON python benchmarks/banded_transfers.py [large] [capacities]
+        [--only PART] [--folder FOLDER]
 
 Each network is divided between the SRAM and the SDRAM of stm32f746g-disco, and run on this
 machine with a port that counts bytes, every row compared. Beside it the same network unsplit, as
 policy ``direct`` moves it, and placed once by size or by ExecuTorch's greedy planner over banks.
 Time is predicted: what the kernels cost by their prices (``docs/latency.md``), and
-``BYTE_CYCLES`` for each byte in SDRAM. Networks of Keras are converted into FOLDER, unless they are
-there. Prints Markdown; ends with status 1 where an executed figure is not the estimated one, or
-another placement moves less.
+``BYTE_CYCLES`` for each byte in SDRAM. ``capacities``: twelve networks in four parts of the peak
+that they have unsplit, in bands or unsplit, whichever moves fewer bytes. Networks of Keras are
+converted into FOLDER, unless they are there. Prints Markdown; ends with status 1 where an executed
+figure is not the estimated one, or another placement moves less.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -33,7 +36,7 @@ from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.offchip.transfers import TransferPlan
 from tvm_serenity.quantize.choices import AUTO, OFF
 
-BOARD = "stm32f746g-disco"
+BOARD, ROOMY_BOARD = "stm32f746g-disco", "mps2-an386"
 NETWORKS: dict[str, tuple[str, int, int | str]] = {
     "MobileNetV2 1.0, 224": ("keras:mobilenet_v2_224", 128 << 10, AUTO),
     "U-Net, 256": ("keras:unet_256", 320_000, 1),
@@ -43,6 +46,22 @@ NETWORKS: dict[str, tuple[str, int, int | str]] = {
 }
 """Each network with the bytes of SRAM for its tensors, and the rows of a band; the search over
 them takes long for the largest."""
+TWELVE = {
+    "SwiftNet vww 224": "swiftnet/swiftnet_vww_224_uint8.tflite",
+    "MCUNet vww": "mcunet/mcunet_vww_int8.tflite",
+    "ResNet 8": "mlperf_tiny/ic_resnet8_int8.tflite",
+    "ResNet-large": "mlperf_tiny/ic_resnet_large_int8.tflite",
+    "DS-CNN": "mlperf_tiny/kws_dscnn_int8.tflite",
+    "MobileNet v1 96": "mlperf_tiny/vww_mobilenetv1_96_int8.tflite",
+    "person_detect": "tflm/person_detect.tflite",
+    "MobileNet v2 96": "zoo:mobilenet-v2?size=96&width=0.35&quantised=1&layout=NHWC",
+    "NASNet cell": "zoo:nasnet-cell?layout=NHWC",
+    "MobileNetV2 1.0, 224": "keras:mobilenet_v2_224",
+    "YOLO-like, 320": "keras:yolo_320",
+    "U-Net, 256": "keras:unet_256",
+}
+PARTS = Fraction(3, 4), Fraction(1, 2), Fraction(1, 4), Fraction(1, 8)
+"""The fast memory of the twelve networks, of the peak of the unsplit network."""
 BYTE_CYCLES = 2
 """Cycles of the core for a byte in SDRAM: assumed, half of the 16 bits at 108 MHz that the board's
 memory has at most, at a core clock of 216 MHz."""
@@ -107,22 +126,69 @@ def row(name: str, path: str, capacity: int, rows: int | str) -> bool:
     return executed == plan.total_bytes and best and banded.placed.fits
 
 
+def capacities(name: str, path: str) -> bool:
+    """Print a row for each capacity of one network; return whether all bytes are as planned."""
+    settings, target = Settings(name="net", check=False), board(ROOMY_BOARD)
+    maker = NetworkCompiler(opened(path, settings).module, identifier(name), target, settings)
+    unsplit = replace(settings, rows=OFF, order="given")
+    peak = maker.unsplit(unsplit).peak_bytes
+    maker.rows()
+    good = True
+    for part in PARTS:
+        size = int(peak * part) // 16 * 16
+        how = replace(settings, fast_memory_bytes=size, rows=AUTO)
+        by_rows = NetworkCompiler(maker.module, maker.name, target, how)
+        by_rows.known.update(maker.known)
+        by_rows.cut.update(maker.cut)
+        found = {"bands": streamed_by_rows(by_rows)}
+        found["unsplit"] = maker.unsplit(replace(unsplit, fast_memory_bytes=size))
+        plans = {way: made.transfers for way, made in found.items() if made.placed.fits}
+        moved = {way: plan.total_bytes for way, plan in plans.items() if plan is not None}
+        way = min(moved, key=lambda one: moved[one])
+        plan = plans[way]
+        assert plan is not None
+        ran = run_of(found[way], Layout(target))
+        executed = (ran.transferred_bytes or 0) + plan.direct_bytes
+        figures = (size, plan.compulsory_bytes, plan.lower_bound_bytes, plan.total_bytes, executed)
+        values = [way, *(f"{value:,}" for value in (*figures, moved["unsplit"], ran.tensors))]
+        print(f"| {name} | {' | '.join(values)} |", flush=True)
+        good &= executed == plan.total_bytes
+    return good
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[[], "large", "capacities"])
     parser.add_argument("--only", default="", help="networks with this in their names")
     parser.add_argument("--folder", type=Path, help="where networks of Keras are, or go")
     given = parser.parse_args()
+    parts = given.parts or ["large", "capacities"]
+    with tempfile.TemporaryDirectory() as folder:
+        at = given.folder or Path(folder)
+        results = [table(part, given.only, at) for part in parts]
+    if not all(results):
+        raise SystemExit(1)
+
+
+def table(part: str, only: str, folder: Path) -> bool:
+    """Print a table of the networks with ``only`` in their names; return whether all is right."""
+    good = True
+    if part == "capacities":
+        titles = "fast memory | compulsory | bound | estimated | executed | unsplit | tensors"
+        print(f"| network | form | {titles} |\n|---{'|---' * 8}|")
+        for name, spec in TWELVE.items():
+            if only in name:
+                path = spec if spec.startswith("zoo:") else file_of(spec, folder)
+                good &= capacities(name, path)
+        return good
     bytes_of = "fast memory | used | compulsory | estimated | executed | unsplit | by size | banked"
     times = "tensors | million cycles in SRAM | floor | rows | unsplit | by size | banked"
     print(f"| network | {bytes_of} greedy | {times} greedy |\n|---{'|---' * 15}|")
-    good = True
-    with tempfile.TemporaryDirectory() as folder:
-        for name, (spec, capacity, rows) in NETWORKS.items():
-            if given.only in name:
-                good &= row(name, file_of(spec, given.folder or Path(folder)), capacity, rows)
-    if not good:
-        raise SystemExit(1)
+    for name, (spec, capacity, rows) in NETWORKS.items():
+        if only in name:
+            good &= row(name, file_of(spec, folder), capacity, rows)
+    return good
 
 
 if __name__ == "__main__":

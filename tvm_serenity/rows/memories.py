@@ -8,21 +8,13 @@ outputs are in slow memory. Each other feature is in fast memory, or in slow mem
 the layers that read it early, also in fast memory: a long skip is stored, and fetched again.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import inf
 
-from tvm_serenity.memory import profile
 from tvm_serenity.rows.network import Layer, Network
-from tvm_serenity.rows.segments import segment_order
-from tvm_serenity.rows.split import heights_of, split
-from tvm_serenity.search.deadline import seconds_left
 
 COPY = "COPY"
 """The kind of layers that copy rows between the memories."""
-MOST_CANDIDATES = 6
-"""Features at the peak that are tried in slow memory: those with the most bytes there, and as many
-that are the smallest in all, after which less may be live."""
 
 Passes = Mapping[tuple[int, int], int]
 """How often a layer goes over the bytes of a feature, by both; 1 if it is missing."""
@@ -208,110 +200,3 @@ class _Divider:
         needs = (tuple((y, y + 1) for y in range(known.height)),)
         name = f"{self.network.features[self.shows[target]].name}_{what}"
         self.add(Layer(name, COPY, (source,), (target,), needs, copies=True), None)
-
-
-def divide(
-    network: Network,
-    rows: int,
-    capacity_bytes: int,
-    passes: Passes,
-    most_bytes: float = inf,
-) -> Divided:
-    """Return ``network`` in two memories, by bands of ``rows`` rows and with little in slow memory.
-
-    Features are moved to slow memory one after the other until the peak of fast memory is
-    ``capacity_bytes`` at most, or no feature helps. Each time, of the largest features at the peak
-    the one with the fewest bytes of traffic for what it takes away of the excess: the bytes beyond
-    the capacity, of all calls together. In the end those that are not needed move back. The search
-    ends early at more than ``most_bytes`` in slow memory.
-    """
-    return _Search(network, rows, capacity_bytes, passes).best(most_bytes).divided
-
-
-@dataclass(frozen=True)
-class _Tried:
-    """A division with its excess, and the features that are live at the peak, the largest first."""
-
-    how: Division
-    divided: Divided
-    excess_bytes: int
-    live: tuple[int, ...]
-
-
-class _Search:
-    """The search of :func:`divide`."""
-
-    def __init__(self, network: Network, rows: int, capacity: int, passes: Passes) -> None:
-        self.network, self.rows, self.capacity, self.passes = network, rows, capacity, passes
-        self.root = viewed(network)
-
-    def best(self, most_bytes: float) -> _Tried:
-        """Return the division; the search ends early at more than ``most_bytes``."""
-        best = self.tried(Division())
-        while best.excess_bytes and best.divided.total_bytes <= most_bytes:
-            better: list[_Tried] = []
-            for moves in (self.moves, self.in_place):
-                better = better or [m for m in moves(best) if m.excess_bytes < best.excess_bytes]
-            if not better or seconds_left() == 0:
-                break
-            best = min(better, key=lambda one: self.price(one, best))
-        for feature in tuple(best.how.slow) if seconds_left() else ():
-            less = {f: early for f, early in best.how.slow.items() if f != feature}
-            without = self.tried(replace(best.how, slow=less))
-            if without.excess_bytes <= best.excess_bytes:
-                best = min(best, without, key=lambda one: one.divided.total_bytes)
-        return best
-
-    def price(self, one: _Tried, before: _Tried) -> tuple[bool, float]:
-        """Return what a move costs: the bytes where it fits, else for each byte of the excess."""
-        more = one.divided.total_bytes - before.divided.total_bytes
-        less = before.excess_bytes - one.excess_bytes
-        return one.excess_bytes > 0, more / less if one.excess_bytes else more
-
-    def moves(self, best: _Tried) -> Iterator[_Tried]:
-        """Yield divisions with one more feature in slow memory."""
-        for feature in self.candidates(best):
-            readers = self.network.readers[feature]
-            if feature not in best.how.slow and feature in self.network.producer:
-                for early in self.early(feature, readers):
-                    slow = {**best.how.slow, feature: frozenset(early)}
-                    yield self.tried(replace(best.how, slow=slow))
-
-    def in_place(self, best: _Tried) -> Iterator[_Tried]:
-        """Yield divisions in which a layer goes several times over slow memory, without a copy."""
-        for feature in self.candidates(best):
-            layers = (*self.network.readers[feature], *self.makers(feature))
-            for pair in ((layer, feature) for layer in layers):
-                if self.passes.get(pair, 1) > 1 and pair not in best.how.direct:
-                    yield self.tried(replace(best.how, direct=best.how.direct | {pair}))
-
-    def candidates(self, best: _Tried) -> list[int]:
-        """Return the features to try."""
-        small = sorted(best.live, key=lambda f: (self.network.features[f].size_bytes, f))
-        return list(dict.fromkeys((*best.live[:MOST_CANDIDATES], *small[:MOST_CANDIDATES])))
-
-    def early(self, feature: int, readers: Sequence[int]) -> list[Sequence[int]]:
-        """Return the sets of layers that may read a feature before it is dropped."""
-        viewed_too = [f for f, root in enumerate(self.root) if root == feature]
-        if len(viewed_too) > 1 or self.root[feature] != feature:
-            return [()]
-        return [readers[:count] for count in range(len(readers))]
-
-    def makers(self, feature: int) -> tuple[int, ...]:
-        """Return the layer that makes a feature, none for an input."""
-        return tuple(self.network.producer[f] for f in [feature] if f in self.network.producer)
-
-    def tried(self, how: Division) -> _Tried:
-        """Return a division with the excess of the order by segments."""
-        made = divided(self.network, how, self.passes)
-        banded = split(made.network, heights_of(made.network, self.rows))
-        order = segment_order(banded, self.capacity)
-        found = profile(banded.graph, order)
-        held: dict[int, int] = {}
-        for one in found.peak_ranges:
-            if one.tensors:
-                feature = made.shows[banded.bands[one.tensors[0]].feature]
-                held[feature] = held.get(feature, 0) + one.size_bytes
-        live = sorted(held, key=lambda f: (-held[f], f))
-        excess = sum(max(step.live_bytes - self.capacity, 0) for step in found.steps)
-        return _Tried(how, made, excess, tuple(live))

@@ -6,7 +6,7 @@ are bands in fast memory, and in slow memory single rows, which calls read and w
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import gcd
 
 from tvm_serenity.graph import Graph, Op, Tensor
@@ -25,13 +25,16 @@ def plan_of_rows(
     homes: Mapping[int, int],
     capacity_bytes: int,
     sizes: tuple[int, int],
+    forced_bytes: int = 0,
 ) -> TransferPlan:
     """Return the plan of ``made``, ordered and placed by ``streaming``, in ``capacity_bytes``.
 
     ``homes``: the offset in slow memory of each feature there that is no view; ``sizes``: of both
-    arenas, the fast one with the workspace of faster kernels. Plans of rows have no alignment.
+    arenas, the fast one with the workspace of faster kernels; ``forced_bytes``: what every program
+    moves beyond inputs and outputs. Plans of rows have no alignment.
     """
-    return _Plan(made, streaming, homes).plan(capacity_bytes, *sizes)
+    found = _Plan(made, streaming, homes).plan(capacity_bytes, *sizes)
+    return replace(found, lower_bound_bytes=found.compulsory_bytes + forced_bytes)
 
 
 @dataclass

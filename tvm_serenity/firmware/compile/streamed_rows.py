@@ -13,11 +13,13 @@ from tvm_serenity.firmware.place import bands
 from tvm_serenity.firmware.select.memories import in_two_memories, passes_of
 from tvm_serenity.firmware.settings import Settings
 from tvm_serenity.rows.choose import Choice
+from tvm_serenity.rows.divide import divide
 from tvm_serenity.rows.limits import Limits
-from tvm_serenity.rows.memories import Divided, Passes, divide
+from tvm_serenity.rows.memories import Divided, Passes
 from tvm_serenity.rows.network import Network
 from tvm_serenity.rows.split import heights_of
 from tvm_serenity.rows.stream import Streaming, stream
+from tvm_serenity.rows.traffic_bound import forced_bytes
 from tvm_serenity.rows.transfers import plan_of_rows
 from tvm_serenity.search.deadline import seconds_left, within
 
@@ -77,7 +79,8 @@ def streamed_by_rows(maker: NetworkCompiler) -> Compiled:
     fast_bytes = made.placed.arena_bytes[fast.region.name]
     arenas = {**made.placed.arena_bytes, **placed.slow.arena_bytes}
     most = max(capacity, fast_bytes)  # more where it does not fit
-    plan = plan_of_rows(best.made, streaming, placed.homes, most, (fast_bytes, slow_bytes))
+    sizes, forced = (fast_bytes, slow_bytes), forced_bytes(kernels.network, most)
+    plan = plan_of_rows(best.made, streaming, placed.homes, most, sizes, forced)
     return replace(made, placed=replace(made.placed, arena_bytes=arenas), transfers=plan)
 
 
