@@ -25,8 +25,8 @@ many that are the smallest in all, after which less may be live."""
 AT_ONCE = 4
 """Moves that are tried together: those of the least price by what is live now."""
 LOCAL_CALLS = 20_000
-"""The least number of calls, in all orders that the local search tries; it is that of the greedy
-choice where that tried more."""
+"""Calls in all orders that the local search tries: some hundred orders of a small network, a few of
+a large one."""
 
 
 def divide(
@@ -88,7 +88,7 @@ class DivisionSearch:
         best = self.given_back(self.reduced(first, frozenset(), most_bytes))
         if best.excess_bytes or best.divided.total_bytes > most_bytes:
             return best
-        least, last = first.divided.total_bytes, self.calls + max(self.calls, LOCAL_CALLS)
+        least, last = first.divided.total_bytes, self.calls + LOCAL_CALLS
         better: Tried | None = best
         while better is not None:
             best, better = better, None

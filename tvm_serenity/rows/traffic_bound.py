@@ -34,7 +34,7 @@ def forced_bytes(network: Network, capacity_bytes: int) -> int:
 
 
 class _Kept:
-    """Computes the rows that are in a memory at a call in every order; rows are bits of a number."""
+    """Computes the rows in a memory at a call in every order; rows are bits of a number."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -43,7 +43,7 @@ class _Kept:
         shown = {root[f] for f in range(len(root)) if root[f] != f}
         sums = {f for layer in network.layers if layer.sums for f in layer.outputs}
         self.counted = set(network.producer) - ends - shown - sums
-        """Features whose rows count: no views, and no sums, which are complete at the end."""
+        """Features whose rows count; neither views nor sums."""
 
     def chosen(self, layer: Layer) -> Iterator[int]:
         """Yield the rows of a layer whose calls are looked at."""
