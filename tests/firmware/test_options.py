@@ -259,7 +259,7 @@ def test_the_command_passes_every_option_on(
         "--opaque mixer=1",
         "--codegen llvm --order given --rewrite --constants ram",
         "--in-place --overlap --workspace grow --weights small --dynamic-range float",
-        "--sliding 2",
+        "--sliding 2 --windows 9",
         f"--fast-memory 4K --labels {labels}",
         f"--format blob --kernels {tmp_path} --extend",
     ):
