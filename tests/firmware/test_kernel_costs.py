@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import only_exhaustive
 from tests.firmware.projects import needs_board
 from tvm_serenity.boards import board, names
 from tvm_serenity.firmware.isa import PLAIN, Extensions, Isa
@@ -79,7 +80,7 @@ def parts(core: str) -> None:
 
 
 @needs_board
-@pytest.mark.parametrize("core", ["cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("core", ["cortex-m4", only_exhaustive("cortex-m55")])
 def test_the_cheapest_are_the_fastest(core: str) -> None:
     parts(core)
     found = lost(core, lambda rows: rows)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cases import cases, sampled, scaled, some
 from tests.firmware.projects import KWS, model, needs_board, needs_host
+from tests.firmware.test_states_in_place import cached
 from tests.rows.nets import random_module
 from tvm_serenity import firmware
 from tvm_serenity.boards import board
@@ -75,7 +76,9 @@ def test_networks_that_keep_states(name: str, step: int, tmp_path: Path) -> None
 
 @needs_host
 @pytest.mark.parametrize("left_out", [0, 1])
-def test_states_that_do_not_go_on_are_found(left_out: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_that_do_not_go_on_are_found(
+    left_out: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Seeded faults: states that are not filled before the first step, or stay as they were."""
     from tvm_serenity.firmware.emit import table, walker
 
@@ -86,7 +89,7 @@ def test_states_that_do_not_go_on_are_found(left_out: int, monkeypatch: pytest.M
         return ("", follow) if left_out == 0 else (begin, "")
 
     monkeypatch.setattr(walker, "states", broken)
-    name = str(model("tflm/keyword_scrambled_8bit.tflite"))
+    name = str(cached(tmp_path / "net.tflite", dtype="int8"))
     with pytest.raises(WrongResultError):
         firmware.build(name, BOARD, firmware.Settings(name="net", sliding=1))
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.cases import only_exhaustive
 from tests.cli.run import answer, serenity
 from tests.report.browser import drawings, open_page
 
 SWIFTNET = "models/swiftnet/swiftnet_vww_224_uint8.tflite"
+KWS = "models/mlperf_tiny/kws_dscnn_int8.tflite"
 AD = "models/mlperf_tiny/ad01_int8.tflite"
 BOARD = "nucleo-l4r5zi"
 MOST_BYTES = 1_500_000
@@ -50,16 +52,18 @@ def timeless(explained: dict[str, Any]) -> dict[str, Any]:
     return explained | {"claims": claims}
 
 
-def test_numbers_are_those_of_the_other_commands(
-    model: Path, report: tuple[Path, dict[str, Any]]
-) -> None:
-    data = report[1]
+@pytest.mark.parametrize("name", [KWS, "zoo:swiftnet-cell-c", only_exhaustive(SWIFTNET)])
+def test_numbers_are_those_of_the_other_commands(name: str, shared: Path, tmp_path: Path) -> None:
+    model = name if name.startswith("zoo:") else shared / name
+    data = answer("report", model, "-o", tmp_path / "page.html")
     schedule = answer("schedule", model)
     assert stable(data["schedule"]).items() <= stable(schedule).items()
     assert stable(data["rewrite"]) == stable(answer("rewrite", model))
     assert timeless(data["explain"]) == timeless(answer("explain", model))
-    capacities = ",".join(map(str, data["traffic_options"]["capacities"]))
-    assert data["traffic"] == answer("offchip", model, "--capacities", capacities)
+    options = data["traffic_options"]
+    asked = ("--block", options["block_bytes"], "--policy", options["policy"])
+    capacities = ",".join(map(str, options["capacities"]))
+    assert data["traffic"] == answer("offchip", model, *asked, "--capacities", capacities)
     boards = answer("boards")
     assert len(data["boards"]) == len(boards)
     for board in data["boards"]:
