@@ -1,17 +1,19 @@
-"""Firmware for Cortex-M: programs as C projects, built, run and verified.
+"""Firmware: networks as bare-metal C projects, built, measured, run and verified.
 
     from tvm_serenity import firmware
 
     project = firmware.build("kws.tflite", "netduinoplus2", firmware.Settings(output="kws"))
 
-``build`` does all that ``serenity build`` does (``building``). A ``program`` is what is written,
-whole or by rows: ``tir`` makes one from a Relax module, ``check`` replays it, ``emit`` writes it as
-C (``library`` and ``walker`` are C that goes in), ``forms`` gives it another form; ``image`` links
-and measures, ``execute`` runs, ``verify`` compares.
+``build`` does everything that ``serenity build`` does: ``compile`` turns a Relax module into a
+``program`` of C kernels and calls on planned memory, with kernels of the library (``kernels``) or
+from TIR (``lower``); ``check`` replays the calls and compares results; ``emit`` writes C, and
+``formats`` other projects; ``board`` links, measures and runs. A project is verified in QEMU by
+``serenity verify``.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tvm_serenity.system.lazy import lazily
 
 if TYPE_CHECKING:
     from tvm_serenity.firmware.building import build
@@ -27,12 +29,4 @@ _LAZY = {
 """Where public names are made; imported on first use."""
 __all__ = ["Project", "Settings", "build", "load"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__getattr__, __dir__ = lazily(__name__, _LAZY)

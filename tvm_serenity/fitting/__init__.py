@@ -10,8 +10,9 @@ builds, ``choose`` keeps the Pareto front and takes the best build for a ``goal`
 all of this within a time limit, and ``described`` converts the result to JSON.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tvm_serenity.system.lazy import lazily
 
 if TYPE_CHECKING:
     from tvm_serenity.fitting.choose import Fitted
@@ -27,12 +28,4 @@ _LAZY = {
 """The modules of the public names, which are imported at first use."""
 __all__ = ["FitGoal", "Fitted", "build_chosen", "fitted"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__getattr__, __dir__ = lazily(__name__, _LAZY)

@@ -83,11 +83,6 @@ class Rewritten:
         """The names of the ops after rewriting, in their best order."""
         return [node.name for node in self.net.nodes]
 
-    @property
-    def source_in_order(self) -> Net:
-        """The net before rewriting, in its best order."""
-        return self.source.ordered(self.ordered.order)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Unrewritten:

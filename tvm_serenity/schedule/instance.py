@@ -215,7 +215,23 @@ def segment(
         tuple(number[t] for t in instance.in_place[op] if number[t] >= 0 and consumers[number[t]])
         for op in ops
     )
-    part = Instance(
+    return restricted(instance, ops, sizes, producers, consumers, in_place), ops
+
+
+def restricted(
+    instance: Instance,
+    ops: Sequence[int],
+    sizes: Sequence[int],
+    producers: Sequence[tuple[int, ...]],
+    consumers: Sequence[tuple[int, ...]],
+    in_place: Sequence[tuple[int, ...]],
+) -> Instance:
+    """Return the instance of ``ops`` alone, with these storages.
+
+    Producers and consumers are indices in ``ops``; ``in_place`` lists storages for each op.
+    """
+    local = {op: i for i, op in enumerate(ops)}
+    return Instance(
         predecessors=tuple(
             tuple(local[p] for p in instance.predecessors[op] if p in local) for op in ops
         ),
@@ -223,12 +239,11 @@ def segment(
         producers=tuple(producers),
         consumers=tuple(consumers),
         workspace=tuple(instance.workspace[op] for op in ops),
-        in_place=in_place,
+        in_place=tuple(in_place),
         takeover=tuple(
             instance.takeover[op] if taken else 0 for op, taken in zip(ops, in_place, strict=True)
         ),
     )
-    return part, ops
 
 
 def reverse(instance: Instance) -> Instance:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_serenity.graph.arrays import Ints, ints
-from tvm_serenity.schedule.instance import Instance
+from tvm_serenity.schedule.instance import Instance, restricted
 from tvm_serenity.schedule.states import bits
 
 REACH = 2
@@ -77,20 +77,8 @@ def window(
         tuple(number[t] for t in instance.in_place[op] if t in number and i in consumers[number[t]])
         for i, op in enumerate(ops)
     )
-    relaxed = Instance(
-        predecessors=tuple(
-            tuple(local[p] for p in instance.predecessors[op] if p in local) for op in ops
-        ),
-        sizes=tuple(instance.sizes[t] for t in number),
-        producers=tuple(producers),
-        consumers=tuple(consumers),
-        workspace=tuple(instance.workspace[op] for op in ops),
-        in_place=in_place,
-        takeover=tuple(
-            instance.takeover[op] if taken else 0 for op, taken in zip(ops, in_place, strict=True)
-        ),
-    )
-    return relaxed, ops
+    sizes = [instance.sizes[t] for t in number]
+    return restricted(instance, ops, sizes, producers, consumers, in_place), ops
 
 
 def _storages(instance: Instance, lives: Lives, ops: Sequence[int], first: int) -> list[int]:

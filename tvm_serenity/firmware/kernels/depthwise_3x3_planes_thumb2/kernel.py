@@ -2,26 +2,9 @@
 
 from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts import planes
-from tvm_serenity.firmware.kernels.parts.counts import CASES_OF_STRIDE, case_of_stride
-from tvm_serenity.firmware.kernels.parts.layer import DEPTHWISE, RoundedConvolution
-from tvm_serenity.firmware.kernels.parts.overlap import by_channels
-from tvm_serenity.firmware.kernels.record import KernelCall, LibraryKernel
 
+LINES = planes.Lines("depthwise_3x3_planes_thumb2/kernel.h", "plane_lines")
 
-def calls_of(name: str, layer: RoundedConvolution) -> list[KernelCall]:
-    """Return the calls for ``layer``: with a plane of all rows, and with a ring of a few rows."""
-    making = planes.Lines("depthwise_3x3_planes_thumb2/kernel.h", "plane_lines")
-    return planes.calls_of(name, layer, making)
-
-
-KERNEL = LibraryKernel(
-    name="depthwise_3x3_planes_thumb2",
-    computes=DEPTHWISE,
-    isa=frozenset({Isa.THUMB_2}),
-    refuses=planes.refuses,
-    calls=calls_of,
-    passages=lambda layer, _options: by_channels(layer),
-    cases=CASES_OF_STRIDE,
-    case=case_of_stride,
-    counts=planes.counts,
+KERNEL = planes.kernel(
+    "depthwise_3x3_planes_thumb2", frozenset({Isa.THUMB_2}), lambda _layer: LINES
 )

@@ -4,18 +4,21 @@ A plane holds the rows of a channel as 16-bit values, with padding: all rows, or
 rows. It lies on the stack if it fits, else in workspace.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from tvm_serenity.firmware.integers import STATIC, extent
+from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.pack import BLOCK
 from tvm_serenity.firmware.kernels.parts import epilogue
 from tvm_serenity.firmware.kernels.parts.calls import Shape, initialiser, written
-from tvm_serenity.firmware.kernels.parts.counts import clamped
+from tvm_serenity.firmware.kernels.parts.counts import CASES_OF_STRIDE, case_of_stride, clamped
 from tvm_serenity.firmware.kernels.parts.epilogue import is_short, refusal
-from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
-from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions
+from tvm_serenity.firmware.kernels.parts.layer import DEPTHWISE, RoundedConvolution
+from tvm_serenity.firmware.kernels.parts.overlap import by_channels
+from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions, LibraryKernel
 from tvm_serenity.firmware.program import Array
 
 PLANE_BYTES = 432
@@ -34,8 +37,25 @@ class Lines:
     offset: int = 0
 
 
+def kernel(
+    name: str, isa: frozenset[Isa], lines_of: Callable[[RoundedConvolution], Lines]
+) -> LibraryKernel:
+    """Return the record of a kernel with planes; ``lines_of``: the C function for a layer."""
+    return LibraryKernel(
+        name=name,
+        computes=DEPTHWISE,
+        isa=isa,
+        refuses=refuses,
+        calls=lambda kernel_name, layer: calls_of(kernel_name, layer, lines_of(layer)),
+        passages=lambda layer, _options: by_channels(layer),
+        cases=CASES_OF_STRIDE,
+        case=case_of_stride,
+        counts=counts,
+    )
+
+
 def calls_of(name: str, layer: RoundedConvolution, making: Lines) -> list[KernelCall]:
-    """Return the calls of a depthwise convolution."""
+    """Return the calls for ``layer``: with a plane of all rows, and with a ring of a few rows."""
     pitch = _pitch(layer)
     most, held = _rows_read(layer), PLANE_BYTES // (2 * pitch)
     rows = [most] if most <= held else [most] * (not layer.by_rows) + [held] * (held >= 3)

@@ -3,13 +3,21 @@
 import numpy as np
 import numpy.typing as npt
 
+from tvm_serenity.firmware.isa import Isa
 from tvm_serenity.firmware.kernels.parts import epilogue
-from tvm_serenity.firmware.kernels.parts.counts import RegisterTile, of_windows
+from tvm_serenity.firmware.kernels.parts.counts import (
+    TYPES,
+    RegisterTile,
+    case_of_windows,
+    cases_of_windows,
+    of_windows,
+)
 from tvm_serenity.firmware.kernels.parts.epilogue import is_short, refusal
-from tvm_serenity.firmware.kernels.parts.layer import RoundedConvolution
+from tvm_serenity.firmware.kernels.parts.layer import CONVOLUTION, RoundedConvolution
+from tvm_serenity.firmware.kernels.parts.overlap import in_order
 from tvm_serenity.firmware.kernels.parts.packing import by_sources
 from tvm_serenity.firmware.kernels.parts.two_windows import TileFunctions, by_windows, read
-from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions
+from tvm_serenity.firmware.kernels.record import KernelCall, KernelOptions, LibraryKernel
 from tvm_serenity.firmware.program import Array
 
 GROUP = 4
@@ -22,14 +30,30 @@ def refuses(layer: RoundedConvolution) -> str:
     return refusal(layer) if layer.narrow or not is_short(layer) or not read(layer) else ""
 
 
+def kernel(name: str, isa: frozenset[Isa], functions: str, offset: int) -> LibraryKernel:
+    """Return the record of the kernel in the folder ``name``.
+
+    ``functions``: the name of the C functions in its file that compute the channels. ``offset`` is
+    added to the weights.
+    """
+    file = f"{name}/kernel.h"
+    return LibraryKernel(
+        name=name,
+        computes=CONVOLUTION,
+        isa=isa,
+        refuses=refuses,
+        calls=lambda kernel_name, layer: calls_of(kernel_name, layer, file, functions, offset),
+        passages=lambda layer, _options: in_order(layer, 2),
+        cases=cases_of_windows(TYPES),
+        case=case_of_windows,
+        counts=counts,
+    )
+
+
 def calls_of(
     name: str, layer: RoundedConvolution, file: str, functions: str, offset: int
 ) -> list[KernelCall]:
-    """Return the calls for ``layer``: windows read in place, and copied (im2col).
-
-    ``functions``: the name of the C functions in ``file`` that compute the channels. ``offset`` is
-    added to the weights.
-    """
+    """Return the calls for ``layer``: windows read in place, and copied (im2col)."""
     once = layer.rounding.once_small
     functions += "_once" * once + "_alone" * layer.alone
     laid = grouped_weights(by_sources(layer), layer.depth, offset)
