@@ -14,6 +14,7 @@ from tvm_serenity.firmware import Settings
 from tvm_serenity.firmware.check.calls import check
 from tvm_serenity.firmware.compile import driver as making
 from tvm_serenity.firmware.compile import fallback
+from tvm_serenity.firmware.select.choices import FULL
 
 BOARD = "mps2-an386"
 WAYS = [{"rows": "off"}, {"rows": 1}, {"rows": 2, "stream_input": True}]
@@ -51,6 +52,11 @@ def cost(found: Any) -> int:
     return sum(one.cost or 0 for one in chosen)
 
 
+def reasons(found: Any) -> set[str]:
+    """Why candidates of the library are not taken."""
+    return {one.reason for choice in found.choices for one in choice.candidates}
+
+
 @pytest.mark.parametrize("how", WAYS)
 def test_more_memory_is_less_time(how: dict[str, Any]) -> None:
     plain, fast = made(**how), made(**how, workspace="grow")
@@ -60,6 +66,9 @@ def test_more_memory_is_less_time(how: dict[str, Any]) -> None:
     same = made(**how, workspace="grow", arena_limit_bytes=arena(plain))
     assert arena(same) == arena(plain)
     assert cost(same) == cost(plain)
+    if how == {"rows": "off"}:
+        assert FULL in reasons(same)
+        assert FULL not in reasons(fast)
     between = (arena(plain) + arena(fast)) // 2
     assert arena(made(**how, workspace="grow", arena_limit_bytes=between)) <= between
 

@@ -13,9 +13,14 @@ from tests.firmware.projects import KWS, VWW, model, needs_board
 from tvm_serenity.boards import board
 from tvm_serenity.commands.build import BuildOptions, build, pinned
 from tvm_serenity.errors import FitError, InputError
+from tvm_serenity.firmware import Settings
 from tvm_serenity.firmware.board import latency
+from tvm_serenity.firmware.compile.driver import NetworkCompiler
+from tvm_serenity.firmware.compile.model import opened
 from tvm_serenity.firmware.result import Project, load
-from tvm_serenity.fitting.fastest import reads_flash_slowly
+from tvm_serenity.firmware.select.choices import NOT_WORTH
+from tvm_serenity.fitting.fastest import fastest, reads_flash_slowly
+from tvm_serenity.rows.limits import Limits
 
 L4R5 = "nucleo-l4r5zi"
 pytestmark = needs_board
@@ -119,3 +124,20 @@ def test_a_deadline_that_no_build_keeps_is_said(tmp_path: Path) -> None:
 def test_flash_is_slow_where_the_board_says_so() -> None:
     assert reads_flash_slowly(board(L4R5))
     assert not reads_flash_slowly(board("mps2-an386"))
+
+
+def test_a_kernel_not_worth_its_code_does_not_prolong_the_search() -> None:
+    """VWW: a faster kernel for one layer has room for its workspace, but its code saves too little.
+
+    No other way to place tensors takes it, so the search ends with both places of constants.
+    """
+    module = opened(str(model(VWW)), Settings()).module
+    maker = NetworkCompiler(module, "vww", board(L4R5), Settings())
+    found = list(fastest(maker, Limits()))
+    assert [one.strategy for one in found] == [
+        "unsplit, faster kernels, constants in RAM",
+        "unsplit, faster kernels",
+    ]
+    candidates = [c for choice in found[0].made.choices for c in choice.candidates]
+    (rejected,) = [c for c in candidates if c.reason == NOT_WORTH and c.workspace_bytes]
+    assert sum(found[0].made.placed.arena_bytes.values()) > rejected.workspace_bytes

@@ -95,7 +95,9 @@ def _of_operator(taken: UnsplitKernels, index: int) -> KernelChoice:
     name = code.kernels[0].name
     if code.call is not None:
         no_room = FULL if taken.settings.grows else GROWS
-        return _of_library(op.name, name, code, taken.least[index], unit_of(taken.core), no_room)
+        room = taken.offered.get(index, code.workspace_bytes)
+        unit = unit_of(taken.core)
+        return _of_library(op.name, name, code, taken.least[index], unit, no_room, room)
     if opaque(layer.whole) is not None:
         return _choice(op.name, op.kind, USER, 0, [])
     in_c = taken.settings.codegen == "c"
@@ -123,7 +125,8 @@ def of_rows(least: RowKernels, taken: RowKernels, tuned: bool) -> tuple[KernelCh
         if code.call is not None and little is not None:
             rows = least.network.rows(layer.outputs[0]) if kernel.rows is not None else 1
             unit = unit_of(least.core)
-            found.append(_of_library(layer.name, name, code, little, unit, NO_PLACE, rows))
+            room = code.workspace_bytes
+            found.append(_of_library(layer.name, name, code, little, unit, NO_PLACE, room, rows))
             continue
         if code.joined:
             how = f"in tiles of columns, with {', '.join(code.joined[:-1])}"
@@ -141,11 +144,12 @@ def _of_library(
     least: LoweredLayer,
     unit: str,
     no_room: str,
+    room: int,
     calls: int = 1,
 ) -> KernelChoice:
     assert taken.call is not None
     options = [one.call for one in least.candidates if one.call is not None]
-    candidates = _beside(options, taken.call, unit, no_room, calls)
+    candidates = _beside(options, taken.call, unit, no_room, room, calls)
     others = [f"library, {one.text}" for one in candidates if one.reason]
     if taken.not_covered:
         others.insert(0, f"library for this core: {taken.not_covered}")
@@ -154,14 +158,22 @@ def _of_library(
 
 
 def _beside(
-    found: Sequence[LibraryCall], taken: LibraryCall, unit: str, no_room: str, calls: int = 1
+    found: Sequence[LibraryCall],
+    taken: LibraryCall,
+    unit: str,
+    no_room: str,
+    room: int,
+    calls: int = 1,
 ) -> tuple[KernelCandidate, ...]:
-    """Return the candidates of an operator, each with the reason why it was not chosen."""
+    """Return the candidates of an operator, each with the reason why it was not chosen.
+
+    ``room``: the most bytes of workspace that were seen to fit.
+    """
     at = [made.form for made in found].index(taken.form)
     candidates = []
     for i, made in enumerate(found):
         if i < at:
-            reason = no_room if made.workspace_bytes > taken.workspace_bytes else NOT_WORTH
+            reason = no_room if made.workspace_bytes > room else NOT_WORTH
         else:
             reason = "" if i == at else DEARER if made.cost is not None else UNPRICED
         cost = None if made.cost is None else made.cost * calls

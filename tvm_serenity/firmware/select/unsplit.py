@@ -30,7 +30,11 @@ from tvm_serenity.relax.rows_read import LayerKernel
 
 
 class UnsplitKernels:
-    """The C kernels of a region by operator (``code``), and their workspace."""
+    """The C kernels of a region by operator (``code``), and their workspace.
+
+    ``offered``: bytes of workspace that an operator has room for, where its faster kernel is not
+    worth its code size.
+    """
 
     def __init__(
         self, lean: tvm.IRModule, region: BoundGraph, settings: Settings, board: Board, prefix: str
@@ -61,6 +65,7 @@ class UnsplitKernels:
         self.plain = {kernel.name: kernel.whole for kernel in lowered.from_tir.values()}
         self.least = _named(self._kinds(dict(enumerate(lowered.layers))))
         self.code = dict(self.least)
+        self.offered: Mapping[int, int] = {}
 
     def _kinds(
         self, layers: Mapping[int, LoweredLayer | None]
@@ -78,6 +83,12 @@ class UnsplitKernels:
         """Return the kernels with the candidates ``chosen`` for some operators."""
         made = copy(self)
         made.code = _named(self._kinds({**self.code, **chosen}))
+        return made
+
+    def leaner(self, chosen: Mapping[int, LoweredLayer]) -> "UnsplitKernels":
+        """Return the kernels with those in place of ones that are not worth their code size."""
+        made = self.taking(chosen)
+        made.offered = {i: self.code[i].workspace_bytes for i in chosen}
         return made
 
     def graph(self) -> Graph:

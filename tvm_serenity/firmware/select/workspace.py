@@ -100,7 +100,9 @@ def _leaner(
     chosen = _worth_their_code(taken, kernels.least, dict.fromkeys(taken, 1))
     if all(made.call is taken[i].call for i, made in chosen.items()):
         return kernels, placed
-    leaner = kernels.taking(chosen)
+    leaner = kernels.leaner(
+        {i: made for i, made in chosen.items() if made.call is not taken[i].call}
+    )
     again = ordered(leaner, placed[2].arena_bytes)
     return (leaner, again) if again[2].arena_bytes <= placed[2].arena_bytes else (kernels, placed)
 
