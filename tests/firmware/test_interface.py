@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("tvm")
 
+from tests.cases import only_exhaustive, sampled
 from tests.conformance.builder import Net
 from tests.conformance.quantise import integer_file
 from tests.firmware.projects import MODELS, VWW, model, needs_board, needs_host
@@ -70,7 +71,7 @@ def check_class(found: Project, run: list[str], labels: list[str]) -> None:
 @needs_board
 @pytest.mark.parametrize(
     ("name", "labels"),
-    [(VWW, ["nobody", "somebody"]), (PERSON, ["person", "no person"])],
+    [(VWW, ["nobody", "somebody"]), only_exhaustive((PERSON, ["person", "no person"]))],
 )
 def test_models_are_swapped_in_an_application_that_stays(
     name: str, labels: list[str], tmp_path: Path
@@ -100,7 +101,9 @@ def classifier(seed: int, dtype: str, side: int, classes: int) -> bytes:
 
 
 @needs_host
-@pytest.mark.parametrize("drawn", [(0, "int8", 8, 3), (1, "uint8", 12, 10), (2, "real", 16, 4)])
+@pytest.mark.parametrize(
+    "drawn", sampled([(0, "int8", 8, 3), (1, "uint8", 12, 10), (2, "real", 16, 4)], 2, tuples=True)
+)
 def test_drawn_networks_are_swapped_too(
     drawn: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,7 +96,7 @@ def test_nothing_is_touched_outside_of_lifetimes(
 
 
 @needs_board
-@pytest.mark.parametrize("name", ["mps2-an386", "mps3-an547"])
+@pytest.mark.parametrize("name", ["mps2-an386", only_exhaustive("mps3-an547")])
 def test_both_memories_of_a_board_in_qemu(name: str, monkeypatch: Patch, tmp_path: Path) -> None:
     project = made(monkeypatch, tmp_path / "made", board=name)
     run_in_qemu(project, name)

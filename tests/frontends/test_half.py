@@ -10,6 +10,7 @@ from tvm_serenity.errors import UnsupportedError
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("tvm")
+from tests.cases import only_exhaustive  # noqa: E402
 from tests.quantize.running import REFERENCE, Machine  # noqa: E402
 from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.validation.rules import rule_for  # noqa: E402
@@ -72,7 +73,7 @@ def test_float16_within_branches_is_refused(tmp_path: Path) -> None:
         to_relax(tmp_path / "half.onnx")
 
 
-@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", [only_exhaustive("float16"), "bfloat16"])
 def test_pytorch_programs_of_narrow_floats_are_refused(name: str) -> None:
     torch = pytest.importorskip("torch")
     dtype = getattr(torch, name)

@@ -13,6 +13,7 @@ import tvm
 from tvm import relax
 from tvm.relax import op
 
+from tests.cases import sampled
 from tests.llvm import TARGET
 from tests.passes import c_backend
 from tvm_serenity.memory import peak_bytes
@@ -50,7 +51,7 @@ def network(seed: int, nodes: int = 7) -> Any:
     return builder.get()
 
 
-@pytest.fixture(scope="module", params=[0, 1, 2])
+@pytest.fixture(scope="module", params=sampled([0, 1, 2], 2))
 def modules(request: pytest.FixtureRequest) -> tuple[Any, Any, dict[str, int]]:
     plain = network(request.param)
     return plain, *c_backend.partitioned(plain)

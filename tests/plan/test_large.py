@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import sampled
 from tests.large_graphs import drawn_trace, steady_trace
 from tvm_serenity.errors import CheckError
 from tvm_serenity.plan import (
@@ -106,7 +107,8 @@ def test_a_placement_moved_by_a_byte_is_rejected() -> None:
 
 @needs_native
 @pytest.mark.parametrize(
-    ("aligns", "fixed", "gap"), [((1,), 0, 0.005), ((64,), 4, 0.005), ((16, 64, 256), 4, 0.01)]
+    ("aligns", "fixed", "gap"),
+    sampled([((1,), 0, 0.005), ((64,), 4, 0.005), ((16, 64, 256), 4, 0.01)], 2),
 )
 def test_where_much_the_same_is_live_everywhere_the_arena_ends_near_the_bound(
     aligns: tuple[int, ...], fixed: int, gap: float
@@ -137,7 +139,9 @@ def test_all_are_placed_anew_where_what_is_around_a_core_wastes_much(seed: int) 
 
 @needs_native
 @pytest.mark.skipif(not TRACES.is_dir(), reason="shared data/dsa is absent")
-@pytest.mark.parametrize("like", ["TestPersonDetectionModel", "deep_speech", "somas_resnet50"])
+@pytest.mark.parametrize(
+    "like", sampled(["TestPersonDetectionModel", "somas_resnet50", "deep_speech"], 2)
+)
 def test_many_buffers_as_in_small_traces_end_near_the_bound(like: str) -> None:
     buffers = drawn_trace(read_csv(TRACES / f"{like}.csv"), MANY, seed=3)
     found = plan(buffers, options=PlanOptions(steps=300_000, time_limit_s=None))

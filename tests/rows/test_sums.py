@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import only_exhaustive
 from tests.firmware.projects import needs_host
 from tvm_serenity import firmware
 from tvm_serenity.boards import board
@@ -35,8 +36,10 @@ def module(height: int, width: int) -> Any:
 
 
 @needs_host
-@pytest.mark.parametrize(("height", "width"), [(5, 4), (7, 3)])
-@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize(
+    ("height", "width", "rows"),
+    [(5, 4, 1), (7, 3, 2), *map(only_exhaustive, [(5, 4, 2), (7, 3, 1)])],
+)
 def test_every_row_is_added(height: int, width: int, rows: int) -> None:
     settings = Settings(name="net", rows=rows, time_limit_s=1)
     made = fallback.make(module(height, width), "net", board("mps2-an386"), settings)
