@@ -141,3 +141,11 @@ def test_inspect_of_many_steps_prints_those_around_the_peak(tmp_path: Path) -> N
     assert "o3000" in said
     assert "o2899" not in said
     assert len(answer("inspect", long)["steps"]) == 6000
+
+
+def test_latency_names_a_project_that_does_not_exist(tmp_path: Path) -> None:
+    missing = tmp_path / "firmware"
+    message = " ".join(fails("latency", missing).split())
+    assert "no such project or ELF; serenity build writes a project" in message
+    missing.write_bytes(b"\x7fELF")
+    assert "an ELF does not name its board" in " ".join(fails("latency", missing).split())

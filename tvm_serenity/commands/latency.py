@@ -143,6 +143,8 @@ def _estimate(
     path: str, options: LatencyOptions, tell: Progress
 ) -> CycleEstimate | InstructionCount:
     project = load(path) if Path(path).is_dir() else None
+    if project is None and not Path(path).is_file():
+        raise InputError(f"{path}: no such project or ELF; serenity build writes a project")
     name = options.board
     if name is None:
         if project is None:
