@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tvm_serenity.memory import profile
 from tvm_serenity.rows.memories import Divided, Division, Passes, divided, viewed
-from tvm_serenity.rows.network import Network
+from tvm_serenity.rows.network import Network, hull
 from tvm_serenity.rows.segments import segment_order
 from tvm_serenity.rows.split import Banded, heights_of, split
 from tvm_serenity.search.deadline import seconds_left
@@ -195,7 +195,8 @@ class DivisionSearch:
     def held(self, best: Tried, feature: int, early: Set[int]) -> NDArray[np.int64]:
         """Return at each step the bytes that a feature holds for others than its ``early`` readers.
 
-        It is for a feature of which no layer reads a copy yet.
+        It is for a feature of which no layer reads a copy yet. The rows under the window of each
+        layer that will read a copy count against it, from its first to its last call.
         """
         graph, made = best.banded.graph, best.divided
         step = {op: at for at, op in enumerate(best.order)}
@@ -204,7 +205,18 @@ class DivisionSearch:
             known = made.network.features[band.feature]
             if self.root[made.shows[band.feature]] == feature and not known.slow:
                 readers.setdefault(graph.storage[tensor], []).extend(graph.consumers[tensor])
-        change = np.zeros(len(step) + 1, np.int64)
+        change, spans = np.zeros(len(step) + 1, np.int64), dict[int, tuple[int, int]]()
+        late = set(self.network.readers[feature]) - early
+        copied = {layer for layer in late if self.passes.get((layer, feature), 1) > 1}
+        for op in {op for ops in readers.values() for op in ops}:
+            layer, at = made.came_from[best.banded.calls[op].layer], step[op]
+            if layer is not None and layer in copied:
+                first, last = spans.get(layer, (at, at))
+                spans[layer] = min(first, at), max(last, at)
+        for layer, (first, last) in spans.items():
+            size = self.window_bytes(layer, feature)
+            change[first] -= size
+            change[last + 1] += size
         for storage, ops in readers.items():
             start = step.get(graph.producer[storage], 0)
             near = [op for op in ops if made.came_from[best.banded.calls[op].layer] in early]
@@ -213,6 +225,19 @@ class DivisionSearch:
             change[kept] += graph.tensors[storage].size_bytes
             change[stop] -= graph.tensors[storage].size_bytes
         return np.cumsum(change)[:-1]
+
+    def window_bytes(self, layer: int, feature: int) -> int:
+        """Return the bytes of a feature that a layer needs for a band of its result, at most."""
+        known, one = self.network.layers[layer], self.network.features[feature]
+        need = known.needs[known.inputs.index(feature)]
+        if need is None:
+            return one.size_bytes
+        return one.row_bytes * max(
+            end - first
+            for first, end in (
+                hull(need, y, min(y + self.rows, len(need))) for y in range(0, len(need), self.rows)
+            )
+        )
 
     def in_place(self, best: Tried, kept: Set[int]) -> Iterator[Division]:
         """Yield divisions in which a layer goes several times over slow memory, without a copy."""
