@@ -2,20 +2,21 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.cases import scaled
+from tests.cases import cases, scaled
 from tests.conformance.builder import Net
 from tests.conformance.networks.parts import rows_back, rows_folded
 from tests.conformance.quantise import integer_file, ranges
 from tests.quantize.running import REFERENCE
 from tests.rows.nets import needs_host
 from tvm_serenity import firmware
-from tvm_serenity.frontends import load
+from tvm_serenity.frontends import load, tflite_phases
 from tvm_serenity.frontends.tflite_file import TfliteFile
 from tvm_serenity.frontends.tflite_rows import network_of
 from tvm_serenity.graph import Graph, Op, Tensor
@@ -170,6 +171,49 @@ def test_the_file_and_the_kernels_read_the_same_rows(
     model = load(path)
     assert isinstance(model, TfliteFile)
     assert _windows(network_of(model)) == _windows(_of_kernels(path))
+
+
+def _of_phases(folder: Path, draw: str, seed: int) -> tuple[Any, Any]:
+    """The needs of dilated convolutions that are written as phases: of the file, of kernels."""
+    from tests.passes import test_dilations as drawn
+
+    path = drawn.stored(folder / "phases.tflite", getattr(drawn, draw)(seed), "int8")
+    model = load(path)
+    assert isinstance(model, TfliteFile)
+    network = network_of(model)
+    assert not any(layer.whole for layer in network.layers)
+    return _windows(network), _windows(_of_kernels(path))
+
+
+def test_convolutions_of_phases_are_dilated_ones(tmp_path: Path) -> None:
+    """Near a border the file's rows may begin with rows that the kernels leave out."""
+    for seed in cases(3, most=40):
+        pairs = [_of_phases(tmp_path, "in_time", seed)]
+        pairs += [_of_phases(tmp_path, "of_images", 2 + 3 * seed)] if seed < 2 else []
+        for found, known in pairs:
+            assert len(found) == len(known) > 0
+            for need, expected in zip(found, known, strict=True):
+                assert len(need) == len(expected)
+                for (first, end), (least, last) in zip(need, expected, strict=True):
+                    assert first in (0, least), seed
+                    assert first <= least, seed
+                    assert end == last, seed
+
+
+def test_a_border_of_phases_that_is_left_out_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A seeded fault: the rows begin without the border of the division."""
+    right, _ = _of_phases(tmp_path, "in_time", 1)
+    read = tflite_phases._found
+
+    def broken(*given: Any) -> Any:
+        found = read(*given)
+        return found and replace(found, before=(0,) * len(found.before))
+
+    monkeypatch.setattr(tflite_phases, "_found", broken)
+    wrong, known = _of_phases(tmp_path, "in_time", 1)
+    assert wrong != right == known
 
 
 def test_a_row_of_another_axis_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

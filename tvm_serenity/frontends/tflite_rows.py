@@ -5,7 +5,7 @@ from the kernels that run.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,8 @@ from tvm_serenity.frontends._tflite_schema import (
     TensorField,
 )
 from tvm_serenity.frontends.tflite_file import TfliteFile
-from tvm_serenity.graph import Graph, Op, Role
+from tvm_serenity.frontends.tflite_phases import Dilated, dilated
+from tvm_serenity.graph import Graph, Op, Role, Tensor
 from tvm_serenity.graph.row_axes import by_rows, stored_axes
 from tvm_serenity.operators import Seen, operator
 from tvm_serenity.operators.needs import Need, RowSources, everything
@@ -54,7 +55,8 @@ class _NoOptions:
 def network_of(file: TfliteFile) -> Network:
     """Return the network of a ``.tflite`` file, with padding folded into the next layers.
 
-    Raises :class:`UnsupportedError` if it keeps state between runs.
+    A convolution of phases is a dilated convolution. Raises :class:`UnsupportedError` if the file
+    keeps state between runs.
     """
     graph = file.graph
     for tensor in graph.tensors:
@@ -65,9 +67,14 @@ def network_of(file: TfliteFile) -> Network:
             )
     model = root_table(file.data, b"TFL3")
     main = model.tables(ModelField.SUBGRAPHS)[0]
-    reader = _Reader(
-        graph, model, main.tables(SubgraphField.TENSORS), main.tables(SubgraphField.OPERATORS)
-    )
+    tensors, operators = (main.tables(f) for f in (SubgraphField.TENSORS, SubgraphField.OPERATORS))
+    buffers = model.tables(ModelField.BUFFERS)
+
+    def constant(tensor: int) -> tuple[int, ...]:
+        return _integers(buffers[tensors[tensor].u32(TensorField.BUFFER)], graph.tensors[tensor])
+
+    graph, numbers, phases = dilated(graph, constant)
+    reader = _Reader(graph, [operators[number] for number in numbers], constant, phases)
     layers = [
         layer
         for index, op in enumerate(graph.ops)
@@ -106,13 +113,22 @@ def _past(layer: Layer, made: int, source: int, inner: Need) -> Layer:
 
 
 class _Reader:
+    """Reads a graph; ``operators``: the tables of its operators.
+
+    ``constant``: the integers of a constant. ``phases``: its dilated convolutions of phases.
+    """
+
     def __init__(
-        self, graph: Graph, model: Table, tensors: Sequence[Table], operators: Sequence[Table]
+        self,
+        graph: Graph,
+        operators: Sequence[Table],
+        constant: Callable[[int], tuple[int, ...]],
+        phases: Mapping[int, Dilated],
     ) -> None:
         self.graph = graph
-        self.tensors = tensors
         self.operators = operators
-        self.buffers = model.tables(ModelField.BUFFERS)
+        self.constant = constant
+        self.phases = phases
         self.axes = stored_axes(graph, self.moved)
         known = zip(graph.tensors, self.axes, strict=True)
         self.shapes = tuple(
@@ -212,7 +228,7 @@ class _Reader:
             "shapes": [graph.tensors[t].shape or () for t in op.inputs],
             "made": graph.tensors[op.outputs[0]].shape or (),
             "options": _NoOptions(op.kind) if options is None else options,
-            "constant": lambda operand: self.ints(op.inputs[operand]),
+            "constant": lambda operand: self.constant(op.inputs[operand]),
         }
 
     def needs(
@@ -231,15 +247,20 @@ class _Reader:
             axis=self.axes[op.outputs[0]],
             outputs=len(op.outputs),
         )
-        return known.rows.needs(seen)
+        phases, axis = self.phases.get(index), self.axes[op.outputs[0]]
+        if phases is None or axis is None:
+            return known.rows.needs(seen)
+        if self.axes[inputs[0]] != axis:
+            raise UnsupportedError(f"{op.kind} of phases moves its rows to another axis")
+        return phases.needs(seen, axis, height, self.height(inputs[0]))
 
-    def ints(self, tensor: int) -> tuple[int, ...]:
-        """Return the values of an integer constant; empty if the file lacks them."""
-        buffer = self.buffers[self.tensors[tensor].u32(TensorField.BUFFER)]
-        start, length = buffer.span(BufferField.DATA, 1)
-        code = {"int32": "i", "int64": "q"}.get(self.graph.tensors[tensor].dtype)
-        if code is None:
-            return ()
-        return struct.unpack_from(
-            f"<{length // struct.calcsize(code)}{code}", buffer.source.data, start
-        )
+
+def _integers(buffer: Table, known: Tensor) -> tuple[int, ...]:
+    """Return the values of an integer constant; empty if the file lacks them."""
+    start, length = buffer.span(BufferField.DATA, 1)
+    code = {"int32": "i", "int64": "q"}.get(known.dtype)
+    if code is None:
+        return ()
+    return struct.unpack_from(
+        f"<{length // struct.calcsize(code)}{code}", buffer.source.data, start
+    )
