@@ -1,12 +1,14 @@
 """The table of docs/results/time_series.md: networks over time, unsplit, in bands and streamed.
 
     python benchmarks/time_series.py [NAME ...] [--dtype int16]
+    python benchmarks/time_series.py --batches
 
 Each network, of int8 or int16, is built for an emulated Cortex-M4 unsplit, in bands of one step
 with its window in memory, with the window step by step, and as a step of a moving window. Every
 tensor is compared with TVM's in QEMU, every output with LiteRT's, of 200 windows of a stream in the
 last case. TFLM's arena is what the
 ``tflite_micro`` wheel takes; its pointers have 64 bits. The networks are written here from seeds.
+``--batches``: the table of networks with a batch of 4, in which each row is one image or window.
 """
 
 import argparse
@@ -134,6 +136,49 @@ NETWORKS: dict[str, tuple[Callable[[Net], int], int]] = {
 """Networks, and by how many samples their windows move."""
 
 
+def images(net: Net, batch: int) -> int:
+    """Two convolutions, a pool and a mean of images of 16 x 16."""
+    x = net.conv(net.input(batch, 16, 16, 3), 8, 3, activation="RELU")
+    x = net.pool("MAX", net.conv(x, 12, 3, 2, activation="RELU"))
+    return int(net.dense(net.mean(x), 4))
+
+
+def windows(net: Net, batch: int) -> int:
+    """Convolutions and pools of windows of 180 samples, and a mean."""
+    x = net.input(batch, 1, 180, 1)
+    for channels in (16, 32):
+        x = _halved(net, net.conv(x, channels, (1, 5), activation="RELU"))
+    return int(net.dense(net.mean(net.conv(x, 32, (1, 3), activation="RELU")), 5))
+
+
+BATCHES: dict[str, Callable[[Net, int], int]] = {
+    "images of 16 x 16": images,
+    "windows of 180 samples": windows,
+}
+BATCH = 4
+
+
+def batch_line(name: str) -> str:
+    def arena(batch: int, **given: Any) -> tuple[int, int]:
+        """The arena, and the bytes of inputs and outputs."""
+        net = Net(54)
+        net.output(BATCHES[name](net, batch))
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.tflite"
+            path.write_bytes(integer_file(net, ranges(net, REFERENCE), "int8"))
+            output = Path(folder) / "made"
+            settings = Settings(name="net", output=output, time_limit_s=SECONDS, **given)
+            project = build(path, BOARD, settings)
+            found = report(project, on_host=False)
+        if not found["accepted"] or found["qemu"]["litert_max_abs_error"]:
+            raise SystemExit(f"{name}: a batch of {batch} differs from LiteRT's")
+        ends = [*project.inputs, *project.outputs]
+        return found["ram"]["arena_bytes"], sum(end["size_bytes"] for end in ends)
+
+    (one, ends), (whole, _), (bands, _) = arena(1), arena(BATCH), arena(BATCH, rows=1)
+    return f"| {name} | {one:,} | {whole:,} | {bands:,} | {one + (BATCH - 1) * ends:,} |"
+
+
 def line(name: str, dtype: str) -> str:
     write, step = NETWORKS[name]
     net = Net(54)
@@ -169,7 +214,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--dtype", choices=("int8", "int16"), default="int8")
+    parser.add_argument("--batches", action="store_true")
     given = parser.parse_args()
+    if given.batches:
+        print("| network | batch of 1 | batch of 4 | in bands | batch of 1, and other ends |")
+        print("|---|---|---|---|---|")
+        for name in BATCHES:
+            print(batch_line(name), flush=True)
+        return
     print("| network | type | TFLM | unsplit | bands of one step | streamed | moving window | by |")
     print("|---|---|---|---|---|---|---|---|")
     for name in given.names or NETWORKS:
