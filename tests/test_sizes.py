@@ -12,7 +12,14 @@ from tvm_serenity.errors import InputError
 from tvm_serenity.system.sizes import MAX_BYTES, size_bytes
 
 SIZES = {
-    "build": {"arena_limit_bytes", "flash_bytes", "stack_bytes", "ram_bytes", "fast_memory_bytes"},
+    "build": {
+        "arena_limit_bytes",
+        "constants_limit_bytes",
+        "flash_bytes",
+        "stack_bytes",
+        "ram_bytes",
+        "fast_memory_bytes",
+    },
     "explain": {"flash_bytes", "ram_bytes"},
     "fit": {"flash_bytes", "ram_bytes", "stack_bytes"},
     "offchip": {"capacity_bytes", "align"},

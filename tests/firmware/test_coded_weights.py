@@ -116,6 +116,14 @@ def test_the_search_codes_weights_where_nothing_else_fits() -> None:
     assert found.chosen is not None
     assert found.chosen.candidate.settings.weights == "coded"
     assert found.chosen.flash_bytes <= 230_000
+    limit = found.chosen.candidate.settings.constants_limit_bytes
+    assert limit is not None
+    assert found.chosen.candidate.made.program.constant_bytes <= limit
+    assert f"for {limit:,} bytes" in found.chosen.strategy
+    all_coded = [one for one in found.points if one.candidate.settings.weights == "coded"]
+    all_coded = [o for o in all_coded if o.candidate.settings.constants_limit_bytes is None]
+    spent = [one.run.least if one.run else 0 for one in (found.chosen, all_coded[0])]
+    assert 0 < 1.5 * spent[0] < spent[1], "layers keep faster weights as far as they fit"
     wide = fitted(str(model(AD)), "cortex-m4:256K:1M", FitGoal(), settings, every=False)
     assert wide.chosen is not None
     assert wide.chosen.candidate.settings.weights == "fast"
@@ -150,3 +158,8 @@ def test_what_it_does_not_go_with_is_named(more: dict[str, Any], said: str) -> N
     assert "--weights" in str(refused.value)
     if "codegen" not in more:
         Settings(weights="small", **more)
+
+
+def test_a_limit_on_constants_needs_other_forms_of_weights() -> None:
+    with pytest.raises(InputError, match=r"--constants-limit.*--weights"):
+        Settings(constants_limit_bytes=1000)

@@ -126,7 +126,11 @@ def as_asked(maker: NetworkCompiler, workspace: str) -> BuildCandidate:
 
 def weights_text(settings: Settings) -> str:
     """Return how a strategy stores weights, as text; "" for the fastest kernels."""
-    return f", {settings.weights} weights" * (settings.weights != FAST)
+    if settings.weights == FAST:
+        return ""
+    limit = settings.constants_limit_bytes
+    text = f", {settings.weights} weights"
+    return text if limit is None else f"{text} for {limit:,} bytes of constants"
 
 
 def by_rows(
@@ -238,8 +242,12 @@ def _beats(a: BuildCandidate, b: BuildCandidate) -> bool:
         and all(x <= y for x, y in zip(_changed(a), _changed(b), strict=True))
         and a.made.program.copied >= b.made.program.copied
         and (a.settings.grows >= b.settings.grows or _same_kernels(a, b))
-        and (a.settings.weights == b.settings.weights or _same_kernels(a, b))
+        and (_stored(a) == _stored(b) or _same_kernels(a, b))
     )
+
+
+def _stored(one: BuildCandidate) -> tuple[str, int | None]:
+    return one.settings.weights, one.settings.constants_limit_bytes
 
 
 def _same_kernels(a: BuildCandidate, b: BuildCandidate) -> bool:

@@ -55,6 +55,8 @@ LONGEST = 1e6
 MOST_CODE_BYTES = 40 << 10
 """The code of a network is at most about this large; beside more free flash weights need not
 shrink."""
+MORE_CODE_BYTES = (0, 1 << 10, 4 << 10)
+"""The bytes of code that faster kernels are taken to add to those for small weights, in turn."""
 BANDS_SHARE = 0.4
 """Share of the time limit for the search for bands; linking and timing take the rest."""
 AT_ONCE = 3
@@ -257,10 +259,12 @@ class _Search:
     def candidates(self) -> Iterator[BuildCandidate]:
         """Yield the tried builds, and collect their bounds; smaller weights where they may help.
 
-        If the constants of a build do not fit, no other strategy with such weights has fewer.
+        If the constants of a build do not fit, no other strategy with such weights has fewer. Where
+        smaller weights fit and faster ones do not, layers keep the faster ones as far as they fit.
         """
         board = self.maker.board
         fewest = None
+        smaller: dict[str, BuildCandidate] = {}
         for weights in WEIGHTS if self.maker.settings.weights == FAST else (None,):
             maker = self.maker if weights in (None, FAST) else self.maker.storing(weights)
             for one in self._of(maker):
@@ -271,16 +275,39 @@ class _Search:
                 fewest = min(constants, fewest or constants)
                 if not constants_fit(board, constants):
                     break
+                if weights not in (None, FAST) and one.made.chosen is None:
+                    smaller[weights] = smaller.get(weights, one)
             if fewest is None or not self._may_shrink(fewest):
-                return
+                break
+        for weights, one in list(smaller.items())[-1:]:
+            yield from self._partly(one, weights)
 
     def _may_shrink(self, constant_bytes: int) -> bool:
         """Return whether builds with fewer bytes of constants are asked for."""
         if self.goal.minimise == FLASH:
             return True
+        return constant_bytes + MOST_CODE_BYTES > self._flash_bytes()
+
+    def _partly(self, small: BuildCandidate, weights: str) -> Iterator[BuildCandidate]:
+        """Yield builds whose layers keep faster weights than those of ``small`` as far as they fit.
+
+        What fits follows from the code of ``small``, to which faster kernels may add some.
+        """
+        board = self.maker.board
+        if self.goal.minimise == FLASH or not image.linkable(board.architecture):
+            return
+        with tempfile.TemporaryDirectory(prefix="serenity.") as folder:
+            (figures,) = all_linked([small], board, Path(folder), 1)
+        room = self._flash_bytes() - figures.flash_bytes
+        for spare in MORE_CODE_BYTES:
+            if room > spare:
+                limit = small.made.program.constant_bytes + room - spare
+                yield from self._of(self.maker.storing(weights, limit))
+
+    def _flash_bytes(self) -> int:
+        """Return the limit on flash."""
         limit = flash_of(self.maker.board).size_bytes
-        limit = min(limit, self.goal.flash_bytes or limit)
-        return constant_bytes + MOST_CODE_BYTES > limit
+        return min(limit, self.goal.flash_bytes or limit)
 
     def _of(self, maker: NetworkCompiler) -> Iterator[BuildCandidate]:
         """Yield the tried builds of ``maker``, unsplit builds first, and collect their bounds."""

@@ -174,6 +174,9 @@ class BuildMemory(InPlace, Rewriting):
     * ``weights``: "fast" takes the fastest kernel of a layer, "small" one whose weights take the
       fewest bytes, without their zeros; "coded" also stores them in an entropy code, which each
       layer decodes into its workspace.
+    * ``constants_limit_bytes``: with "small" and "coded" weights, layers keep faster weights as
+      far as all constants fit into this, so that the least time is lost; if they cannot fit, all
+      weights are as small as they can be.
     * ``arena_limit_bytes``: refuse a larger arena. ``stack_bytes``: stack to keep free.
       ``external_arena``: the caller passes the arena.
     """
@@ -241,6 +244,23 @@ class BuildMemory(InPlace, Rewriting):
                         Conflict("fast_memory_bytes", "decoded weights would evict tensors"),
                     )
                 ),
+            ),
+        ),
+    )
+    constants_limit_bytes: int | None = option(
+        None,
+        Option(
+            flag="--constants-limit",
+            searched=True,
+            help="With --weights small or coded: keep faster weights of as many layers as fit into "
+            "this, those that save the most time.",
+            group=HelpGroup.MEMORY,
+            unit=BYTES,
+            least=0,
+            conflicts=(
+                *not_in_rows("the costs of layers in bands depend on the bands"),
+                *not_in_steps("the costs of layers in a step depend on its rows"),
+                Conflict("weights", "all weights are the fastest then", values=(FAST,)),
             ),
         ),
     )

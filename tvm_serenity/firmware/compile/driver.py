@@ -65,18 +65,20 @@ class NetworkCompiler:
     board: Board
     settings: Settings
     known: dict[str, Prepared] = field(default_factory=dict, init=False, repr=False)
-    written: dict[tuple[str, bool, str], UnsplitKernels] = field(
+    written: dict[tuple[str, bool, str, int | None], UnsplitKernels] = field(
         default_factory=dict, init=False, repr=False
     )
     whole: list[tuple[Settings, Compiled]] = field(default_factory=list, init=False, repr=False)
     cut: dict[bool, RowKernels] = field(default_factory=dict, init=False, repr=False)
     uncut: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
-    def storing(self, weights: str) -> "NetworkCompiler":
-        """Return the compiler of the same network with another value of the option ``weights``."""
-        made = NetworkCompiler(
-            self.module, self.name, self.board, replace(self.settings, weights=weights)
-        )
+    def storing(self, weights: str, limit_bytes: int | None = None) -> "NetworkCompiler":
+        """Return the compiler of the same network that stores weights in another way.
+
+        ``weights``, ``limit_bytes``: values of the options ``weights``, ``constants_limit_bytes``.
+        """
+        settings = replace(self.settings, weights=weights, constants_limit_bytes=limit_bytes)
+        made = NetworkCompiler(self.module, self.name, self.board, settings)
         made.known.update(self.known)
         return made
 
@@ -161,7 +163,7 @@ class NetworkCompiler:
 
     def _writer(self, how: Settings) -> UnsplitKernels:
         """Return the kernels in C, which depend on rewriting, overlap and weights alone."""
-        key = how.rewrite, how.overlap, how.weights
+        key = how.rewrite, how.overlap, how.weights, how.constants_limit_bytes
         if key not in self.written:
             self.written[key] = written(self.ready(how.rewrite), self.name, self.board, how)
         return self.written[key].under(how)

@@ -16,6 +16,7 @@ from tvm_serenity.firmware.kernels.prices import Prices, prices_for
 from tvm_serenity.firmware.kernels.record import KernelForm, LibraryCall, LibraryKernel, NotCovered
 
 Layer = RoundedConvolution | PlainLayer
+Calls = tuple[LibraryCall, ...]
 NONE = (
     "supports convolutions, dense layers, sums of two tensors, some means and max pools, and on "
     "cores with vectors or the DSP extension products of two int8 matrices"
@@ -140,6 +141,15 @@ def fewest(found: tuple[LibraryCall, ...], core: Extensions) -> tuple[LibraryCal
         return packed
     most = _least_bytes(made) / WORTH_PACKING
     return tuple(one for one in made if _constant_bytes(one) <= most)
+
+
+def forms(found: tuple[LibraryCall, ...], core: Extensions, *, code: bool) -> list[Calls]:
+    """Return the calls by how they store weights: any, without zeros, in an entropy code.
+
+    The first form has all calls. ``code``: an entropy code is allowed.
+    """
+    ways = [found, smallest(found), *[fewest(found, core)] * code]
+    return [way for i, way in enumerate(ways) if way not in ways[:i]]
 
 
 def least(

@@ -8,15 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from tvm_serenity.firmware.isa import PLAIN, Extensions
-from tvm_serenity.firmware.kernels.candidates import fewest, least, smallest
+from tvm_serenity.firmware.kernels.candidates import Calls, forms, least
 from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered, Passages
 from tvm_serenity.firmware.lower.flatten import flattened
 from tvm_serenity.firmware.lower.narrow_layers import narrowed
 from tvm_serenity.firmware.lower.statements import Written, write
 from tvm_serenity.firmware.program import Array, Kernel
 from tvm_serenity.firmware.select.library import library_calls
-from tvm_serenity.options.memory import CODED, FAST, SMALL
+from tvm_serenity.firmware.select.stored import within
+from tvm_serenity.options.memory import CODED, FAST
 from tvm_serenity.relax.rows_read import LayerKernel
 
 Layers = Sequence[LayerKernel | None]
@@ -54,7 +57,8 @@ class Lowering:
     """The options of lowering: the core, and the use of the kernel library.
 
     ``spread``: returns the further bytes of a call, which decide between calls of equal workspace.
-    ``weights``: the value of the option: how kernels of the library store weights.
+    ``weights``: the value of the option: how kernels of the library store weights;
+    ``limit_bytes``: only as far as all constants then fit into this, None without a limit.
     ``named``: returns the C name of a layer's kernel, given its name and "whole" or "row".
     """
 
@@ -62,6 +66,7 @@ class Lowering:
     core: Extensions = PLAIN
     library: bool = True
     weights: str = FAST
+    limit_bytes: int | None = None
     spread: Callable[[int, LibraryCall], int] = lambda _layer, _call: 0
     named: Callable[[str, str], str] = lambda name, form: f"{name}_{form}"
     least_products: int = 0
@@ -111,6 +116,7 @@ def _from_library(layers: Layers, how: Lowering) -> tuple[dict[int, LoweredLayer
     """Return the library's kernels by layer, and the reasons why other layers have none."""
     found: dict[int, LoweredLayer] = {}
     reasons: dict[int, str] = {}
+    stored: dict[int, list[Calls]] = {}
     products = 0
     for i, kernel in enumerate(layers if how.library else ()):
         if kernel is None or kernel.source is None:
@@ -121,19 +127,26 @@ def _from_library(layers: Layers, how: Lowering) -> tuple[dict[int, LoweredLayer
         except NotCovered as reason:
             reasons[i] = str(reason)
             continue
-        if how.weights == CODED:
-            calls = fewest(calls, how.core)
-        elif how.weights == SMALL:
-            calls = smallest(calls)
+        ways = forms(calls, how.core, code=how.weights == CODED)
+        if how.weights == FAST:
+            ways = ways[:1]
+        stored[i] = ways[-1:] if how.limit_bytes is None else ways
+        products += calls[0].products
+    if products < how.least_products:
+        little = f"supports only networks with {how.least_products} products or more"
+        return {}, {**reasons, **dict.fromkeys(stored, little)}
+    limit = 0
+    if how.limit_bytes is not None:
+        others = [kernel for i, kernel in enumerate(layers) if kernel and i not in stored]
+        limit = how.limit_bytes - sum(np.asarray(c).nbytes for k in others for c in k.constants)
+    for i, calls in within(stored, limit).items():
+        kernel = layers[i]
+        assert kernel is not None, "a layer of the library"
         first = tuple(range(len(kernel.data)))
         candidates = tuple(of_call(call, first) for call in calls)
         taken = least(calls, lambda call, layer=i: how.spread(layer, call))  # type: ignore[misc]
         found[i] = replace(candidates[calls.index(taken)], candidates=candidates)
-        products += calls[0].products
-    if products >= how.least_products:
-        return found, reasons
-    little = f"supports only networks with {how.least_products} products or more"
-    return {}, {**reasons, **dict.fromkeys(found, little)}
+    return found, reasons
 
 
 def of_call(call: LibraryCall, data: tuple[int, ...]) -> LoweredLayer:

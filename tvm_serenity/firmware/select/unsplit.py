@@ -57,6 +57,7 @@ class UnsplitKernels:
             core=self.core,
             library=settings.tuned and c,
             weights=settings.weights,
+            limit_bytes=settings.constants_limit_bytes,
             spread=self._spread,
             named=lambda name, _form: name,
             least_products=FEW_PRODUCTS,
