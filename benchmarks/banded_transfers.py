@@ -37,15 +37,14 @@ from tvm_serenity.offchip.transfers import TransferPlan
 from tvm_serenity.quantize.choices import AUTO, OFF
 
 BOARD, ROOMY_BOARD = "stm32f746g-disco", "mps2-an386"
-NETWORKS: dict[str, tuple[str, int, int | str]] = {
-    "MobileNetV2 1.0, 224": ("keras:mobilenet_v2_224", 128 << 10, AUTO),
-    "U-Net, 256": ("keras:unet_256", 320_000, 1),
-    "YOLO-like, 320": ("keras:yolo_320", 320_000, AUTO),
-    "ResNet-large": ("mlperf_tiny/ic_resnet_large_int8.tflite", 320_000, AUTO),
-    "NASNet mobile, 224": ("keras:nasnet_mobile_224", 320_000, 2),
+NETWORKS: dict[str, tuple[str, int]] = {
+    "MobileNetV2 1.0, 224": ("keras:mobilenet_v2_224", 128 << 10),
+    "U-Net, 256": ("keras:unet_256", 320_000),
+    "YOLO-like, 320": ("keras:yolo_320", 320_000),
+    "ResNet-large": ("mlperf_tiny/ic_resnet_large_int8.tflite", 320_000),
+    "NASNet mobile, 224": ("keras:nasnet_mobile_224", 320_000),
 }
-"""Each network with the bytes of SRAM for its tensors, and the rows of a band; the search over
-them takes long for the largest."""
+"""Each network with the bytes of SRAM for its tensors."""
 TWELVE = {
     "SwiftNet vww 224": "swiftnet/swiftnet_vww_224_uint8.tflite",
     "MCUNet vww": "mcunet/mcunet_vww_int8.tflite",
@@ -96,9 +95,9 @@ def cycles(made: Compiled, assumed: Mapping[str, int]) -> int:
     return total
 
 
-def row(name: str, path: str, capacity: int, rows: int | str) -> bool:
+def row(name: str, path: str, capacity: int) -> bool:
     """Print the row of a network; return whether all is as it must be."""
-    settings = Settings(name="net", check=False, fast_memory_bytes=capacity, rows=rows)
+    settings = Settings(name="net", check=False, fast_memory_bytes=capacity, rows=AUTO)
     target = board(BOARD)
     maker = NetworkCompiler(opened(path, settings).module, identifier(name), target, settings)
     banded = streamed_by_rows(maker)
@@ -185,9 +184,9 @@ def table(part: str, only: str, folder: Path) -> bool:
     bytes_of = "fast memory | used | compulsory | estimated | executed | unsplit | by size | banked"
     times = "tensors | million cycles in SRAM | floor | rows | unsplit | by size | banked"
     print(f"| network | {bytes_of} greedy | {times} greedy |\n|---{'|---' * 15}|")
-    for name, (spec, capacity, rows) in NETWORKS.items():
+    for name, (spec, capacity) in NETWORKS.items():
         if only in name:
-            good &= row(name, file_of(spec, folder), capacity, rows)
+            good &= row(name, file_of(spec, folder), capacity)
     return good
 
 
