@@ -46,7 +46,14 @@ from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered
 from tvm_serenity.firmware.program import Program
 from tvm_serenity.firmware.select import library
 from tvm_serenity.kernels.convolution import Convolution
-from tvm_serenity.kernels.records import AveragePool, BatchMatmul, MaxPool, Pair, Requantise
+from tvm_serenity.kernels.records import (
+    AveragePool,
+    BatchMatmul,
+    MaxPool,
+    Pair,
+    Requantise,
+    RowSoftmax,
+)
 from tvm_serenity.operators.add import sum_of
 from tvm_serenity.quantize.fixed import multiplier
 from tvm_serenity.quantize.params import Affine
@@ -260,6 +267,10 @@ def plain_layers(seed: int, core: Extensions) -> Iterator[Layer]:
     pool = MaxPool(given, made, dtype, (kh, kw), (sy, sx), (1, 1), (0, 0))
     yield PlainLayer(pool, given)
     yield PlainLayer(pool, given, (0,) * kh, True)
+    shares = RowSoftmax((1, height, width, channels), dtype, dtype)
+    table = (np.asarray([(1 << 31) - 1, 0], np.int32),)
+    yield PlainLayer(shares, shares.shape, constants=table)
+    yield PlainLayer(shares, shares.shape, (0,), True, constants=table)
     heads, rows, inner, columns = (int(n) for n in rng.integers((1, 2, 4, 4), (4, 9, 161, 161)))
     if seed % 4:
         inner, columns = -(-inner // 16) * 16, -(-columns // 16) * 16

@@ -16,7 +16,11 @@ from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
 from tvm_serenity.firmware.kernels.prices import Row
 from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered
 from tvm_serenity.firmware.select import library
-from tvm_serenity.kernels.records import BatchMatmul, MaxPool
+from tvm_serenity.kernels.records import BatchMatmul, MaxPool, RowSoftmax
+from tvm_serenity.operators import operator
+from tvm_serenity.operators.scene import Stored
+from tvm_serenity.operators.softmax import Softmax
+from tvm_serenity.quantize import tables
 from tvm_serenity.quantize.fixed import multiplier, scaled
 from tvm_serenity.quantize.params import Affine
 
@@ -203,6 +207,37 @@ def products(seed: int) -> Iterator[tuple[PlainLayer, tuple[Any, ...], Any]]:
         yield PlainLayer(spec, spec.shape, (0, 1), True), (a[0, y], b[0, y]), made[0, y]
 
 
+def softmax(seed: int) -> tuple[RowSoftmax, Any, Any, Any]:
+    """A softmax of any size, its input, its table of exponentials and its result."""
+    rng = np.random.default_rng(seed)
+    dtype = ("int8", "uint8")[seed % 2]
+    limits = np.iinfo(dtype)
+    shape = (1, *(int(rng.integers(1, most)) for most in (4, 4, 70)))
+    if seed % 6 == 0:
+        shape = (1, 1, 1, 2500)  # shares are below half a step
+    x = rng.integers(limits.min, limits.max, shape, endpoint=True).astype(dtype)
+    x[0, 0, 0, :] = x[0, 0, 0, 0] if seed % 3 == 0 else x[0, 0, 0, :]
+    scale = float(rng.choice([0.004, 0.05, 0.3]))
+    least = int(limits.min)
+    source = Stored(shape, Affine((scale,), (0,), dtype))
+    result = Stored(shape, Affine((1 / 256,), (least,), dtype))
+    op = Softmax(source, result, 1.0, (least, int(limits.max)), "tflite")
+    meaning = operator("SOFTMAX").integers
+    assert meaning is not None
+    assert meaning.reference is not None
+    shares = meaning.reference(op, x)
+    table = tables.without_tail(tables.softmax(scale, 1.0).exponentials)
+    return RowSoftmax(shape, dtype, dtype), x, table, shares
+
+
+def softmaxes(seed: int) -> Iterator[tuple[PlainLayer, tuple[Any, ...], Any]]:
+    """A softmax, whole and by rows."""
+    spec, x, table, shares = softmax(seed)
+    whole = PlainLayer(spec, spec.shape, constants=(table,))
+    yield whole, (x,), shares
+    yield replace(whole, slots=(0,), by_rows=True), (x[0, 0],), shares[0, 0]
+
+
 def _plain(seed: int, core: Extensions) -> Iterator[DrawnKernel]:
     spec, operands, expected = summed(seed)
     shape = spec.pair.output_shape
@@ -222,6 +257,7 @@ def _plain(seed: int, core: Extensions) -> Iterator[DrawnKernel]:
     row_layer = PlainLayer(pool, pool.shape, (0,) * pool.window[0], True)
     layers.append((row_layer, tuple(padded[r] for r in rows_of), largest[y]))
     layers.extend(products(seed))
+    layers.extend(softmaxes(seed))
     for layer, given, result in layers:
         try:
             for made in unpriced("k", layer, core):

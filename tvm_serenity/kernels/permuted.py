@@ -11,7 +11,7 @@ from tvm import s_tir, tirx
 from tvm_serenity import compat
 from tvm_serenity.kernels.loops import blocks_of
 from tvm_serenity.kernels.pointwise import add, lookup, multiply
-from tvm_serenity.kernels.records import BatchMatmul, Lookup, Product, Sum
+from tvm_serenity.kernels.records import BatchMatmul, Lookup, Product, RowSoftmax, Sum
 from tvm_serenity.kernels.spec import SPEC, described
 from tvm_serenity.kernels.spec_read import kind_of, spec_of
 
@@ -24,8 +24,8 @@ def permuted(kernel: tirx.PrimFunc, axes: Mapping[int, Sequence[int]]) -> Any:
 
     ``axes``: by parameter, the axes of the stored tensor, as the argument of a transpose. A result
     with the axes ``SWAPPED`` is computed in the order in which it is stored, and so are the stages
-    before it. A product keeps its record, with the axes; another kernel that is not elementwise has
-    none, which would describe other shapes.
+    before it. Products keep their records, with the axes, and softmax if the axes of both tensors
+    are swapped; another kernel that is not elementwise has none, which would describe other shapes.
     """
     if all(tuple(order) == SWAPPED for order in axes.values()):
         shapes = {i: [compat.buffer_shape(kernel.params[i])[a] for a in SWAPPED] for i in axes}
@@ -50,10 +50,14 @@ def permuted(kernel: tirx.PrimFunc, axes: Mapping[int, Sequence[int]]) -> Any:
             axes_of_block = (*SWAPPED[:3], *range(3, len(extents)))
             schedule.transform_block_layout(block, _index_map(axes_of_block))
     made = schedule.mod["main"].without_attr("global_symbol")
-    if kind_of(kernel) != BatchMatmul.__name__:
-        return made.without_attr(SPEC)
-    first, second, result = (tuple(axes.get(i, ())) for i in range(len(kernel.params)))
-    return described(made, replace(spec_of(kernel), axes=(first, second, result)))
+    known, orders = kind_of(kernel), [tuple(axes.get(i, ())) for i in range(len(kernel.params))]
+    if known == BatchMatmul.__name__:
+        first, second, result = orders
+        return described(made, replace(spec_of(kernel), axes=(first, second, result)))
+    if known == RowSoftmax.__name__ and orders[0] == orders[-1] == SWAPPED:
+        spec = spec_of(kernel)
+        return described(made, replace(spec, shape=tuple(spec.shape[a] for a in SWAPPED)))
+    return made.without_attr(SPEC)
 
 
 def _on_elements(kernel: tirx.PrimFunc, shapes: Mapping[int, Sequence[int]]) -> Any:

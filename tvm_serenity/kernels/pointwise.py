@@ -20,8 +20,7 @@ from tvm_serenity.kernels.build import for_any, prim_func
 from tvm_serenity.kernels.records import Lookup as Lookup
 from tvm_serenity.kernels.records import Pair as Pair
 from tvm_serenity.kernels.records import Product as Product
-from tvm_serenity.kernels.records import RealSoftmax as RealSoftmax
-from tvm_serenity.kernels.records import Requantise, Shape
+from tvm_serenity.kernels.records import RealSoftmax, Requantise, RowSoftmax, Shape
 from tvm_serenity.kernels.records import Sum as Sum
 from tvm_serenity.quantize.fixed import Multiplier
 from tvm_serenity.quantize.params import Affine
@@ -158,7 +157,7 @@ def softmax(shape: Shape, source: str, result: str, entries: int = 256) -> Any:
         return clamped(rounded + i32(limits.min), limits.min, limits.max, result)
 
     out = te.compute((*rows, columns), value, name="out")
-    return for_any(prim_func([x, table, out]))
+    return for_any(prim_func([x, table, out], RowSoftmax(tuple(shape), source, result)))
 
 
 def real_softmax(spec: RealSoftmax) -> Any:

@@ -76,6 +76,18 @@ class RealSoftmax:
 
 
 @dataclass(frozen=True)
+class RowSoftmax:
+    """A softmax in LiteRT's fixed point along the last axis, by a table of exponentials.
+
+    ``source``, ``result``: the types of both tensors.
+    """
+
+    shape: Shape
+    source: str
+    result: str
+
+
+@dataclass(frozen=True)
 class BatchMatmul:
     """Operands of shapes (..., rows, inner) and (..., inner, columns), transposed if adjoint.
 
@@ -461,6 +473,7 @@ Described = (
     | Mean
     | Packed
     | Product
+    | RowSoftmax
     | Sum
     | UpdateSlice
 )

@@ -3,7 +3,7 @@
     spec = spec_of(mod[kernel], arguments)
 
 gives the frozen dataclass: ``Convolution``, ``Dense``, ``Sum``, ``Product``, ``Lookup``,
-``AveragePool``, ``Mean``, ``Packed``, ``BatchMatmul``, ``BatchSteps``,
+``AveragePool``, ``Mean``, ``Packed``, ``BatchMatmul``, ``RowSoftmax``, ``BatchSteps``,
 ``DynamicConvolution``, ``DynamicDense`` or ``UpdateSlice``.
 """
 
@@ -26,6 +26,7 @@ from tvm_serenity.kernels.records import (
     Product,
     Requantise,
     Rescale,
+    RowSoftmax,
     Sum,
     UpdateSlice,
     WindowSums,
@@ -55,6 +56,7 @@ KINDS = {
         Product,
         Requantise,
         Rescale,
+        RowSoftmax,
         Sum,
         UpdateSlice,
         WindowSums,

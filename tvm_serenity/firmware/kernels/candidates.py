@@ -18,8 +18,8 @@ from tvm_serenity.firmware.kernels.record import KernelForm, LibraryCall, Librar
 Layer = RoundedConvolution | PlainLayer
 Calls = tuple[LibraryCall, ...]
 NONE = (
-    "supports convolutions, dense layers, sums of two tensors, some means and max pools, and on "
-    "cores with vectors or the DSP extension products of two int8 matrices"
+    "supports convolutions, dense layers, sums of two tensors, softmax, some means and max pools, "
+    "and on cores with vectors or the DSP extension products of two int8 matrices"
 )
 
 

@@ -28,12 +28,13 @@ from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered
 from tvm_serenity.firmware.program import Array
 from tvm_serenity.kernels.convolution import Convolution, Dense
 from tvm_serenity.kernels.pool_read import max_pool_of
-from tvm_serenity.kernels.records import AveragePool, BatchMatmul, MaxPool, Sum
+from tvm_serenity.kernels.records import AveragePool, BatchMatmul, MaxPool, RowSoftmax, Sum
 from tvm_serenity.kernels.rows import RowKernel
 from tvm_serenity.kernels.spec_read import spec_of
 from tvm_serenity.quantize.fixed import Multiplier
 
-Unweighted = Sum | AveragePool | MaxPool | BatchMatmul
+Unweighted = Sum | AveragePool | MaxPool | BatchMatmul | RowSoftmax
+"""Records of layers without weights; a softmax reads one table."""
 FEW_PRODUCTS = 512
 """A network with fewer products is smaller, and not slower, without the library."""
 
@@ -53,8 +54,9 @@ def library_calls(
     """
     spec = spec_of(function, arguments) or max_pool_of(function)
     constants = [a for a in arguments if a is not None]
-    if isinstance(spec, Unweighted) and not constants:
-        return candidates(name, plain_layer(spec, rows, core), core)
+    if isinstance(spec, Unweighted) and len(constants) == isinstance(spec, RowSoftmax):
+        layer = replace(plain_layer(spec, rows, core), constants=tuple(constants))
+        return candidates(name, layer, core)
     if isinstance(spec, Dense):
         if rows is not None:
             raise NotCovered("does not support dense layers by rows")
@@ -64,8 +66,8 @@ def library_calls(
     _check_layout(spec, rows)
     if rows is not None:
         return of_rows(name, spec, constants, core)
-    layer = replace(_layer(_joined_lines(spec), constants[0], constants[1]), vectors=core.vectors)
-    return candidates(name, layer, core)
+    whole = _layer(_joined_lines(spec), constants[0], constants[1])
+    return candidates(name, replace(whole, vectors=core.vectors), core)
 
 
 def of_rows(
@@ -80,7 +82,7 @@ def of_rows(
 
 
 def plain_layer(spec: Unweighted, rows: RowKernel | None, core: Extensions) -> PlainLayer:
-    """Return the :class:`PlainLayer` of a layer without weights."""
+    """Return the :class:`PlainLayer` of a layer without weights; its constants are left out."""
     shape = spec.pair.output_shape if isinstance(spec, Sum) else spec.shape
     if rows is not None and len(rows.variants) > 1:
         raise NotCovered("supports only layers with one kernel for all rows")

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -175,7 +175,7 @@ class PlainLayer:
     """A layer without weights, such as ``Sum``; ``spec`` is its record.
 
     ``shape``: the shape of its first operand. ``slots``: if the kernel computes a row, the operand
-    number of each row that it reads.
+    number of each row that it reads. ``constants``: tables that it reads.
     """
 
     spec: Any
@@ -183,6 +183,7 @@ class PlainLayer:
     slots: tuple[int, ...] = ()
     by_rows: bool = False
     vectors: bool = False
+    constants: tuple[Array, ...] = field(default=(), compare=False)
 
     @property
     def computes(self) -> str:
