@@ -18,7 +18,7 @@ from tests.conformance.relax_forms import (  # noqa: E402
 )
 from tests.conformance.relax_rows import rows_differ  # noqa: E402
 from tvm_serenity import compat  # noqa: E402
-from tvm_serenity.kernels.lean import lean  # noqa: E402
+from tvm_serenity.kernels.lean import _form, lean  # noqa: E402
 from tvm_serenity.kernels.nodes import parts  # noqa: E402
 from tvm_serenity.kernels.tile import HOST, MCU, SCALAR  # noqa: E402
 from tvm_serenity.kernels.workspace import workspace_of  # noqa: E402
@@ -129,6 +129,25 @@ def test_a_sum_begins_before_its_first_step() -> None:
 def test_a_sum_that_all_elements_read_is_made_once() -> None:
     (kernel,) = kernels_of(module(lambda x: op.multiply(x, op.mean(x)), IMAGE))
     assert loops_around(lean(kernel)) == {"x_red_init": 0, "x_red_update": 4, "T_multiply": 4}
+
+
+@pytest.mark.parametrize(("given", "narrow"), [("uint32", "int16"), ("uint8", "int8")])
+def test_a_number_that_wraps_keeps_its_bounds(
+    given: str, narrow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(x: Any) -> Any:
+        low, high = relax.const(-8, "int32"), relax.const(7, "int32")
+        wide = op.astype(op.astype(x, narrow), "int32")
+        return op.astype(op.maximum(op.minimum(wide, high), low), "int8")
+
+    mod = module(make, (4,), given)
+    values = [np.array([1, np.iinfo(narrow).max + 1, np.iinfo(given).max, 5], given)]
+    found = reference(mod, values)
+    assert pipeline_differs(mod, values, found) == []
+    monkeypatch.setattr("tvm_serenity.kernels.lean.casts_keep_bounds", lambda _body: True)
+    _form.cache_clear()
+    assert pipeline_differs(mod, values, found) != []
+    _form.cache_clear()
 
 
 def test_kernels_that_state_an_offset_of_their_own_work_in_an_arena() -> None:

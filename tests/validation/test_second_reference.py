@@ -23,6 +23,8 @@ from tvm_serenity.validation.network import (
 )
 from tvm_serenity.validation.reference_spec import ReferenceSpec
 from tvm_serenity.validation.references import Answer, ReferenceRuntime
+from tvm_serenity.validation.report import EXACT
+from tvm_serenity.validation.second_reference import excuses
 
 Array = Any
 
@@ -177,6 +179,15 @@ def test_floats_are_compared_by_their_error_against_float64(
     )
 
 
+def test_what_is_no_number_in_float64_is_not_compared() -> None:
+    """A runtime that stores a NaN as an integer makes some number of it; others are compared."""
+    exact = np.array([1.0, np.nan, 3.0])
+    theirs, ours = (np.array([1, x, 3], np.float32) for x in (-0.9, 0.9))
+    assert excuses([exact], [theirs], [ours], EXACT)
+    assert not excuses([exact], [theirs], [ours + np.float32(0.1)], EXACT)
+    assert not excuses([exact], [exact.astype(np.float32)], [ours], EXACT)
+
+
 def sums(folder: Path) -> Path:
     """An int8 SUM, which LiteRT's reference kernel takes for one of uint8."""
     pytest.importorskip("ai_edge_litert")
@@ -189,6 +200,38 @@ def sums(folder: Path) -> Path:
     path = folder / "sum.tflite"
     path.write_bytes(tflite(tensors, [Node("SUM", [0, 1], [2], {"keepDims": True})], [0], [2]))
     return path
+
+
+def test_tflm_rounds_dense_layers_twice(tmp_path: Path) -> None:
+    """187.4985 is 187 once rounded, and 188 where the eighth bit behind the point is rounded."""
+    pytest.importorskip("ai_edge_litert")
+    pytest.importorskip("tflite_micro")
+    tensors = [
+        T((1, 4), "int8", 1.0, name="x"),
+        T((1, 4), "int8", 1.0, data=np.ones((1, 4), np.int8)),
+        T((1,), "int32", 1.0, data=np.array([60_000], np.int32)),
+        T((1, 1), "int8", 60_000 / 187.4985, -128),
+        T((1, 1), "int8", 60_000 / 187.4985, -128),
+    ]
+    dense = Node("FULLY_CONNECTED", [0, 1, 2], [3])
+    said = {}
+    path, given = tmp_path / "dense.tflite", np.zeros((1, 4), np.int8)
+    path.write_bytes(tflite(tensors[:4], [dense], [0], [3]))
+    with ReferenceRuntime() as process:
+        for runtime in ("litert", "tflm"):
+            process.open(runtime, path)
+            said[runtime] = int(process.run([given]).outputs[0].item())
+    assert said == {"litert": 187 - 128, "tflm": 188 - 128}
+    assert rules.rule_for(path).tolerance.steps == 0
+    spec = ReferenceSpec("tflm", path, replace(rules.rule_for(path).tolerance, steps=1))
+    for made, outcome in ((188, "identical"), (187, "accepted"), (186, "wrong")):
+        result = np.array([[made - 128]], np.int8)
+        assert compared_with_reference(spec, [([given], [result])]).outcome == outcome
+    path.write_bytes(tflite(tensors, [dense, Node("ELU", [3], [4])], [0], [4]))
+    assert rules.rule_for(path).runtime == "tflm"
+    assert rules.rule_for(path).tolerance.steps == 1
+    path.write_bytes(tflite([tensors[0], tensors[3]], [Node("ELU", [0], [1])], [0], [1]))
+    assert rules.rule_for(path).tolerance.steps == 0
 
 
 def test_tflm_is_asked_where_litert_differs(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ TVM's default kernels write the padded input, the raw sums and each stage of the
 of their own. ``lean`` changes the loops, not the arithmetic:
 
 1. Each elementwise stage (padding, casts, bias, activation) is computed where it is read, unless
-   that would repeat an expensive function in each step of a reduction.
+   that would repeat an expensive function in each step of a reduction, or TVM would simplify it
+   wrongly there (``kernels.proofs.casts_keep_bounds``).
 2. In a reduction, loops over the output come first and reduction loops inside. Its only consumer
    is computed right after each output element, so that the sum stays in a scalar. That requires a
    proof (``kernels.proofs``) that all elements of the consumer are computed. Without a proof
@@ -37,7 +38,12 @@ from tvm_serenity.kernels.loops import blocks_of as _blocks
 from tvm_serenity.kernels.loops import extents_of, kinds_of_loops
 from tvm_serenity.kernels.loops import is_reduction as _is_reduction
 from tvm_serenity.kernels.nodes import parts, walk_down
-from tvm_serenity.kernels.proofs import reads_once, reads_only_last_element, runs_each_once
+from tvm_serenity.kernels.proofs import (
+    casts_keep_bounds,
+    reads_once,
+    reads_only_last_element,
+    runs_each_once,
+)
 from tvm_serenity.kernels.records import Packed
 from tvm_serenity.kernels.spec_read import kind_of, spec_of
 from tvm_serenity.kernels.tile import SCALAR, Tiling, parts_of, tiled
@@ -133,7 +139,10 @@ def inline_stages(schedule: s_tir.Schedule) -> None:
             name = schedule.get(block).name_hint
             if name in refused:
                 continue
-            if _repeats_work(schedule, block) or not _try(schedule.compute_inline, block):
+            if not casts_keep_bounds(schedule.get(block).body) or _repeats_work(schedule, block):
+                refused.add(name)
+                continue
+            if not _try(schedule.compute_inline, block):
                 refused.add(name)
                 continue
             break

@@ -2,12 +2,18 @@
 
 TVM's ``reverse_compute_at`` computes only the elements of a consumer that read the producer: if a
 tensor is padded after a sum, its border is never written. TVM's own checks do not notice.
+
+TVM's simplifier takes a cast between integers to keep the value. Where a number wraps, such as a
+32-bit unsigned one in 16 bits, it drops a bound that the wrapped number needs. A buffer between the
+cast and the bound hides the cast from it.
 """
 
 from typing import Any
 
+import numpy as np
 import tvm
 from tvm import s_tir, sym, tirx
+from tvm.ir.prim import expr as prim
 
 from tvm_serenity.kernels.nodes import mapped, parts
 
@@ -91,6 +97,21 @@ def _realised(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> Any:
 def _ranges(schedule: s_tir.Schedule, block: s_tir.schedule.SBlockRV) -> dict[Any, Any]:
     loops = [schedule.get(loop) for loop in schedule.get_loops(block)]
     return {s.loop_var: tvm.ir.Range.from_min_extent(s.min, s.extent) for s in loops}
+
+
+def casts_keep_bounds(body: tirx.Stmt) -> bool:
+    """Return whether TVM knows no bound of an integer cast that a wrapped number would break."""
+    analyzer = sym.Analyzer()
+    for cast in parts(body, prim.Cast):
+        types = [str(cast.value.ty.dtype), str(cast.ty.dtype)]
+        if not all(dtype.startswith(("int", "uint")) for dtype in types):
+            continue
+        holds, found = np.iinfo(types[1]), analyzer.const_int_bound(cast.value)
+        inside = holds.min <= found.min_value and found.max_value <= holds.max
+        around = found.min_value <= holds.min and holds.max <= found.max_value
+        if not inside and not around:
+            return False
+    return True
 
 
 def _loads(block: s_tir.SBlock, buffer: tirx.Var) -> list[Any]:

@@ -125,7 +125,9 @@ def limits_of(parameter: Parameter) -> Range:
     bits = 8 * kind.itemsize
     usual = Range(int(whole.min), int(whole.max))
     if bits > 16:
-        usual = Range(-(2 ** (bits // 2 - 1)) if whole.min < 0 else 0, 2 ** (bits // 2 - 1))
+        # The least number of 32 bits has no negative, and TVM leaves overflow undefined.
+        half = 2 ** (bits // 2 - 1) - (bits > 32)
+        usual = Range(-half if whole.min < 0 else 0, half)
     if parameter.allowed is None:
         return usual
     held = parameter.allowed.within(Range(int(whole.min), int(whole.max)))

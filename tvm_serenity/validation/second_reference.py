@@ -2,6 +2,8 @@
 
 The second reference shares no kernel with the first. Floats are compared with float64: our results
 are right if their error is within the runtime's tolerance, or smaller than the runtime's own error.
+An element that is NaN in float64 (a softmax over positions that are all masked) has no right value
+where the runtime has a number, because it stored the NaN as an integer on the way.
 """
 
 from collections.abc import Sequence
@@ -97,6 +99,9 @@ def _excuses(second: Array, theirs: Array, ours: Array, allowed: Tolerance, step
         return bool(np.array_equal(second, ours))
     if ours.dtype.kind != "f" and second.dtype.kind != ours.dtype.kind:
         return False
+    theirs = theirs.reshape(ours.shape)
+    defined = (second == second) | (theirs != theirs)
+    second, theirs, ours = second[defined], theirs[defined], ours[defined]
     own, rival = error(second, ours), error(second, theirs)
     if own <= allowed.allowed(second):
         return True

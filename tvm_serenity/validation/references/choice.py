@@ -24,6 +24,7 @@ _CEIL, _ELU = (BUILTIN_OPERATORS.index(kind) for kind in ("CEIL", "ELU"))
 _ROUND = BUILTIN_OPERATORS.index("ROUND")
 _HANDLE, _ONCE = (BUILTIN_OPERATORS.index(kind) for kind in ("VAR_HANDLE", "CALL_ONCE"))
 _ADD_N, _CUMSUM = (BUILTIN_OPERATORS.index(kind) for kind in ("ADD_N", "CUMSUM"))
+_DENSE = BUILTIN_OPERATORS.index("FULLY_CONNECTED")
 _TRANSPOSED = BUILTIN_OPERATORS.index("TRANSPOSE_CONV")
 
 
@@ -58,6 +59,12 @@ def runtime_for(path: str | os.PathLike[str], data: bytes) -> str:
     if any(_reads(data, main, kind, 0, (_INT8,)) for kind in (_ADD_N, _CUMSUM)):
         return "tflm"
     return "tflm" if _reads(data, main, _SUM, 0, (_INT8, _INT16)) else "litert"
+
+
+def has_dense_integers(data: bytes) -> bool:
+    """Return whether a ``.tflite`` file has a FULLY_CONNECTED of integers."""
+    main = root_table(data, b"TFL3").tables(ModelField.SUBGRAPHS)[0]
+    return _reads(data, main, _DENSE, 0, (_INT8, _INT16))
 
 
 def has_variables(data: bytes) -> bool:
