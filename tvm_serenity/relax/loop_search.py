@@ -25,13 +25,19 @@ import tvm
 from tvm import relax
 
 from tvm_serenity import compat
+from tvm_serenity.operators import RELAX
 from tvm_serenity.relax.bindings import bindings
 
 LEAST_TURNS = 8
 """Shorter loops stay written out: each call may then have a kernel of its own, and its place."""
 _MOST_STARTS = 32
 """How many occurrences of a binding are tried as the start of its second turn."""
-_RESHAPES = {"relax.reshape", "relax.squeeze", "relax.expand_dims"}
+
+
+def is_view(name: str) -> bool:
+    """Return whether an operator shows the bytes of its input in another shape."""
+    known = RELAX.get(name)
+    return known is not None and known.storage.view
 
 
 @dataclass(frozen=True)
@@ -286,7 +292,7 @@ def part_of(value: relax.Expr, parts: Mapping[Any, ContiguousPart]) -> Contiguou
     if made is None or shape is None:
         return None
     whole = parts.get(source)
-    if name in _RESHAPES:
+    if is_view(name):
         return whole
     if name == "relax.take":
         cut = _taken(value, shape)

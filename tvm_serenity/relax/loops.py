@@ -27,6 +27,7 @@ from tvm_serenity.relax.loop_search import (
     Inside,
     Operand,
     Same,
+    is_view,
     leaves,
     loops,
 )
@@ -36,7 +37,6 @@ from tvm_serenity.relax.schedule import order_module, ordering
 NAME = "loop"
 """The name of the kernels."""
 Form = Callable[[Any], Any]
-_ALIASES = {"relax.reshape", "relax.squeeze", "relax.expand_dims"}
 _JOINS = {"relax.concat", "relax.stack"}
 _BYTE = 8
 
@@ -105,7 +105,7 @@ class _Uses:
         if not compat.is_call(value):
             return False
         name = compat.op_name(value)
-        return name in _ALIASES or (name in _JOINS and len(leaves(value)) == 1)
+        return is_view(name) or (name in _JOINS and len(leaves(value)) == 1)
 
     def joins(self, found: FoundLoop) -> dict[Any, _Joined]:
         """Return the concatenations and stacks that join a result of all turns."""
