@@ -16,6 +16,7 @@ tvm = pytest.importorskip("tvm")
 from tvm_serenity import compat  # noqa: E402
 from tvm_serenity.frontends.relax import to_relax  # noqa: E402
 from tvm_serenity.kernels.permuted import SWAPPED, permuted  # noqa: E402
+from tvm_serenity.kernels.spec_read import kind_of  # noqa: E402
 from tvm_serenity.relax.pipeline import Steps, prepared  # noqa: E402
 from tvm_serenity.relax.tokens_first import tokens_first  # noqa: E402
 
@@ -172,3 +173,17 @@ def test_quantised_onnx_models_with_a_softmax_in_float(tmp_path: Path) -> None:
         for one in (given, ready)
     ]
     assert np.array_equal(results[0].numpy(), results[1].numpy())
+
+
+def test_a_kernel_with_multipliers_per_channel_is_permuted(tmp_path: Path) -> None:
+    """Its record needs the call's constants, which are not at hand."""
+    net = Net(7)
+    net.output(net.conv(net.input(1, 4, 6, 3), 5, 1))
+    path = tmp_path / "net.tflite"
+    path.write_bytes(integer_file(net, ranges(net, REFERENCE)))
+    functions = to_relax(str(path)).functions.values()
+    (kernel,) = (f for f in functions if compat.is_prim_func(f) and kind_of(f) == "Convolution")
+    made = permuted(kernel, {len(kernel.params) - 1: SWAPPED})
+    assert tuple(compat.buffer_shape(kernel.params[-1])) == (1, 4, 6, 5)
+    assert tuple(compat.buffer_shape(made.params[-1])) == (1, 6, 4, 5)
+    assert kind_of(made) is None

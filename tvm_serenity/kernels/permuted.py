@@ -17,6 +17,7 @@ from tvm_serenity.kernels.spec_read import kind_of, spec_of
 
 SWAPPED = (0, 2, 1, 3)
 """The axes of a tensor [batch, heads, tokens, channels] that is stored token by token."""
+_ON_ELEMENTS = {kind.__name__ for kind in (Lookup, Product, Sum)}
 
 
 def permuted(kernel: tirx.PrimFunc, axes: Mapping[int, Sequence[int]]) -> Any:
@@ -66,9 +67,10 @@ def _on_elements(kernel: tirx.PrimFunc, shapes: Mapping[int, Sequence[int]]) -> 
     None for other kernels, and if a parameter that keeps its shape has more than its last axis,
     because it might be broadcast along other axes then.
     """
-    spec, last = spec_of(kernel), len(kernel.params) - 1
-    if not isinstance(spec, Lookup | Product | Sum) or last not in shapes:
+    last = len(kernel.params) - 1
+    if kind_of(kernel) not in _ON_ELEMENTS or last not in shapes:
         return None
+    spec = spec_of(kernel)
     if isinstance(spec, Lookup):
         return lookup(tuple(shapes[last]), spec.source, spec.result)
     kept = [compat.buffer_shape(p) for i, p in enumerate(kernel.params) if i not in shapes]
