@@ -20,6 +20,7 @@ from tvm import s_tir, tirx
 from tvm.ir.expr import TensorLoad
 
 from tvm_serenity.kernels.build import OPAQUE
+from tvm_serenity.kernels.loops import without_blocks
 from tvm_serenity.kernels.nodes import mapped
 from tvm_serenity.plan import Buffer, plan
 
@@ -182,7 +183,7 @@ class _Writer:
 
     def called(self, kernel: tirx.PrimFunc, given: Sequence[int]) -> tirx.Stmt:
         """Return the loops of a kernel on tensors at their places."""
-        flat = _without_blocks(kernel)
+        flat = _flattened(kernel)
         places = dict(zip(flat.params, map(self.place, given), strict=True))
         body = flat.body
         while isinstance(body, tirx.SeqStmt) and isinstance(body.seq[0], tirx.DeclBuffer):
@@ -209,20 +210,9 @@ def _viewed(view: tirx.DeclBuffer) -> Any:
     return data if isinstance(data, tirx.Var) else data.args[0]
 
 
-def _without_blocks(kernel: tirx.PrimFunc) -> Any:
+def _flattened(kernel: tirx.PrimFunc) -> Any:
     """Return a kernel as loops over flat buffers."""
-    t = s_tir.transform
-    passes = [
-        t.CanonicalizeLoop(),
-        t.LowerInitBlock(),
-        t.PlanAndUpdateBufferAllocationLocation(),
-        t.ConvertBlocksToOpaque(),
-        t.CompactBufferAllocation(),
-        t.LowerMatchBuffer(),
-        t.StmtSimplify(),
-        t.LowerOpaqueBlock(),
-        tirx.transform.FlattenBuffer(),
-    ]
+    passes = [*without_blocks(), tirx.transform.FlattenBuffer()]
     module = tvm.IRModule({"kernel": kernel.with_attr("global_symbol", "kernel")})
     return tvm.transform.Sequential(passes)(module)["kernel"]
 

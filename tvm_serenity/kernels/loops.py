@@ -1,8 +1,9 @@
-"""Queries on blocks and loops of a TIR schedule."""
+"""Queries on blocks and loops of a TIR schedule, and the passes from blocks to loops."""
 
 from collections.abc import Callable
 from typing import Any
 
+import tvm
 from tvm import s_tir, tirx
 
 REDUCE = 2
@@ -54,3 +55,18 @@ def applied(primitive: Callable[..., Any], *arguments: Any, **options: Any) -> b
     except (s_tir.ScheduleError, RuntimeError, ValueError):
         return False
     return True
+
+
+def without_blocks() -> list[tvm.transform.Pass]:
+    """Return the passes that turn the blocks of a kernel into loops, conditions and stores."""
+    t = s_tir.transform
+    return [
+        t.CanonicalizeLoop(),
+        t.LowerInitBlock(),
+        t.PlanAndUpdateBufferAllocationLocation(),
+        t.ConvertBlocksToOpaque(),
+        t.CompactBufferAllocation(),
+        t.LowerMatchBuffer(),
+        t.StmtSimplify(),
+        t.LowerOpaqueBlock(),
+    ]

@@ -11,6 +11,7 @@ import tvm
 from tvm import s_tir, sym, tirx
 
 from tvm_serenity.errors import UnsupportedError
+from tvm_serenity.kernels.loops import without_blocks
 from tvm_serenity.kernels.nodes import mapped, parts
 
 MAX_UNROLLED = 64
@@ -27,18 +28,7 @@ Tables = Sequence[tuple[tirx.Var, npt.NDArray[Any]]]
 
 def row_loops(kernel: tirx.PrimFunc) -> Any:
     """Return a kernel of blocks as loops, conditions and stores, with axes kept."""
-    s = s_tir.transform
-    passes = [
-        s.CanonicalizeLoop(),
-        s.LowerInitBlock(),
-        s.PlanAndUpdateBufferAllocationLocation(),
-        s.ConvertBlocksToOpaque(),
-        s.CompactBufferAllocation(),
-        s.LowerMatchBuffer(),
-        s.StmtSimplify(),
-        s.LowerOpaqueBlock(),
-        s.StmtSimplify(),
-    ]
+    passes = [*without_blocks(), s_tir.transform.StmtSimplify()]
     module = tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")})
     return tvm.transform.Sequential(passes)(module)["main"]
 

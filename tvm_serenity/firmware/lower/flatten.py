@@ -6,6 +6,7 @@ from typing import Any
 import tvm
 from tvm import s_tir, tirx
 
+from tvm_serenity.kernels.loops import without_blocks
 from tvm_serenity.kernels.safe_indices import safe_indices
 from tvm_serenity.kernels.workspace import without_offsets
 
@@ -25,14 +26,7 @@ def flattened(
 def _passes() -> list[Any]:
     t, x = s_tir.transform, tirx.transform
     return [
-        t.CanonicalizeLoop(),
-        t.LowerInitBlock(),
-        t.PlanAndUpdateBufferAllocationLocation(),
-        t.ConvertBlocksToOpaque(),
-        t.CompactBufferAllocation(),
-        t.LowerMatchBuffer(),
-        t.StmtSimplify(),
-        t.LowerOpaqueBlock(),
+        *without_blocks(),
         x.FlattenBuffer(),
         x.NarrowDataType(32),
         t.LoopPartition(),
