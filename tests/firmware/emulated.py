@@ -1,8 +1,11 @@
 """Programs of a test that call kernels on an emulated core, with a project's start-up and port."""
 
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 from tvm_serenity.architectures import architecture
 from tvm_serenity.boards import Board, board
@@ -27,6 +30,20 @@ MACHINES = {
 def machine(core: str) -> Board:
     """A board whose programs are compiled for ``core``."""
     return replace(board(MACHINES[core]), gcc=core_model(core).variants[0].gcc)
+
+
+@contextmanager
+def fault(text: str, other: str) -> Iterator[None]:
+    """Have programs of kernels contain ``other`` in place of ``text``, which they must have."""
+    unchanged = kernels_source
+
+    def changed(program: Program) -> str:
+        source = unchanged(program)
+        assert text in source
+        return source.replace(text, other)
+
+    with patch(f"{__name__}.kernels_source", changed):
+        yield
 
 
 def said(target: Board, program: Program, main: str, folder: Path) -> str:

@@ -257,6 +257,19 @@ def forms(made: dict[str, Case]) -> dict[str, int]:
     return {name: names.count(name) for name in names}
 
 
+@dataclass(frozen=True)
+class Called:
+    """A kernel that is called once: its inputs, and what it must make."""
+
+    found: LibraryCall
+    given: tuple[Any, ...]
+    expected: Any
+
+    def calls(self) -> Iterator[tuple[list[Any], Any, list[Any]]]:
+        """What it is called with: before the result, the result, and after it."""
+        yield [*self.given, *self.found.constants], self.expected, []
+
+
 def compared(made: Mapping[str, Any], folder: Path) -> None:
     """Every kernel makes on this machine what it must, and touches no byte beside it."""
     call = Caller({name: case.found.kernel for name, case in made.items()}, folder)

@@ -1,7 +1,5 @@
 """Products of two matrices for the DSP extension and with vectors: here, on a board, and faults."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,35 +7,20 @@ import numpy as np
 import pytest
 
 from tests.cases import sampled, scaled
-from tests.firmware import emulated
 from tests.firmware.drawn_kernels import CORES, DrawnKernel, matmul, products
+from tests.firmware.emulated import fault
 from tests.firmware.projects import needs_board, needs_host
-from tests.firmware.test_dsp import compared
+from tests.firmware.test_dsp import Called, compared
 from tests.firmware.test_kernel_records import overlaps, wrong_on_board
-from tvm_serenity.firmware.emit.sources import kernels_source
 from tvm_serenity.firmware.kernels.candidates import unpriced
 from tvm_serenity.firmware.kernels.matmul_dsp.kernel import MOST_INNER
 from tvm_serenity.firmware.kernels.parts.layer import STACK_BYTES, PlainLayer
-from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered
-from tvm_serenity.firmware.program import Program
+from tvm_serenity.firmware.kernels.record import NotCovered
 from tvm_serenity.kernels.records import BatchMatmul
 from tvm_serenity.quantize.params import Affine
 
 SEEDS = range(6000, 6000 + scaled(20, 300))
 BOARDS = ("cortex-m4", "cortex-m55")
-
-
-@dataclass(frozen=True)
-class Multiplied:
-    """A kernel of a product, what it reads and what it must make."""
-
-    found: LibraryCall
-    given: tuple[Any, ...]
-    expected: Any
-
-    def calls(self) -> Iterator[tuple[list[Any], Any, list[Any]]]:
-        """What it is called with: before the result, the result, and after it."""
-        yield list(self.given), self.expected, []
 
 
 def drawn(core: str) -> list[DrawnKernel]:
@@ -63,7 +46,7 @@ def of(shapes: tuple[tuple[int, ...], tuple[int, ...]], *types: str, **more: Any
 def test_products_here(core: str, tmp_path: Path) -> None:
     made = drawn(core)
     assert sum(kernel.layer.by_rows for kernel in made) > 4
-    compared({k.made.kernel.name: Multiplied(k.made, k.given, k.expected) for k in made}, tmp_path)
+    compared({k.made.kernel.name: Called(k.made, k.given, k.expected) for k in made}, tmp_path)
 
 
 MUTANTS = [
@@ -84,16 +67,9 @@ MUTANTS = [
 
 @needs_board
 @pytest.mark.parametrize(("core", "text", "other"), sampled(MUTANTS, 4))
-def test_a_wrong_product_is_found(
-    core: str, text: str, other: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def changed(program: Program) -> str:
-        source = kernels_source(program)
-        assert text in source
-        return source.replace(text, other)
-
-    monkeypatch.setattr(emulated, "kernels_source", changed)
-    assert wrong_on_board(overlaps(drawn(core), lambda _passage: None), core, tmp_path)
+def test_a_wrong_product_is_found(core: str, text: str, other: str, tmp_path: Path) -> None:
+    with fault(text, other):
+        assert wrong_on_board(overlaps(drawn(core), lambda _passage: None), core, tmp_path)
 
 
 def test_what_is_drawn_is_a_product_of_matrices() -> None:

@@ -1,41 +1,23 @@
 """Softmax of 8-bit rows from the kernel library: here, and faults on boards."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.cases import sampled, scaled
-from tests.firmware import emulated
 from tests.firmware.drawn_kernels import CORES, DrawnKernel, softmaxes
+from tests.firmware.emulated import fault
 from tests.firmware.projects import needs_board, needs_host
-from tests.firmware.test_dsp import compared
+from tests.firmware.test_dsp import Called, compared
 from tests.firmware.test_kernel_records import overlaps, wrong_on_board
-from tvm_serenity.firmware.emit.sources import kernels_source
 from tvm_serenity.firmware.kernels.candidates import unpriced
 from tvm_serenity.firmware.kernels.parts.layer import PlainLayer
-from tvm_serenity.firmware.kernels.record import LibraryCall, NotCovered
+from tvm_serenity.firmware.kernels.record import NotCovered
 from tvm_serenity.firmware.kernels.softmax_any.kernel import MOST_COLUMNS
-from tvm_serenity.firmware.program import Program
 from tvm_serenity.kernels.records import RowSoftmax
 
 SEEDS = range(6000, 6000 + scaled(12, 200))
-
-
-@dataclass(frozen=True)
-class Shared:
-    """A kernel of a softmax, its input and what it must make."""
-
-    found: LibraryCall
-    given: Any
-    expected: Any
-
-    def calls(self) -> Iterator[tuple[list[Any], Any, list[Any]]]:
-        """What it is called with: before the result, the result, and after it."""
-        yield [self.given, *self.found.constants], self.expected, []
 
 
 def drawn(core: str) -> list[DrawnKernel]:
@@ -52,7 +34,7 @@ def drawn(core: str) -> list[DrawnKernel]:
 def test_softmax_here(tmp_path: Path) -> None:
     made = drawn("cortex-m4")
     assert {k.layer.by_rows for k in made} == {False, True}
-    compared({k.made.kernel.name: Shared(k.made, k.given[0], k.expected) for k in made}, tmp_path)
+    compared({k.made.kernel.name: Called(k.made, k.given, k.expected) for k in made}, tmp_path)
 
 
 MUTANTS = [
@@ -70,16 +52,9 @@ MUTANTS = [
 
 @needs_board
 @pytest.mark.parametrize(("core", "text", "other"), sampled(MUTANTS, 4))
-def test_a_wrong_softmax_is_found(
-    core: str, text: str, other: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def changed(program: Program) -> str:
-        source = kernels_source(program)
-        assert text in source
-        return source.replace(text, other)
-
-    monkeypatch.setattr(emulated, "kernels_source", changed)
-    assert wrong_on_board(overlaps(drawn(core), lambda _passage: None), core, tmp_path)
+def test_a_wrong_softmax_is_found(core: str, text: str, other: str, tmp_path: Path) -> None:
+    with fault(text, other):
+        assert wrong_on_board(overlaps(drawn(core), lambda _passage: None), core, tmp_path)
 
 
 @pytest.mark.parametrize(
